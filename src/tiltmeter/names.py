@@ -1,0 +1,69 @@
+"""The glossary of curve names in code: what each curve means and which way is better."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import xarray as xr
+
+Better: TypeAlias = Literal["lower", "higher", "neither"]
+
+
+class CurveName(NamedTuple):
+    """What a curve name stands for, everywhere in tiltmeter."""
+
+    meaning: str
+    better: Better = "neither"
+
+
+CURVES: dict[str, CurveName] = {
+    # per group
+    "loss": CurveName("half squared error", "lower"),
+    "error": CurveName("share of wrong decisions", "lower"),
+    "positive_rate": CurveName("share decided positive", "higher"),
+    "tpr": CurveName("share of positives decided positive", "higher"),
+    "fpr": CurveName("share of negatives decided positive", "lower"),
+    "ppv": CurveName("share of positive decisions that are right", "higher"),
+    # of the student
+    "M": CurveName("overlap of student and group mean"),
+    "R": CurveName("overlap of student and group teacher"),
+    "Q": CurveName("squared length of the student over d"),
+    "student_bias": CurveName("offset that the student adds to its score"),
+    # of the population
+    "risk": CurveName("loss averaged over the population", "lower"),
+    # between two groups, first minus second
+    "loss_gap": CurveName("difference of losses"),
+    "error_gap": CurveName("difference of errors (accuracy parity)"),
+    "positive_rate_gap": CurveName("difference of positive rates (statistical parity)"),
+    "tpr_gap": CurveName("difference of true positive rates (equal opportunity)"),
+    "fpr_gap": CurveName("difference of false positive rates"),
+    "ppv_gap": CurveName("difference of precisions (predictive parity)"),
+    "equalised_odds": CurveName("larger of the absolute tpr and fpr gaps", "lower"),
+    # over all groups
+    "disparate_impact": CurveName("smallest positive rate over largest", "higher"),
+    # what makes the loss gap (Shapley values), see `drivers`
+    "shift": CurveName("part of the gap due to shift and label imbalance"),
+    "variance": CurveName("part of the gap due to unequal variances"),
+    "representation": CurveName("part of the gap due to unequal representation"),
+    "rest": CurveName("part of the gap due to teachers, start and loss weights"),
+}
+
+
+def described(name: str, curve: xr.DataArray) -> xr.DataArray:
+    """The curve with `long_name` and `better` in its attributes, from the glossary.
+
+    >>> described("error", xr.DataArray(0.1)).attrs["better"]
+    'lower'
+    """
+    if name not in CURVES:
+        return curve
+    meaning, better = CURVES[name]
+    return curve.assign_attrs(long_name=meaning, better=better)
+
+
+def better_of(name: str, curve: xr.DataArray) -> Better:
+    """Which way is better for this curve: what the curve itself says, else the glossary."""
+    better = curve.attrs.get("better", CURVES[name].better if name in CURVES else "neither")
+    if better not in ("lower", "higher", "neither"):
+        raise ValueError(f'Curve {name!r} says better = {better!r}; it should be "lower", "higher" or "neither".')
+    return better

@@ -1,0 +1,168 @@
+"""Labelled numbers: one number, or a whole grid of them with named dimensions, and their JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
+Number: TypeAlias = float | int | xr.DataArray | tuple[str | Sequence[str], Any]
+
+#: Dimensions that curves use for themselves; a grid of parameters must not claim them.
+RESERVED = ("time", "group", "seed", "pair", "vector", "other")
+
+
+def labelled(value: Number, name: str, reserved: Sequence[str] = RESERVED) -> xr.DataArray:
+    """A number or a grid of numbers as a DataArray of floats whose grid dimensions carry labels.
+
+    >>> labelled(0.5, "rho").item()
+    0.5
+    >>> labelled(("rho", [0.2, 0.8]), "rho").coords["rho"].values
+    array([0.2, 0.8])
+    >>> labelled([0.2, 0.8], "rho")
+    Traceback (most recent call last):
+    ...
+    TypeError: `rho` should be a number or carry a dimension name, as in ("rho", values). Found list.
+    """
+    if isinstance(value, xr.DataArray):
+        array = value
+    elif isinstance(value, tuple) and len(value) == 2 and _names_dimensions(value[0]):
+        dims = (value[0],) if isinstance(value[0], str) else tuple(value[0])
+        array = xr.DataArray(np.asarray(value[1], dtype=float), dims=dims)
+    elif isinstance(value, (bool, np.bool_)) or (not np.isscalar(value) and np.ndim(value) != 0):
+        raise TypeError(
+            f'`{name}` should be a number or carry a dimension name, as in ("{name}", values). '
+            f"Found {type(value).__name__}."
+        )
+    else:
+        try:
+            array = xr.DataArray(float(value))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise TypeError(f"`{name}` should be a number. Found {name} = {value!r}.") from None
+    for dim in array.dims:
+        if dim in reserved:
+            raise ValueError(f"`{name}` has a dimension named {dim!r}, which curves use themselves: rename it.")
+    array = array.astype(float)
+    if not np.isfinite(array.values).all():
+        bad = array.values[~np.isfinite(array.values)].flat[0]
+        raise ValueError(f"`{name}` should be finite. Found {name} = {bad}.")
+    indexed = {d: np.arange(n) if d != name else array.values for d, n in array.sizes.items() if d not in array.coords}
+    # A one-dimensional grid given as ("rho", values) labels itself; any other unlabelled dimension counts.
+    if array.ndim == 1 and array.dims[0] in indexed:
+        indexed[array.dims[0]] = array.values
+    return array.assign_coords(indexed) if indexed else array
+
+
+def _names_dimensions(first: object) -> bool:
+    return isinstance(first, str) or (
+        isinstance(first, (list, tuple)) and len(first) > 0 and all(isinstance(d, str) for d in first)
+    )
+
+
+def label_to_json(label: Hashable) -> JSON:
+    """One coordinate label; tuples (intersections of groups) become lists."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, tuple):
+        return [label_to_json(part) for part in label]
+    if label is None or isinstance(label, (bool, int, str)):
+        return label
+    if isinstance(label, float):
+        return _float_to_json(label)
+    raise TypeError(f"Labels should be text, numbers or tuples of them to be stored. Found {type(label).__name__}.")
+
+
+def label_from_json(value: JSON) -> Hashable:
+    """The label that `label_to_json` wrote."""
+    if isinstance(value, list):
+        return tuple(label_from_json(part) for part in value)
+    if isinstance(value, dict):
+        raise ValueError("A label cannot be a JSON object.")
+    return value
+
+
+def labels_array(labels: Iterable[Hashable]) -> np.ndarray:
+    """Labels as a one-dimensional coordinate, tuples kept whole."""
+    labels = list(labels)
+    if any(isinstance(label, tuple) for label in labels) or len({type(label) for label in labels}) > 1:
+        whole = np.empty(len(labels), dtype=object)
+        whole[:] = labels
+        return whole
+    return np.asarray(labels)
+
+
+def array_to_json(array: xr.DataArray) -> dict[str, JSON]:
+    """A DataArray as plain JSON: dims, coordinates, type and values. NaN is null, infinities are words.
+
+    >>> array_to_json(xr.DataArray([1.5, float("nan")], dims="group", coords={"group": ["+", "-"]}))
+    {'dims': ['group'], 'coords': {'group': ['+', '-']}, 'dtype': 'float64', 'values': [1.5, None], 'attrs': {}}
+    """
+    return {**layout_to_json(array), "values": values_to_json(array.values), "attrs": dict(array.attrs)}
+
+
+def layout_to_json(array: xr.DataArray) -> dict[str, JSON]:
+    """Everything about a DataArray but its values and attributes."""
+    coords: dict[str, JSON] = {}
+    for dim in array.dims:
+        if dim in array.coords:
+            coords[str(dim)] = [label_to_json(label) for label in array.coords[dim].values.tolist()]
+    return {"dims": [str(d) for d in array.dims], "coords": coords, "dtype": str(array.dtype)}
+
+
+def array_from_json(value: Mapping[str, Any]) -> xr.DataArray:
+    """The DataArray that `array_to_json` wrote."""
+    coords = {
+        dim: (dim, labels_array(label_from_json(label) for label in labels))
+        for dim, labels in value.get("coords", {}).items()
+    }
+    data = values_from_json(value["values"], value["dtype"])
+    return xr.DataArray(data, dims=value["dims"], coords=coords, attrs=value.get("attrs", {}))
+
+
+def values_to_json(values: np.ndarray) -> JSON:
+    """Nested lists of numbers; floats round-trip to the last bit."""
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"Only numbers can be recorded. Found values of type {values.dtype}.")
+    nested: JSON = values.tolist()
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        return _encode_non_finite(nested)
+    return nested
+
+
+def values_from_json(nested: Any, dtype: str) -> np.ndarray:
+    """The numbers that `values_to_json` wrote."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        nested = _decode_non_finite(nested)
+    return np.asarray(nested, dtype=kind)
+
+
+_WORDS = {"Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _float_to_json(value: float) -> JSON:
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _encode_non_finite(nested: Any) -> JSON:
+    if isinstance(nested, list):
+        return [_encode_non_finite(part) for part in nested]
+    return _float_to_json(nested)
+
+
+def _decode_non_finite(nested: Any) -> Any:
+    if isinstance(nested, list):
+        return [_decode_non_finite(part) for part in nested]
+    if nested is None:
+        return math.nan
+    if isinstance(nested, str):
+        return _WORDS[nested]
+    return nested

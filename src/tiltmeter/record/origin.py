@@ -1,0 +1,63 @@
+"""Origin: what made a trajectory, as plain JSON that rebuilds the objects it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiltmeter.record.labelled import JSON
+from tiltmeter.version import __version__
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What made a trajectory: its source, its problem and settings, its seeds and the code version.
+
+    `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a
+    loaded run can rebuild them (`Mixture.from_json(origin.problem)`).
+
+    >>> origin = Origin("theory", settings={"sgd": {"lr": 0.1}})
+    >>> Origin.from_json(origin.to_json()) == origin
+    True
+    """
+
+    source: str
+    problem: JSON = None
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+    version: str = __version__
+
+    def __post_init__(self) -> None:
+        # A private copy through JSON: later changes of the caller's dictionaries do not reach a frozen value,
+        # and whatever could not be written to disk is refused here rather than at the end of a long run.
+        for name in ("problem", "settings"):
+            try:
+                copy = json.loads(json.dumps(getattr(self, name), allow_nan=False))
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"`{name}` of an Origin should be plain JSON: {error}.") from None
+            object.__setattr__(self, name, copy)
+        object.__setattr__(self, "seeds", tuple(int(seed) for seed in self.seeds))
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_json(), sort_keys=True))
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "source": self.source,
+            "problem": self.problem,
+            "settings": dict(self.settings),
+            "seeds": list(self.seeds),
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Origin:
+        return cls(
+            source=value["source"],
+            problem=value.get("problem"),
+            settings=value.get("settings", {}),
+            seeds=tuple(value.get("seeds", ())),
+            version=value.get("version", "unknown"),
+        )

@@ -1,0 +1,280 @@
+"""Trajectory: the one data type. An immutable mapping from curve name to labelled array over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
+from tiltmeter.record.origin import Origin
+
+Clock: TypeAlias = Literal["t", "step", "epoch"]
+CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
+
+
+class Trajectory(Mapping[str, xr.DataArray]):
+    """Curves over training, each with its own time coordinate, and what made them.
+
+    Theory, simulation, forecast and training all return one; analysis, plots and reports consume it.
+    Selecting and averaging are xarray's: `trajectory["loss"].sel(group="+").mean("seed")`.
+
+    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step",
+    "epoch"). `diverged` holds, for runs that ended early, the time of divergence per seed or grid point
+    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves at other times; it is
+    neither stored nor compared.
+
+    >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
+    ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
+    >>> trajectory = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
+    >>> float(trajectory["loss"].sel(group="-", time=1.0))
+    0.4
+    >>> trajectory
+    <Trajectory theory, clock t, 1 curve>
+      loss  (time: 2, group: 2)  time 0 .. 1
+    """
+
+    __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin")
+    clock: Clock
+    origin: Origin
+    diverged: xr.DataArray | None
+    evaluate: Callable[[Any], Trajectory] | None
+
+    def __init__(
+        self,
+        curves: Mapping[str, xr.DataArray],
+        clock: Clock,
+        origin: Origin,
+        diverged: xr.DataArray | None = None,
+        evaluate: Callable[[Any], Trajectory] | None = None,
+    ) -> None:
+        if clock not in CLOCKS:
+            raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
+        if not isinstance(origin, Origin):
+            raise TypeError(f"`origin` should be an Origin. Found {type(origin).__name__}.")
+        frozen = {str(name): _freeze(str(name), curve) for name, curve in curves.items()}
+        object.__setattr__(self, "_curves", frozen)
+        object.__setattr__(self, "clock", clock)
+        object.__setattr__(self, "origin", origin)
+        object.__setattr__(self, "diverged", diverged)
+        object.__setattr__(self, "evaluate", evaluate)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("A Trajectory is immutable: build a new one instead.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("A Trajectory is immutable: build a new one instead.")
+
+    def __getitem__(self, name: str) -> xr.DataArray:
+        try:
+            return self._curves[name]
+        except KeyError:
+            raise KeyError(f"No curve {name!r}. There are: {', '.join(self._curves) or 'none'}.") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._curves
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        return (
+            self.clock == other.clock
+            and self.origin == other.origin
+            and list(self) == list(other)
+            and all(self[name].equals(other[name]) for name in self)
+            and _same(self.diverged, other.diverged)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays: compares by value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Only for handing a value to another process; nothing is stored or loaded this way.
+        return (Trajectory, (self._curves, self.clock, self.origin, self.diverged))
+
+    def replace(
+        self, curves: Mapping[str, xr.DataArray], evaluate: Callable[[Any], Trajectory] | None = None
+    ) -> Trajectory:
+        """The same clock and origin with other curves."""
+        return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate)
+
+    def to_dataset(self, *names: str) -> xr.Dataset:
+        """The named curves (default: all) as one Dataset; they must share one time coordinate."""
+        chosen = {name: self[name] for name in (names or self)}
+        times = [curve.coords["time"].values for curve in chosen.values()]
+        if any(not np.array_equal(times[0], other) for other in times[1:]):
+            spans = "; ".join(f"{name} has {curve.sizes['time']} times" for name, curve in chosen.items())
+            raise ValueError(f"These curves do not share one time coordinate: {spans}. Name those that do.")
+        return xr.Dataset(chosen, attrs={"clock": self.clock, "source": self.origin.source})
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Long format: one row per value, columns curve, time, every dimension that occurs, value."""
+        parts = []
+        for name, curve in self._curves.items():
+            plain = curve.drop_vars([c for c in curve.coords if c not in curve.dims])
+            frame = plain.rename("value").to_dataframe().reset_index()
+            frame.insert(0, "curve", name)
+            parts.append(frame)
+        if not parts:
+            return pd.DataFrame(columns=["curve", "time", "value"])
+        table = pd.concat(parts, ignore_index=True)
+        return table[[c for c in table.columns if c != "value"] + ["value"]]
+
+    def to_json(self) -> dict[str, JSON]:
+        """Plain JSON that `from_json` reads back to an equal trajectory."""
+        return {
+            "clock": self.clock,
+            "origin": self.origin.to_json(),
+            "diverged": None if self.diverged is None else array_to_json(self.diverged),
+            "curves": {name: array_to_json(curve) for name, curve in self._curves.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Trajectory:
+        return cls(
+            curves={name: array_from_json(curve) for name, curve in value["curves"].items()},
+            clock=value["clock"],
+            origin=Origin.from_json(value["origin"]),
+            diverged=None if value.get("diverged") is None else array_from_json(value["diverged"]),
+        )
+
+    def on_clock(self, clock: Clock, *, d: float | None = None, steps_per_epoch: float | None = None) -> Trajectory:
+        """The same curves with time counted otherwise: t = step/d, epoch = step/steps_per_epoch.
+
+        >>> loss = xr.DataArray([0.5, 0.2], dims="time", coords={"time": [0.0, 2.0]})
+        >>> run = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
+        >>> run.on_clock("step", d=100)["loss"].time.values
+        array([  0., 200.])
+        """
+        if clock == self.clock:
+            return self
+        steps = {"t": d, "step": 1.0, "epoch": steps_per_epoch}
+        if clock not in steps:
+            raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
+        for side in (self.clock, clock):
+            if steps[side] is None:
+                missing = "d" if side == "t" else "steps_per_epoch"
+                raise ValueError(f'To go from clock "{self.clock}" to "{clock}", pass {missing}=.')
+            if not cast(float, steps[side]) > 0:
+                raise ValueError(f"A clock needs a positive number of steps. Found {steps[side]}.")
+        factor = cast(float, steps[self.clock]) / cast(float, steps[clock])
+
+        def convert(curve: xr.DataArray) -> xr.DataArray:
+            return curve.assign_coords(time=curve.coords["time"] * factor)
+
+        inner = self.evaluate
+        return Trajectory(
+            {name: convert(curve) for name, curve in self._curves.items()},
+            clock,
+            self.origin,
+            None if self.diverged is None else self.diverged * factor,
+            None
+            if inner is None
+            else lambda times: inner(np.asarray(times) / factor).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch),
+        )
+
+    def __repr__(self) -> str:
+        count = f"{len(self)} curve" + ("" if len(self) == 1 else "s")
+        lines = [f"<Trajectory {self.origin.source}, clock {self.clock}, {count}>"]
+        width = max((len(name) for name in self), default=0)
+        lines += [f"  {name:<{width}}  {_shape(curve)}  {_span(curve)}" for name, curve in self._curves.items()]
+        if self.diverged is not None:
+            lines.append(f"  diverged: {int(np.isfinite(self.diverged.values).sum())} of {self.diverged.size}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td style='text-align:left'><b>{escape(name)}</b></td>"
+            f"<td style='text-align:left'>{escape(str(curve.attrs.get('long_name', '')))}</td>"
+            f"<td>{escape(_shape(curve))}</td><td>{escape(_span(curve))}</td></tr>"
+            for name, curve in self._curves.items()
+        )
+        return (
+            f"<div><p><b>Trajectory</b> from {escape(self.origin.source)}, clock <i>{self.clock}</i>, "
+            f"tiltmeter {escape(self.origin.version)}</p>"
+            f"<table><tr><th>curve</th><th>meaning</th><th>dimensions</th><th>time</th></tr>{rows}</table></div>"
+        )
+
+
+def stack(
+    trajectories: Sequence[Trajectory], dim: str = "seed", labels: Sequence[Hashable] | None = None
+) -> Trajectory:
+    """Runs of the same experiment as one trajectory with one more dimension (default: `seed`).
+
+    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ...
+    """
+    if not trajectories:
+        raise ValueError("`stack` needs at least one trajectory.")
+    first = trajectories[0]
+    for other in trajectories[1:]:
+        if other.clock != first.clock:
+            raise ValueError(f'Cannot stack clocks "{first.clock}" and "{other.clock}": convert one with `on_clock`.')
+        if set(other) != set(first):
+            raise ValueError(
+                f"Cannot stack runs with different curves: {', '.join(sorted(set(first) ^ set(other)))} "
+                "occurs in some only."
+            )
+    seeds = tuple(seed for trajectory in trajectories for seed in trajectory.origin.seeds)
+    if labels is None:
+        own = all(len(trajectory.origin.seeds) == 1 for trajectory in trajectories) and len(set(seeds)) == len(seeds)
+        labels = seeds if own else range(len(trajectories))
+    if len(labels) != len(trajectories):
+        raise ValueError(f"`labels` should name every run. Found {len(labels)} labels for {len(trajectories)} runs.")
+    index = pd.Index(list(labels), name=dim)
+    curves = {}
+    for name in first:
+        arrays = [trajectory[name] for trajectory in trajectories]
+        if dim in arrays[0].dims:
+            raise ValueError(f"Curve {name!r} already has a dimension {dim!r}.")
+        joined = xr.concat(
+            arrays, dim=index, join="outer", combine_attrs="override", coords="minimal", compat="override"
+        )
+        curves[name] = joined.transpose(*arrays[0].dims, dim)
+    times = [
+        xr.DataArray(np.nan) if trajectory.diverged is None else trajectory.diverged for trajectory in trajectories
+    ]
+    diverged = None
+    if any(trajectory.diverged is not None for trajectory in trajectories):
+        diverged = xr.concat(times, dim=index, coords="minimal", compat="override", join="outer")
+    origin = Origin(first.origin.source, first.origin.problem, first.origin.settings, seeds, first.origin.version)
+    return Trajectory(curves, first.clock, origin, diverged)
+
+
+def _freeze(name: str, curve: xr.DataArray) -> xr.DataArray:
+    if not isinstance(curve, xr.DataArray):
+        raise TypeError(f"Curve {name!r} should be an xarray.DataArray. Found {type(curve).__name__}.")
+    if not curve.dims or curve.dims[0] != "time" or "time" not in curve.coords:
+        raise ValueError(
+            f"Curve {name!r} should have `time` as its first dimension, with coordinates. Found dims {curve.dims}."
+        )
+    times = curve.coords["time"].values
+    if times.dtype.kind not in "fiu" or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+        raise ValueError(f"The times of curve {name!r} should be finite and strictly increasing.")
+    if curve.dtype.kind not in "fiub":
+        raise TypeError(f"Curve {name!r} should hold numbers. Found values of type {curve.dtype}.")
+    values = curve.values.view()
+    values.flags.writeable = False
+    return curve.copy(deep=False, data=values).rename(name)
+
+
+def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
+    return a is b if a is None or b is None else a.equals(b)
+
+
+def _shape(curve: xr.DataArray) -> str:
+    return "(" + ", ".join(f"{dim}: {size}" for dim, size in curve.sizes.items()) + ")"
+
+
+def _span(curve: xr.DataArray) -> str:
+    times = curve.coords["time"].values
+    return f"time {times[0]:.4g} .. {times[-1]:.4g}" if len(times) else "no looks"

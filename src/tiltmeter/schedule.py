@@ -1,0 +1,146 @@
+"""Schedules: numbers that change during training, as values. A schedule is any object called with a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tiltmeter.record.labelled import JSON
+
+Schedule: TypeAlias = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class PowerDecay:
+    """initial / (1 + t / scale)^power: the classical decay of a learning rate.
+
+    >>> PowerDecay(initial=0.5, scale=4.0)(4.0)
+    0.25
+    """
+
+    initial: float
+    scale: float
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive(self, "initial", "scale")
+        if not self.power >= 0:
+            raise ValueError(f"`power` should not be negative. Found power = {self.power}.")
+
+    def __call__(self, t: float) -> float:
+        return float(self.initial * (1.0 + t / self.scale) ** -self.power)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from `initial` at t = 0 to `final` at `duration`, then constant.
+
+    >>> Cosine(initial=0.4, duration=10.0)(5.0)
+    0.2
+    """
+
+    initial: float
+    duration: float
+    final: float = 0.0
+
+    def __post_init__(self) -> None:
+        _positive(self, "initial", "duration")
+        if not self.final >= 0:
+            raise ValueError(f"`final` should not be negative. Found final = {self.final}.")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return (self.duration,)
+
+    def __call__(self, t: float) -> float:
+        phase = min(t / self.duration, 1.0)
+        return float(self.final + (self.initial - self.final) * 0.5 * (1.0 + np.cos(np.pi * phase)))
+
+
+@dataclass(frozen=True)
+class Warmup:
+    """Linear rise from zero to `peak` over `duration`, then constant.
+
+    >>> Warmup(peak=0.4, duration=10.0)(5.0)
+    0.2
+    """
+
+    peak: float
+    duration: float
+
+    def __post_init__(self) -> None:
+        _positive(self, "peak", "duration")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return (self.duration,)
+
+    def __call__(self, t: float) -> float:
+        return float(self.peak * min(t / self.duration, 1.0))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Piecewise constant: `values[i]` from `starts[i]` on; the first start is 0.
+
+    >>> drop = Steps(starts=(0.0, 10.0), values=(0.4, 0.1))
+    >>> drop(9.99), drop(10.0)
+    (0.4, 0.1)
+    """
+
+    starts: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", tuple(float(s) for s in self.starts))
+        object.__setattr__(self, "values", tuple(float(v) for v in self.values))
+        if len(self.starts) != len(self.values) or not self.starts:
+            raise ValueError(
+                f"`starts` and `values` should have one entry per step. "
+                f"Found {len(self.starts)} starts and {len(self.values)} values."
+            )
+        if self.starts[0] != 0.0 or any(b <= a for a, b in zip(self.starts, self.starts[1:], strict=False)):
+            raise ValueError(f"`starts` should begin at 0 and increase. Found starts = {self.starts}.")
+        if any(not v >= 0 for v in self.values):
+            raise ValueError(f"`values` should not be negative. Found values = {self.values}.")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return self.starts[1:]
+
+    def __call__(self, t: float) -> float:
+        return self.values[int(np.searchsorted(self.starts, t, side="right")) - 1]
+
+
+_KINDS = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
+
+
+def breaks_of(schedule: object) -> tuple[float, ...]:
+    """Times at which a schedule is not smooth, so that an integrator can stop and start again there."""
+    return tuple(getattr(schedule, "breaks", ()))
+
+
+def schedule_to_json(schedule: object) -> JSON:
+    """Our own schedules by name and fields; a user's callable by its repr, which cannot be rebuilt."""
+    if type(schedule) in _KINDS.values():
+        fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(schedule).items()}  # type: ignore[call-overload]
+        return {"schedule": type(schedule).__name__, **fields}
+    return {"schedule": "callable", "repr": getattr(schedule, "__qualname__", repr(schedule))}
+
+
+def schedule_from_json(value: Mapping[str, Any]) -> Schedule:
+    fields = dict(value)
+    kind = fields.pop("schedule")
+    if kind not in _KINDS:
+        raise ValueError(f"The schedule {fields.get('repr', kind)} was a function and cannot be rebuilt from a file.")
+    return _KINDS[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})  # type: ignore[no-any-return]
+
+
+def _positive(schedule: object, *names: str) -> None:
+    for name in names:
+        value = getattr(schedule, name)
+        if not (np.isscalar(value) and value > 0 and np.isfinite(value)):  # type: ignore[operator]
+            raise ValueError(f"`{name}` should be a positive number. Found {name} = {value}.")
