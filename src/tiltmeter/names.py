@@ -58,7 +58,7 @@ def described(name: str, curve: xr.DataArray) -> xr.DataArray:
     if name not in CURVES:
         return curve
     meaning, better = CURVES[name]
-    return curve.assign_attrs(long_name=meaning, better=better)
+    return curve.assign_attrs(long_name=meaning, better=better, **({"definition": meaning} if name == "loss" else {}))
 
 
 def better_of(name: str, curve: xr.DataArray) -> Better:

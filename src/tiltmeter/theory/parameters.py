@@ -181,10 +181,11 @@ def _check_overlaps(overlaps: np.ndarray, Q0: np.ndarray, gram: np.ndarray) -> N
     off = float(np.abs(back - overlaps).max())
     if off > 1e-7:
         raise ValueError(
-            f"No student has these starting overlaps: they contradict the geometry of the means and teachers by {off:.3g}."
+            "No student has these starting overlaps: they contradict the geometry of the means and teachers "
+            f"by {off:.3g}."
         )
     least = float(np.einsum("ni,nij,nj->n", overlaps, inverse, overlaps).max())
-    if (Q0 < least - 1e-9).any():
+    if Q0.min() < least - 1e-9:
         raise ValueError(f"`Q` of the start should be at least {least:.6g} for these overlaps. Found Q = {Q0.min():g}.")
 
 
@@ -194,4 +195,3 @@ def _at(value: Any, t: float) -> Any:
 
 def _listed(groups: Any) -> str:
     return ", ".join(map(repr, groups))
-

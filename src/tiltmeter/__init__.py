@@ -1,0 +1,113 @@
+"""tiltmeter: which group a model will favour, when during training, and why."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tiltmeter.version import __version__
+
+if TYPE_CHECKING:
+    # the problem and how it is trained
+    from tiltmeter import cases as cases
+
+    # questions
+    from tiltmeter.analysis.agreement import agreement as agreement
+    from tiltmeter.analysis.crossings import Crossing as Crossing
+    from tiltmeter.analysis.crossings import crossings as crossings
+    from tiltmeter.analysis.drivers import drivers as drivers
+    from tiltmeter.analysis.grids import crossing_count as crossing_count
+    from tiltmeter.analysis.grids import leader as leader
+    from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.mixture import Mixture as Mixture
+
+    # records
+    from tiltmeter.record import Origin as Origin
+    from tiltmeter.record import Recorder as Recorder
+    from tiltmeter.record import Trajectory as Trajectory
+    from tiltmeter.record import at as at
+    from tiltmeter.record import check as check
+    from tiltmeter.record import every as every
+    from tiltmeter.record import load as load
+    from tiltmeter.record import log_spaced as log_spaced
+    from tiltmeter.record import save as save
+    from tiltmeter.record import stack as stack
+    from tiltmeter.schedule import Cosine as Cosine
+    from tiltmeter.schedule import PowerDecay as PowerDecay
+    from tiltmeter.schedule import Steps as Steps
+    from tiltmeter.schedule import Warmup as Warmup
+    from tiltmeter.sgd import SGD as SGD
+    from tiltmeter.start import Overlaps as Overlaps
+    from tiltmeter.start import Random as Random
+    from tiltmeter.start import Zero as Zero
+
+    # exact theory
+    from tiltmeter.theory.ends import asymptotes as asymptotes
+    from tiltmeter.theory.ends import final_leader as final_leader
+    from tiltmeter.theory.ends import first_leader as first_leader
+    from tiltmeter.theory.ends import initial_rates as initial_rates
+    from tiltmeter.theory.predict import predict as predict
+    from tiltmeter.theory.stability import stability_limit as stability_limit
+    from tiltmeter.theory.stability import timescales as timescales
+    from tiltmeter.two_groups import teacher_mixture as teacher_mixture
+
+# Where each daily name lives. Looked up on first use, so that `import tiltmeter` stays as light as xarray.
+_HOMES = {
+    # the problem and how it is trained
+    "Mixture": "mixture",
+    "teacher_mixture": "two_groups",
+    "SGD": "sgd",
+    "Zero": "start",
+    "Random": "start",
+    "Overlaps": "start",
+    "PowerDecay": "schedule",
+    "Cosine": "schedule",
+    "Warmup": "schedule",
+    "Steps": "schedule",
+    # exact theory
+    "predict": "theory.predict",
+    "timescales": "theory.stability",
+    "stability_limit": "theory.stability",
+    "initial_rates": "theory.ends",
+    "asymptotes": "theory.ends",
+    "first_leader": "theory.ends",
+    "final_leader": "theory.ends",
+    # questions
+    "Crossing": "analysis.crossings",
+    "crossings": "analysis.crossings",
+    "leader": "analysis.grids",
+    "crossing_count": "analysis.grids",
+    "phases": "analysis.phases",
+    "drivers": "analysis.drivers",
+    "agreement": "analysis.agreement",
+    "stopping": "analysis.stopping",
+    # records
+    "Trajectory": "record",
+    "Origin": "record",
+    "Recorder": "record",
+    "stack": "record",
+    "save": "record",
+    "load": "record",
+    "check": "record",
+    "every": "record",
+    "log_spaced": "record",
+    "at": "record",
+}
+_ROOMS = ("cases", "plot")
+
+__all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"tiltmeter.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"tiltmeter has no {name!r}.")
+    value = getattr(import_module(f"tiltmeter.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,9 @@
+"""Analysis: questions about a trajectory, whatever made it.
+
+>>> from tiltmeter import cases, crossings, phases, predict
+>>> theory = predict(*cases.three_phases())
+>>> print(crossings(theory))
++ leads until t = 1.128, then - until t = 11.88, then +.
+>>> print(phases(theory))
++ leads until t = 1.128 (shift and label imbalance), then - until t = 11.88 (larger variance), then + (more data).
+"""

@@ -1,0 +1,145 @@
+"""Agreement: how far apart two trajectories are, in absolute terms and in standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.exact import exact_curve
+from tiltmeter.record.trajectory import Trajectory
+
+How = Literal["evaluated", "interpolated", "same times"]
+
+
+@dataclass(frozen=True)
+class CurveAgreement:
+    """The distance of one curve: largest and root mean square, plain and in standard errors (NaN: none known)."""
+
+    curve: str
+    largest: float
+    rms: float
+    largest_in_se: float
+    rms_in_se: float
+    count: int
+    how: How
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The distances of all curves that two trajectories share."""
+
+    rows: tuple[CurveAgreement, ...]
+
+    def __getitem__(self, curve: str) -> CurveAgreement:
+        for row in self.rows:
+            if row.curve == curve:
+                return row
+        raise KeyError(f"No curve {curve!r} was compared. There are: {', '.join(r.curve for r in self.rows)}.")
+
+    def __str__(self) -> str:
+        worst = max(self.rows, key=lambda row: row.largest)
+        text = f"The largest distance is {worst.largest:.3g}, in {worst.curve}"
+        known = [row for row in self.rows if np.isfinite(row.largest_in_se)]
+        if known:
+            far = max(known, key=lambda row: row.largest_in_se)
+            text += f"; in standard errors {far.largest_in_se:.3g}, in {far.curve}"
+        hows = sorted({row.how for row in self.rows})
+        return f"{text} ({len(self.rows)} curves, {' and '.join(hows)})."
+
+
+def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
+    """Distance of `a` from `b` at the times of `b`, per curve they share (or per curve named).
+
+    Exact theory in `a` is evaluated at those times; anything else is interpolated in log time inside the common range,
+    and each row says which. Seeds are averaged; their scatter, or curves `<name>_se`, give the standard errors.
+
+    >>> from tiltmeter import cases, predict
+    >>> problem, sgd, times = cases.centred_crossing()
+    >>> agreement(predict(problem, sgd, times), predict(problem, sgd, [1.0, 2.0]))["loss"].largest
+    0.0
+    """
+    if a.clock != b.clock:
+        raise ValueError(
+            f'The clocks differ: "{a.clock}" and "{b.clock}". Convert one with `on_clock`, as in '
+            f'`trajectory.on_clock("{a.clock}", d=...)`.'
+        )
+    names = curves or tuple(name for name in b if name in a and not name.endswith("_se"))
+    if not names:
+        raise ValueError(f"The trajectories share no curve: {', '.join(a)} against {', '.join(b)}.")
+    return Agreement(tuple(_compare(a, b, name) for name in names))
+
+
+def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
+    one, two = a[name], b[name]
+    definitions = [curve.attrs.get("definition") for curve in (one, two)]
+    if None not in definitions and definitions[0] != definitions[1]:
+        raise ValueError(
+            f"Curve {name!r} means different things, {definitions[0]} against {definitions[1]}: not to be compared."
+        )
+    value_b, error_b = _mean(b, name, two)
+    value_a, error_a, how = _at(a, name, value_b.coords["time"].values)
+    times = value_a.coords["time"].values
+    if times.size == 0:
+        raise ValueError(f"Curve {name!r} has no time in common: the ranges do not overlap.")
+    value_b = value_b.sel(time=times)
+    try:
+        value_a, value_b = xr.align(value_a, value_b, join="exact")
+    except ValueError:
+        raise ValueError(
+            f"Curve {name!r} has different labels in the two: {_labels(value_a)} against {_labels(value_b)}."
+        ) from None
+    distance = np.abs(value_a - value_b)
+    squared = sum(
+        (e.sel(time=times) if e.sizes["time"] != len(times) else e) ** 2 for e in (error_a, error_b) if e is not None
+    )
+    in_se = np.full(1, np.nan)
+    if isinstance(squared, xr.DataArray):
+        error = np.sqrt(squared)
+        ratio = (distance / error.where(error > 0)).values
+        in_se = ratio[np.isfinite(ratio)] if np.isfinite(ratio).any() else in_se
+    known = distance.values[np.isfinite(distance.values)]
+    if known.size == 0:
+        raise ValueError(f"Curve {name!r} has no value that both trajectories know.")
+    return CurveAgreement(
+        curve=name,
+        largest=float(known.max()),
+        rms=float(np.sqrt(np.mean(known**2))),
+        largest_in_se=float(in_se.max()),
+        rms_in_se=float(np.sqrt(np.mean(in_se**2))),
+        count=int(known.size),
+        how=how,
+    )
+
+
+def _mean(trajectory: Trajectory, name: str, curve: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray | None]:
+    if "seed" in curve.dims:
+        count = curve.notnull().sum("seed")
+        error = curve.std("seed", ddof=1) / np.sqrt(count) if curve.sizes["seed"] > 1 else None
+        return curve.mean("seed"), error
+    return curve, trajectory.get(f"{name}_se")
+
+
+def _at(a: Trajectory, name: str, times: np.ndarray) -> tuple[xr.DataArray, xr.DataArray | None, How]:
+    exact = exact_curve(a, name) if "seed" not in a[name].dims else None
+    if exact is not None:
+        return exact(times), None, "evaluated"
+    value, error = _mean(a, name, a[name])
+    own = value.coords["time"].values
+    if np.isin(times, own).all():
+        return value.sel(time=times), None if error is None else error.sel(time=times), "same times"
+    inside = times[(times >= max(own[0], np.nextafter(0.0, 1.0))) & (times <= own[-1])]
+    positive = own > 0
+
+    def interpolated(curve: xr.DataArray) -> xr.DataArray:
+        logs = curve.isel(time=positive)
+        moved = logs.assign_coords(time=np.log(own[positive])).interp(time=np.log(inside))
+        return moved.assign_coords(time=inside)
+
+    return interpolated(value), None if error is None else interpolated(error), "interpolated"
+
+
+def _labels(curve: xr.DataArray) -> str:
+    return ", ".join(f"{dim} {list(curve.coords[dim].values)}" for dim in curve.dims if dim != "time") or "none"

@@ -1,0 +1,60 @@
+"""Grids: who leads and how often the lead changes, for many problems at once, as labelled arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.record.trajectory import Trajectory
+
+
+def leader(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
+    """The group that is best off, at every time and grid point (None: a tie, or no value).
+
+    >>> from tiltmeter import cases, predict
+    >>> leader(predict(*cases.centred_crossing())).isel(time=[0, -1]).values.tolist()
+    ['-', '+']
+    """
+    return leader_of(trajectory[curve], curve)
+
+
+def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
+    """The group that is best off in a curve, wherever it is given."""
+    groups = groups_of(values)
+    signed = values * leader_sign(curve, values)
+    ordered = signed.transpose("group", ...).values
+    labels: np.ndarray = np.empty(len(groups) + 1, dtype=object)
+    labels[:-1] = groups
+    best = np.argmin(np.where(np.isnan(ordered), np.inf, ordered), axis=0)
+    clear = np.isfinite(ordered).any(0)
+    if len(groups) > 1:
+        first_two = np.partition(ordered, 1, axis=0)[:2]
+        clear &= ~(first_two[1] - first_two[0] <= ROUNDING)
+    return xr.zeros_like(values.isel(group=0, drop=True), dtype=object).copy(data=labels[np.where(clear, best, -1)])
+
+
+def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:
+    """How often the lead between two groups changes over the recorded times, at every grid point.
+
+    Two crossings between neighbouring times are not seen: choose the times closely enough.
+
+    >>> from tiltmeter import cases, predict
+    >>> crossing_count(predict(*cases.three_phases())).item()
+    2
+    """
+    values = trajectory[curve]
+    leader_sign(curve, values)
+    a, b = the_pair(values, pair)
+    groups = groups_of(values)
+    gap: Any = values.isel(group=groups.index(a), drop=True) - values.isel(group=groups.index(b), drop=True)
+    sign = np.sign(np.where(np.abs(gap.values) > ROUNDING, gap.values, 0.0)).astype(np.int8)
+    # An undecided look takes over the sign before it, so that it neither hides nor makes a change.
+    changes = np.zeros(sign.shape[1:], dtype=np.int64)
+    last = sign[0]
+    for now in sign[1:]:
+        changes += (now * last) < 0
+        last = np.where(now != 0, now, last)
+    return gap.isel(time=0, drop=True).copy(data=changes).rename("crossings")  # type: ignore[no-any-return]

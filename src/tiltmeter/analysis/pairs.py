@@ -1,0 +1,71 @@
+"""Pairs of groups: which two are compared, who leads between them, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.names import better_of
+from tiltmeter.record.trajectory import Trajectory
+
+Pair: TypeAlias = tuple[Hashable, Hashable]
+
+#: A gap is decided where it exceeds this many standard errors.
+SURE = 2.0
+#: Gaps of exact curves below this are rounding.
+ROUNDING = 1e-12
+
+
+def groups_of(curve: xr.DataArray) -> list[Hashable]:
+    """The groups of a curve, in order."""
+    if "group" not in curve.dims:
+        raise ValueError(f"Curve {curve.name!r} has no groups to compare.")
+    return list(curve.coords["group"].values.tolist())
+
+
+def the_pair(curve: xr.DataArray, pair: Pair | None) -> Pair:
+    """The pair asked for, or the only one there is."""
+    groups = groups_of(curve)
+    if pair is None:
+        if len(groups) != 2:
+            raise ValueError(
+                f"This compares two groups; there are {len(groups)}: {', '.join(map(repr, groups))}. Pass pair=."
+            )
+        return groups[0], groups[1]
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise ValueError(f"`pair` should name two different groups. Found pair = {pair!r}.")
+    for group in pair:
+        if group not in groups:
+            raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, groups))}.")
+    return pair[0], pair[1]
+
+
+def leader_sign(name: str, curve: xr.DataArray) -> int:
+    """+1 if the smaller value leads, -1 if the larger one does."""
+    better = better_of(name, curve)
+    if better == "neither":
+        raise ValueError(f"Curve {name!r} is neither better high nor better low, so no group leads in it.")
+    return 1 if better == "lower" else -1
+
+
+def pair_gap(trajectory: Trajectory, name: str, pair: Pair) -> tuple[xr.DataArray, xr.DataArray | None]:
+    """Value of the first minus value of the second, and its standard error where known.
+
+    Seeds are averaged, their scatter giving the standard error; a single run uses its curve `<name>_se`.
+    """
+    curve = trajectory[name]
+    groups = groups_of(curve)
+    axis = groups.index(pair[0]), groups.index(pair[1])
+    gap = curve.isel(group=axis[0], drop=True) - curve.isel(group=axis[1], drop=True)
+    if "seed" in gap.dims and gap.sizes["seed"] > 1:
+        count = gap.notnull().sum("seed")
+        return gap.mean("seed"), gap.std("seed", ddof=1) / np.sqrt(count)
+    gap = gap.squeeze("seed", drop=True) if "seed" in gap.dims else gap
+    if f"{name}_se" in trajectory:
+        error = trajectory[f"{name}_se"].sel(time=curve.coords["time"])
+        both = np.sqrt(error.isel(group=axis[0], drop=True) ** 2 + error.isel(group=axis[1], drop=True) ** 2)
+        return gap, both.squeeze("seed", drop=True) if "seed" in both.dims else both
+    return gap, None

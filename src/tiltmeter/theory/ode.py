@@ -1,0 +1,114 @@
+"""The equations of motion integrated numerically: the route for schedules, and the third route for all else."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.schedule import breaks_of
+from tiltmeter.sgd import SGD
+from tiltmeter.theory.overlaps import OverlapCurves
+from tiltmeter.theory.parameters import Parameters, loss_weights, parameters
+
+#: Losses beyond this are called divergence; the starting loss is of order one.
+HUGE = 1e12
+
+
+def velocity(
+    par: Parameters, M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, lr: np.ndarray, s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """dM/dt, dR/dt, dQ/dt, dbias/dt (see `modes` for the equations), for learning rate lr and loss weights s now."""
+    P = par.p * s
+    eta = lr[:, None]
+    D_bar = (P * par.D).sum(1)[:, None]
+    score = M + bias[:, None]
+    pull = P * np.sqrt(par.D) * par.g
+    miss = P * (score - par.m)
+    fade = D_bar + par.decay[:, None]
+    dM = -eta * (fade * M + np.einsum("nhg,ng->nh", par.K, miss) - np.einsum("nhg,ng->nh", par.C, pull))
+    dR = -eta * (fade * R + np.einsum("ngk,ng->nk", par.C, miss) - np.einsum("ngk,ng->nk", par.T, pull))
+    toward = par.m * M + np.sqrt(par.D) * par.g * R  # E[y w.x], the part of y times score that training can change
+    squared = score**2 + par.D * Q[:, None] + 1.0 - 2.0 * (bias[:, None] * par.m + toward)
+    noise = (lr**2 / par.batch)[:, None] * par.p * s**2 * par.D
+    drift = (P * (M * score + par.D * Q[:, None] - toward)).sum(1) + par.decay * Q
+    dQ = -2.0 * lr * drift + (noise * squared).sum(1)
+    dbias = -lr * miss.sum(1) if par.train_bias else np.zeros_like(Q)
+    return dM, dR, dQ, dbias
+
+
+def integrate(
+    problem: Mixture, sgd: SGD, times: np.ndarray, rtol: float = 1e-11, atol: float = 1e-13
+) -> tuple[Parameters, OverlapCurves]:
+    """Overlaps and losses at `times` by DOP853, all grid points in one system, restarted where schedules break."""
+    par = parameters(problem, sgd)
+    points, number = par.m.shape
+
+    def split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        state = y.reshape(points, 2 * number + 2)
+        return state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
+
+    def rhs(t: float, y: np.ndarray) -> np.ndarray:
+        M, R, Q, bias = split(y)
+        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, _rate(sgd, par, t), _weights(sgd, par, t))
+        return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
+
+    state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
+    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
+    edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
+    found = np.empty((len(times), state.size))
+    found[times == 0.0] = state
+    for low, high in pairwise(edges):
+        if high == low:
+            continue
+        inside = (times > low) & (times <= high)
+        # A step function has its new value at the break itself: approach it from below.
+        end = np.nextafter(high, low) if high in breaks else high
+        asked = np.append(np.minimum(times[inside], end), end)
+        run = solve_ivp(rhs, (low, end), state, method="DOP853", t_eval=np.unique(asked), rtol=rtol, atol=atol)
+        if not run.success or not np.isfinite(run.y).all() or np.abs(run.y).max() > HUGE:
+            raise ValueError(
+                f"Training diverges: the student grows without bound after t = {run.t[-1] if run.t.size else low:.4g}. "
+                "Lower the learning rate of the schedule."
+            )
+        found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
+        state = run.y[:, -1]
+    values = found.reshape(len(times), points, 2 * number + 2).transpose(1, 0, 2)
+    M, R, Q, bias = (
+        np.ascontiguousarray(part)
+        for part in (values[..., :number], values[..., number : 2 * number], values[..., -2], values[..., -1])
+    )
+    return par, OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
+
+
+def losses(par: Parameters, M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Half squared error per group from overlaps of shapes (N, T, G) and (N, T)."""
+    score = M + bias[:, :, None]
+    m, D, reach = (x[:, None, :] for x in (par.m, par.D, np.sqrt(par.D) * par.g))
+    return np.asarray(0.5 * (score**2 + D * Q[:, :, None] + 1.0 - 2.0 * (m * score + reach * R)))
+
+
+def _rate(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+    if not callable(sgd.lr):
+        return par.lr
+    return np.full(par.size, _checked(sgd.lr(t), "lr", t))
+
+
+def _weights(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+    if not any(callable(weight) for weight in (sgd.weights or {}).values()):
+        return par.s
+    now = loss_weights(sgd, par.groups, t)
+    fixed = [not callable((sgd.weights or {}).get(group)) for group in par.groups]
+    columns = [
+        par.s[:, i] if fixed[i] else np.full(par.size, _checked(now[i], f"weights[{group!r}]", t))
+        for i, group in enumerate(par.groups)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _checked(value: float, name: str, t: float) -> float:
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(f"The schedule of `{name}` should give non-negative numbers. Found {value} at t = {t:.4g}.")
+    return float(value)

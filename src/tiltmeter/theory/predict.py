@@ -1,0 +1,95 @@
+"""predict: the exact curves of every group, for any number of groups, at any times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.sgd import SGD
+from tiltmeter.theory.labelled_curves import chosen_names, label_curves
+from tiltmeter.theory.modes import modes
+from tiltmeter.theory.ode import integrate
+from tiltmeter.theory.overlaps import OverlapCurves, evaluate_modes
+from tiltmeter.theory.parameters import Parameters, parameters
+from tiltmeter.theory.stability import divergence
+
+
+def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+    """Exact learning curves of the linear student in the limit of many dimensions, with t = steps/d.
+
+    `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
+    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises; in a
+    grid it gives NaN there, a warning, and an entry in `diverged`.
+
+    >>> from tiltmeter import teacher_mixture, SGD
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> theory = predict(problem, SGD(lr=0.1), [0.0, 1.0, 500.0])
+    >>> theory["loss"].sel(group="-").values.round(4)
+    array([0.5   , 0.4632, 0.4416])
+
+    These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
+    """
+    times = checked_times(times)
+    _refuse_what_needs_simulation(sgd)
+    names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
+    origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
+    if sgd.scheduled:
+        par, overlaps = integrate(problem, sgd, times)
+        return _trajectory(par, overlaps, times, names, origin, None, lambda t: predict(problem, sgd, t, names))
+    par = parameters(problem, sgd)
+    diverged = divergence(par)
+    solved = modes(par)
+
+    def evaluate(at: Any) -> Trajectory:
+        at = checked_times(at)
+        overlaps = evaluate_modes(par, solved, at)
+        if diverged is not None:
+            overlaps.blank(np.isfinite(diverged))
+        return _trajectory(par, overlaps, at, names, origin, diverged, evaluate)
+
+    return evaluate(times)
+
+
+def checked_times(times: Any) -> np.ndarray:
+    """Times as an increasing array of non-negative floats."""
+    try:
+        array = np.atleast_1d(np.asarray(times, dtype=float))
+    except (TypeError, ValueError):
+        raise TypeError(f"`times` should be numbers. Found {type(times).__name__}.") from None
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"`times` should be a non-empty list of numbers. Found an array of shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError("`times` should be finite. For t -> infinity use `asymptotes`.")
+    if array[0] < 0:
+        raise ValueError(f"`times` should not be negative. Found {array[0]:g}.")
+    if (np.diff(array) <= 0).any():
+        raise ValueError("`times` should increase strictly.")
+    return np.ascontiguousarray(array)
+
+
+def _refuse_what_needs_simulation(sgd: SGD) -> None:
+    if not isinstance(sgd, SGD):
+        raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
+    for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
+        if given:
+            raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
+
+
+def _trajectory(
+    par: Parameters,
+    overlaps: OverlapCurves,
+    times: np.ndarray,
+    names: tuple[str, ...],
+    origin: Origin,
+    diverged: np.ndarray | None,
+    evaluate: Any,
+) -> Trajectory:
+    curves = label_curves(par, overlaps, times, names)
+    ended: xr.DataArray | None = None if diverged is None else par.label(diverged)
+    return Trajectory(curves, "t", origin, ended, evaluate)

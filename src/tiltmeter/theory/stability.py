@@ -1,0 +1,85 @@
+"""The stability limit of the learning rate and the time scales below it."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.sgd import SGD
+from tiltmeter.theory.modes import modes
+from tiltmeter.theory.parameters import Parameters, parameters
+
+
+def stability_limit(problem: Mixture, sgd: SGD) -> xr.DataArray:
+    """The learning rate at and above which the student's length grows without bound.
+
+    lr < 2 batch (sum_g p_g s_g D_g + decay) / sum_g p_g s_g^2 D_g^2, where Q in dQ/dt = -q Q + ... stops decaying.
+
+    >>> from tiltmeter import teacher_mixture, SGD
+    >>> stability_limit(teacher_mixture(rho=0.5, variance=(1.0, 1.0)), SGD(lr=0.1)).item()
+    2.0
+    """
+    par = parameters(problem, sgd)
+    return par.label(limit_of(par)).assign_attrs(long_name="stability limit of the learning rate")
+
+
+def limit_of(par: Parameters) -> np.ndarray:
+    P = par.p * par.s
+    with np.errstate(divide="ignore"):
+        return np.asarray(2.0 * par.batch * ((P * par.D).sum(1) + par.decay) / (par.p * par.s**2 * par.D**2).sum(1))
+
+
+def divergence(par: Parameters) -> np.ndarray | None:
+    """The times of divergence over the grid (NaN: none), or None if all is stable; a single problem raises."""
+    limit = limit_of(par)
+    beyond = par.lr >= limit
+    if not beyond.any():
+        return None
+    worst = int(np.argmax(par.lr / limit))
+    if not par.grid.sizes:
+        raise ValueError(
+            f"`lr` should lie below the stability limit {limit[0]:.6g} of this problem. Found lr = {par.lr[0]:g}: "
+            "training diverges."
+        )
+    warnings.warn(
+        f"{int(beyond.sum())} of {par.size} grid points have `lr` at or above their stability limit (for example "
+        f"lr = {par.lr[worst]:g} against {limit[worst]:.4g}): training diverges there, and the curves are NaN.",
+        stacklevel=4,
+    )
+    return np.where(beyond, 0.0, np.nan)
+
+
+def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
+    """How long the student takes to learn along the means (M), across them (R), and to settle its length (Q).
+
+    For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and
+    D2 the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias,
+    there is one time scale per direction of the means. Fastest first; without any shift it equals R.
+
+    >>> from tiltmeter import cases
+    >>> problem, sgd, _ = cases.three_phases()
+    >>> timescales(problem, sgd).M.values.round(2), timescales(problem, sgd).R.item()
+    (array([0.46]), 5.405405405405405)
+    """
+    if sgd.scheduled:
+        raise ValueError("`timescales` needs a constant learning rate and constant weights.")
+    par = parameters(problem, sgd)
+    solved = modes(par)
+    along = np.sort(solved.rates[:, 1:-1], axis=1)[:, ::-1]
+    across = solved.rates[:, -1]
+    # Directions in which the means do not extend relax like everything else: keep those that differ somewhere.
+    differs = (np.abs(along / across[:, None] - 1.0) > 1e-12).any(0)
+    keep = np.flatnonzero(differs) if differs.any() else np.array([0])
+    with np.errstate(divide="ignore"):
+        Q = np.where(solved.q > 0, 1.0 / solved.q, np.nan)
+    slowest_last = 1.0 / along[:, keep]
+    return xr.Dataset(
+        {
+            "M": par.label(slowest_last, "mode").assign_attrs(long_name="time scale along the means"),
+            "R": par.label(1.0 / across).assign_attrs(long_name="time scale across the means"),
+            "Q": par.label(Q).assign_attrs(long_name="time scale of the student's length"),
+        }
+    )
