@@ -65,7 +65,7 @@ def channel(
     scale = np.maximum(scale, 1e-150)
     rest = np.maximum(rest, 1e-12)
     panels = ceil(2.0 * REACH * fineness / min(1.3, 6.0 / max(float(scale.max()), 1e-9)))
-    panels = min(panels, 4000)
+    panels = min(panels, 300 * fineness)
     groups = len(mean)
     edges = [np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (groups, 2, panels + 1))]
     steep = np.abs(r) > 0.8

@@ -14,22 +14,23 @@ and back, with averages over the examples of each group (`averages`) and V_g = D
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tiltmeter.flattened import Point
 from tiltmeter.losses import Loss
 from tiltmeter.theory.averages import Averages, averages
+from tiltmeter.theory.root import anderson, newton
 
 #: The residual at which a fixed point counts as found.
 TOLERANCE = 1e-10
-#: How many evaluations a search may take.
-PATIENCE = 600
-#: How many earlier evaluations the acceleration remembers.
-MEMORY = 6
+#: How many steps a search may take.
+PATIENCE = 40
 #: Averages that change by more than this under a finer quadrature are computed with the finer one.
 QUADRATURE = 1e-8
+#: Extra ridges of the walk towards a hard problem, strongest first.
+WALK = tuple(10.0**-k for k in np.arange(-4.0, 9.5, 0.5))
 _SMALLEST = 1e-250
 
 
@@ -54,17 +55,38 @@ class Solution:
 
 
 def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution:
-    """The fixed point, or the best that was found: the caller judges `residual`."""
-    state = first_guess(loss, point) if start is None else start
+    """The fixed point, or the best that was found: the caller judges `residual`.
+
+    A search from `start`, then from scratch; if both fail, from a ridge so strong that it is easy, walked down.
+    """
+    if start is not None:
+        found = _refined(loss, point, start)
+        if found.residual < TOLERANCE:
+            return found
+    found = _refined(loss, point, first_guess(loss, point))
+    if found.residual < TOLERANCE:
+        return found
+    state = None
+    for factor in WALK:
+        easier = replace(point, precision=point.precision + factor * np.eye(point.students))
+        step = _refined(loss, easier, first_guess(loss, easier) if state is None else state)
+        if step.residual < 1e-4:
+            state = step.state
+    walked = _refined(loss, point, found.state if state is None else state)
+    return walked if walked.residual < found.residual else found
+
+
+def _refined(loss: Loss, point: Point, state: np.ndarray) -> Solution:
+    """Search with a quadrature that is made finer until that no longer matters."""
     fineness, used = 1, 0
     while True:
         state, residual, count = _search(loss, point, state, fineness)
         used += count
-        rough, fine = (_conjugate(loss, point, state, level)[0] for level in (fineness, 2 * fineness))
+        rough, found = _conjugate(loss, point, state, fineness)
+        fine, _ = _conjugate(loss, point, state, 2 * fineness)
         if fineness >= 16 or not residual < TOLERANCE or _distance(point, state, rough, fine) < QUADRATURE:
             break
         fineness *= 2
-    _, found = _conjugate(loss, point, state, fineness)
     M, R, Q, bias, V, students = _overlaps(point, state)
     return Solution(M, R, Q, bias, V, students, found.training_loss, state, residual, used)
 
@@ -134,36 +156,19 @@ def _distance(point: Point, at: np.ndarray, one: np.ndarray, other: np.ndarray) 
 
 
 def _search(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, float, int]:
-    """Anderson acceleration, with a damped restart whenever the residual grows."""
-    states: list[np.ndarray] = []
-    moves: list[np.ndarray] = []
-    best, lowest, damping = state, np.inf, 1.0
-    for count in range(1, PATIENCE + 1):
-        image, _ = _conjugate(loss, point, state, fineness)
-        residual = _distance(point, state, image, state)
-        if residual < lowest:
-            best, lowest = state, residual
-        if residual < TOLERANCE:
-            return state, residual, count
-        if not np.isfinite(residual) or residual > 30.0 * lowest + 1e-3:
-            states, moves, state, damping = [], [], best, max(0.5 * damping, 0.1)
-            image, _ = _conjugate(loss, point, state, fineness)
-        states, moves = [*states[-MEMORY:], state], [*moves[-MEMORY:], image - state]
-        state = _bounded(point, state, _accelerated(states, moves, damping))
-    return best, lowest, PATIENCE
+    """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough."""
 
+    def turn(x: np.ndarray) -> tuple[np.ndarray, float]:
+        image = _conjugate(loss, point, x, fineness)[0]
+        return image - x, _distance(point, x, image, x)
 
-def _accelerated(states: list[np.ndarray], moves: list[np.ndarray], damping: float) -> np.ndarray:
-    plain = states[-1] + damping * moves[-1]
-    if len(states) < 2:
-        return np.asarray(plain)
-    dx, df = np.diff(np.stack(states), axis=0).T, np.diff(np.stack(moves), axis=0).T
-    mix = np.linalg.lstsq(df, moves[-1], rcond=1e-10)[0]
-    return np.asarray(plain - (dx + damping * df) @ mix)
+    def bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """No step changes the logarithms of Lam and chi by more than 2."""
+        size = float(np.abs(new - old)[: 2 * point.students].max())
+        return new if size <= 2.0 else old + (2.0 / size) * (new - old)
 
-
-def _bounded(point: Point, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """No step changes the logarithms of Lam and chi by more than 2."""
-    k = point.students
-    size = float(np.abs(new[: 2 * k] - old[: 2 * k]).max())
-    return new if size <= 2.0 else old + (2.0 / size) * (new - old)
+    state, residual, count = anderson(turn, bounded, state, TOLERANCE, PATIENCE)
+    if residual < TOLERANCE:
+        return state, residual, count
+    state, residual, more = newton(turn, bounded, state, TOLERANCE, PATIENCE)
+    return state, residual, count + more

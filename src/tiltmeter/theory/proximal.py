@@ -33,15 +33,19 @@ def proximal(loss: Loss, score: np.ndarray, y: np.ndarray, strength: np.ndarray)
         low = np.where(score > place + above, np.maximum(low, place), low)
         high = np.where(score < place + below, np.minimum(high, place), high)
     low, high = np.minimum(low, high), np.maximum(low, high)
-    u = 0.5 * (low + high)
-    for _ in range(100):
+    u, done, last = 0.5 * (low + high), stuck, high - low
+    for _ in range(200):
         miss = u - score + strength * loss.gradient(u, y)
         low, high = np.where(miss <= 0, u, low), np.where(miss >= 0, u, high)
-        new = u - miss / (1.0 + strength * loss.curvature(u, y))
-        new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        move = np.abs(new - u)
-        u = new
-        if (move <= 1e-13 * (1.0 + np.abs(u)))[~stuck].all():
+        step = miss / (1.0 + strength * loss.curvature(u, y))
+        new = u - step
+        # Newton where it stays inside and gets shorter, else halve the bracket.
+        trust = (new >= low) & (new <= high) & (np.abs(step) <= 0.5 * last)
+        new = np.where(trust, new, 0.5 * (low + high))
+        last = np.abs(new - u)
+        u = np.where(done, u, new)
+        done = done | (last <= 1e-14 * (1.0 + np.abs(u)))
+        if done.all():
             break
     return np.where(stuck, at, u)
 
