@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.observables.labelled_curves import chosen_names, label_curves
+from tiltmeter.observables.overlaps import OverlapCurves, losses
+from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.sgd import SGD
-from tiltmeter.theory.labelled_curves import chosen_names, label_curves
 from tiltmeter.theory.modes import modes
-from tiltmeter.theory.ode import losses, velocity
-from tiltmeter.theory.overlaps import OverlapCurves
-from tiltmeter.theory.parameters import Parameters, parameters
+from tiltmeter.theory.ode import velocity
 from tiltmeter.theory.stability import divergence
 
 #: Differences below this are rounding: nobody leads.
@@ -24,7 +24,7 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> initial_rates(problem, sgd).loss.values.round(5)
-    array([-0.03372, -0.04018])
+    array([-0.02923, -0.0359 ])
     """
     par = parameters(problem, sgd)
     dM, dR, dQ, dloss = _initial(par)
