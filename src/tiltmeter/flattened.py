@@ -139,11 +139,16 @@ def _is_pair(key: Hashable, group: Hashable, label: int, groups: tuple[Hashable,
 
 
 def _common_grid(grid: xr.Dataset, parts: list[xr.DataArray]) -> xr.Dataset:
+    parts = [part for part in parts if part.ndim]
+    if not parts:
+        return grid
     try:
         xr.align(grid, *parts, join="exact")
     except ValueError as error:
         raise ValueError(f"The grids of problem and objective do not share their labels: {error}") from None
     coords: dict[Hashable, Any] = dict(grid.coords)
     for part in parts:
-        coords.update({dim: part.coords[dim] for dim in part.dims})
-    return xr.Dataset(coords={dim: array.variable for dim, array in coords.items()})
+        # Labels given anywhere win over dimensions that only count.
+        coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
+        coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
+    return xr.Dataset(coords=coords)

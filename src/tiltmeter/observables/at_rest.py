@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import xarray as xr
 from tiltmeter.losses import Loss
 from tiltmeter.names import described
 from tiltmeter.observables.channel import channel, score_law
-from tiltmeter.observables.fairness import disparate_impact, equalised_odds, gap
+from tiltmeter.observables.fairness import disparate_impact, equalised_odds, gap, pair_name
 from tiltmeter.observables.rates import rates
 
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")
@@ -36,15 +36,8 @@ class Rest:
     bias: np.ndarray
 
 
-def observables(
-    rest: Rest, loss: Loss, label: Callable[..., xr.DataArray], shared: bool, bias: bool
-) -> dict[str, xr.DataArray]:
-    """All observables by name; `label(values, *dims)` names the axes of an array of shape (N, ...).
-
-    `shared`: all groups are judged by one student, so Q and its bias have no group.
-    """
-    raw: dict[str, xr.DataArray] = {}
-    shape = rest.M.shape
+def by_formula(rest: Rest, loss: Loss) -> dict[str, np.ndarray]:
+    """Loss and rates over the whole population, each (N, G), with no test set."""
     column = (-1, 1)
     found = rates(
         rest.M.reshape(-1, 1, 1),
@@ -54,11 +47,26 @@ def observables(
         rest.D.reshape(column),
         rest.a.reshape(column),
     )
-    population = population_loss(rest, loss)
-    raw["loss"] = label(population, "group")
-    raw.update({name: label(getattr(found, name).reshape(shape), "group") for name in RATES})
-    raw["risk"] = label((rest.p * population).sum(1))
-    raw["population_error"] = label((rest.p * found.error.reshape(shape)).sum(1))
+    shares = {name: getattr(found, name).reshape(rest.M.shape) for name in RATES}
+    return {"loss": population_loss(rest, loss), **shares}
+
+
+def labelled_observables(
+    rest: Rest,
+    per_group: Mapping[str, np.ndarray],
+    loss: Loss,
+    label: Callable[..., xr.DataArray],
+    shared: bool,
+    bias: bool,
+) -> dict[str, xr.DataArray]:
+    """All observables by name, from overlaps and from loss and rates per group.
+
+    `label(values, *dims)` names the axes of an array of shape (N, ...). `shared`: all groups are judged by one
+    student, so Q and its bias have no group.
+    """
+    raw = {name: label(values, "group") for name, values in per_group.items()}
+    raw["risk"] = label((rest.p * per_group["loss"]).sum(1))
+    raw["population_error"] = label((rest.p * per_group["error"]).sum(1))
     raw["M"], raw["R"] = label(rest.M, "group"), label(rest.R, "group")
     raw["Q"] = label(rest.Q[:, 0]) if shared else label(rest.Q, "group")
     if bias:
@@ -68,6 +76,16 @@ def observables(
     raw["equalised_odds"] = equalised_odds(raw["tpr"], raw["fpr"])
     raw["disparate_impact"] = disparate_impact(raw["positive_rate"])
     return {name: named(name, curve, loss) for name, curve in raw.items()}
+
+
+def between_students(
+    students: np.ndarray, groups: tuple[Hashable, ...], label: Callable[..., xr.DataArray]
+) -> xr.DataArray:
+    """`student_overlap` of every pair of groups, from the overlaps (N, G, G) of their students."""
+    first, second = np.triu_indices(len(groups), 1)
+    pairs = np.array([pair_name(groups[i], groups[j]) for i, j in zip(first, second, strict=True)], dtype=str)
+    curve = label(students[:, first, second], "pair", pair=pairs)
+    return described("student_overlap", curve)
 
 
 def named(name: str, curve: xr.DataArray, loss: Loss) -> xr.DataArray:
