@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,7 @@ def train_to_equilibrium(
     _check_size(flat, d)
     if isinstance(test, bool) or test != int(test) or test < 0:
         raise ValueError(f"`test` should be a number of examples, or 0 for none. Found test = {test}.")
-    found = [_one(loss, point, d, seed, n, int(test)) for n, point in enumerate(flat.points) for seed in chosen]
+    found = _all(flat, loss, d, chosen, int(test))
 
     def label(values: np.ndarray, *dims: str, **coords: Any) -> xr.DataArray:
         per_seed = values.reshape(len(flat.points), len(chosen), *values.shape[1:])
@@ -76,6 +78,15 @@ def train_to_equilibrium(
     settings: dict[str, Any] = {"objective": objective.to_json(), "d": int(d), "test": int(test)}
     origin = Origin("train_to_equilibrium", problem.to_json(), settings, chosen)
     return xr.Dataset(curves, attrs={"origin": origin.to_json()})
+
+
+def _all(flat: Flattened, loss: Loss, d: int, seeds: tuple[int, ...], test: int) -> list[dict[str, np.ndarray]]:
+    """Every grid point and seed, one to a thread: many small problems gain nothing from threads inside each."""
+    from threadpoolctl import threadpool_limits
+
+    work = [(n, point, seed) for n, point in enumerate(flat.points) for seed in seeds]
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(lambda one: _one(loss, one[1], d, one[2], one[0], test), work))
 
 
 def _one(loss: Loss, point: Point, d: int, seed: int, n: int, test: int) -> dict[str, np.ndarray]:
