@@ -25,6 +25,8 @@ LAYERS = [
     ["data"],
     ["cases"],
     ["two_groups", "observables"],
+    ["flattened"],
+    ["objective"],
     ["mixture", "sgd", "student", "losses"],
     ["start", "schedule", "names", "blocks"],
     ["record"],
