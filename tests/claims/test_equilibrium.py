@@ -33,6 +33,8 @@ def three_groups():
     )
 
 
+#: How exactly the finite-size solvers solve; it shows only in training losses that vanish.
+SOLVER = 1e-5
 THREE_WEIGHTS = {"a": 0.6, "b": 1.0, ("c", 1): 2.5, ("c", -1): 1.5}
 
 # name: problem, loss, samples, ridge, weights, bias, coupling
@@ -80,7 +82,8 @@ def against_theory(case, small, seeds_small, large, seeds_large):
         error = {d: (run[name].std("seed", ddof=1) / np.sqrt(run.sizes["seed"])).values for d, run in runs.items()}
         c = np.abs(mean[small] - mean[large]) / (1.0 / small - 1.0 / large)
         off = np.abs(mean[large] - theory[name].values)
-        report[name] = (off / (4.0 * error[large] + c / large)).max(), (off / error[large]).max(), off.max()
+        allowed = 4.0 * error[large] + c / large + SOLVER
+        report[name] = (off / allowed).max(), (off / (error[large] + SOLVER)).max(), off.max()
     return report
 
 

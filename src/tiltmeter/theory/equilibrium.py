@@ -101,11 +101,11 @@ def walk(loss: Loss, flat: Flattened) -> list[Solution]:
 def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
     """Without ridge the minimiser may not exist, or not be the only one: say so before searching for it."""
     interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label cost as well
-    if point.bias and not interpolates:
+    if point.bias:
         for k in range(point.students):
             if not (point.s[point.student == k] > 0).any(0).all():
                 raise ValueError(
-                    f"`weights` leave a student examples of one label only{where}, so that its bias grows for ever. "
+                    f"`weights` leave a student examples of one label only{where}, which its bias alone fits. "
                     "Give both labels a positive weight, or pass bias=False."
                 )
     if point.precision[0, 0] > 0:

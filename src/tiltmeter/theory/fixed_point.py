@@ -29,8 +29,8 @@ TOLERANCE = 1e-10
 PATIENCE = 40
 #: Averages that change by more than this under a finer quadrature are computed with the finer one.
 QUADRATURE = 1e-8
-#: Extra ridges of the walk towards a hard problem, strongest first.
-WALK = tuple(10.0**-k for k in np.arange(-4.0, 9.5, 0.5))
+#: Extra ridges of the walk towards a hard problem, strongest first, in units of the pull of the data.
+WALK = 10.0 ** -np.arange(0.0, 10.5, 0.5)
 _SMALLEST = 1e-250
 
 
@@ -57,7 +57,7 @@ class Solution:
 def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution:
     """The fixed point, or the best that was found: the caller judges `residual`.
 
-    A search from `start`, then from scratch; if both fail, from a ridge so strong that it is easy, walked down.
+    A search from `start`, then from scratch; if both fail, from a ridge strong enough to be easy, walked down.
     """
     if start is not None:
         found = _refined(loss, point, start)
@@ -66,21 +66,29 @@ def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution
     found = _refined(loss, point, first_guess(loss, point))
     if found.residual < TOLERANCE:
         return found
+    weakest = float(np.linalg.eigvalsh(point.precision)[0])
+    strongest = point.samples * float(point.p @ (point.D * point.s.mean(1)))
     state = None
-    for factor in WALK:
+    for factor in strongest * WALK:
+        if factor < 0.1 * weakest:
+            break
         easier = replace(point, precision=point.precision + factor * np.eye(point.students))
-        step = _refined(loss, easier, first_guess(loss, easier) if state is None else state)
-        if step.residual < 1e-4:
-            state = step.state
-    walked = _refined(loss, point, found.state if state is None else state)
-    return walked if walked.residual < found.residual else found
+        step, residual, _ = _search(loss, easier, first_guess(loss, easier) if state is None else state, 1)
+        if residual < 1e-4:
+            state = step
+    for last in (found.state if state is None else state, _settled(loss, point, found.state)):
+        walked = _refined(loss, point, last, settle=last is not state)
+        if walked.residual < TOLERANCE:
+            return walked
+        found = min(found, walked, key=lambda one: one.residual)
+    return found
 
 
-def _refined(loss: Loss, point: Point, state: np.ndarray) -> Solution:
+def _refined(loss: Loss, point: Point, state: np.ndarray, settle: bool = False) -> Solution:
     """Search with a quadrature that is made finer until that no longer matters."""
     fineness, used = 1, 0
     while True:
-        state, residual, count = _search(loss, point, state, fineness)
+        state, residual, count = _search(loss, point, state, fineness, settle)
         used += count
         rough, found = _conjugate(loss, point, state, fineness)
         fine, _ = _conjugate(loss, point, state, 2 * fineness)
@@ -145,6 +153,29 @@ def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tu
     return _pack(lam, chi, share * found.f, share * np.sqrt(point.D) * found.turn, offsets), found
 
 
+def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> np.ndarray:
+    """The same state with the bias of every student at which the forces on it cancel, by bisection."""
+    if not point.bias:
+        return state
+    M, R, Q, _, V, _ = _overlaps(point, state)
+    k, own = point.students, point.student
+
+    def pull(offsets: np.ndarray) -> np.ndarray:
+        total = np.zeros(k)
+        np.add.at(total, own, point.p * averages(loss, point, M, R, Q, offsets[own], V, fineness).f)
+        return total
+
+    low, high, width = state[-k:] - 0.1, state[-k:] + 0.1, 0.1
+    while width < 1e3 and not ((pull(low) >= 0).all() and (pull(high) <= 0).all()):
+        width *= 2.0
+        low, high = np.where(pull(low) >= 0, low, low - width), np.where(pull(high) <= 0, high, high + width)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        up = pull(middle) > 0
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return np.concatenate([state[:-k], 0.5 * (low + high)])
+
+
 def _distance(point: Point, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
     """The largest difference of two states, with pulls measured by how far they move the student at `at`."""
     k, g = point.students, point.groups
@@ -155,11 +186,16 @@ def _distance(point: Point, at: np.ndarray, one: np.ndarray, other: np.ndarray) 
     return gap if np.isfinite(gap) else np.inf
 
 
-def _search(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, float, int]:
-    """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough."""
+def _search(
+    loss: Loss, point: Point, state: np.ndarray, fineness: int, settle: bool = False
+) -> tuple[np.ndarray, float, int]:
+    """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough.
+
+    `settle` solves for the bias at every turn, for scores so narrow that the bias cannot wait for the rest.
+    """
 
     def turn(x: np.ndarray) -> tuple[np.ndarray, float]:
-        image = _conjugate(loss, point, x, fineness)[0]
+        image = _conjugate(loss, point, _settled(loss, point, x, fineness) if settle else x, fineness)[0]
         return image - x, _distance(point, x, image, x)
 
     def bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -168,7 +204,7 @@ def _search(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple
         return new if size <= 2.0 else old + (2.0 / size) * (new - old)
 
     state, residual, count = anderson(turn, bounded, state, TOLERANCE, PATIENCE)
-    if residual < TOLERANCE:
+    if residual < TOLERANCE or settle:
         return state, residual, count
     state, residual, more = newton(turn, bounded, state, TOLERANCE, PATIENCE)
     return state, residual, count + more
