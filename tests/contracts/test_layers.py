@@ -24,9 +24,10 @@ LAYERS = [
     ["interventions"],
     ["data"],
     ["cases"],
-    ["two_groups", "observables"],
+    ["observables"],
+    ["two_groups", "parameters"],
     ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "blocks"],
+    ["start", "schedule", "names", "times", "blocks"],
     ["record"],
     ["version"],
 ]

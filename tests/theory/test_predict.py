@@ -23,7 +23,7 @@ from tiltmeter import (
     timescales,
 )
 from tiltmeter.names import CURVES
-from tiltmeter.theory.labelled_curves import EVERY
+from tiltmeter.observables.labelled_curves import EVERY
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 TIMES = np.geomspace(0.01, 100.0, 30)
@@ -179,7 +179,7 @@ BAD = [
     (lambda: predict(PROBLEM, SGD(lr=0.1), [-1.0]), ValueError, "`times` should not be negative. Found -1."),
     (lambda: predict(PROBLEM, SGD(lr=0.1), [1.0, 1.0]), ValueError, "`times` should increase strictly."),
     (lambda: predict(PROBLEM, SGD(lr=0.1), [1.0, np.inf]), ValueError, "For t -> infinity use `asymptotes`."),
-    (lambda: predict(PROBLEM, SGD(lr=0.1), TIMES, ["lss"]), KeyError, "`predict` has no curve 'lss'. There are: loss,"),
+    (lambda: predict(PROBLEM, SGD(lr=0.1), TIMES, ["lss"]), KeyError, "There is no curve 'lss'. There are: loss,"),
     (lambda: predict(PROBLEM, SGD(lr=0.1, momentum=0.9), TIMES), ValueError, "no exact solution with momentum. Use `simulate`"),
     (lambda: predict(PROBLEM, SGD(lr=0.1, clip=1.0), TIMES), ValueError, "no exact solution with clip. Use `simulate`"),
     (lambda: predict(PROBLEM, SGD(lr=0.1, weights={"x": 1.0}), TIMES), KeyError, "`weights` names the unknown group 'x'. There are: '+', '-'."),
