@@ -417,3 +417,13 @@ def test_no_descriptor_is_left_open(tmp_path, make_run):
     before = len(os.listdir("/proc/self/fd"))
     load(make_run(tmp_path / "run"))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_upgrade_does_not_keep_a_run_from_being_resumed(tmp_path):
+    with Recorder(tmp_path / "run", clock="step", origin=Origin("x", version="0.0.9")) as recorder:
+        recorder.append(1, {"loss": 1.0})
+    with Recorder(tmp_path / "run", clock="step", origin=Origin("x", version="0.1.0"), resume=True) as recorder:
+        recorder.append(2, {"loss": 0.5})
+    again = load(tmp_path / "run")
+    assert again["loss"].values.tolist() == [1.0, 0.5]
+    assert again.origin.version == "0.0.9"

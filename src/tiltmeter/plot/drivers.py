@@ -51,7 +51,9 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
     shown = [name for name in PARTS if name != "rest" or np.nanmax(np.abs(values[name])) > 1e-9]
     names = [*shown, GAP]
     x = time_axis(trajectory.clock, domain)
-    y_axis = axis(["loss gap and its parts", "(first minus second group)"])
+    pair = trajectory.origin.settings.get("pair")
+    order = f"({pair[0]} minus {pair[1]})" if isinstance(pair, list) else "(first minus second group)"
+    y_axis = axis(["loss gap and its parts", order])
     shared: dict[str, Any] = {"field": "part", "type": "nominal", "sort": None, "legend": legend(None)}
     colours = alt.Scale(domain=names, range=[*(COLOURS[name] for name in shown), INK])
     fill = alt.Fill(scale=colours, **shared)

@@ -135,7 +135,8 @@ def _agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) ->
         raise ValueError(f'{directory} counts time in "{known.clock}". Found clock = "{found.clock}".')
     old, new = known.origin.to_json(), found.origin.to_json()
     for part in old:
-        if old[part] != new[part]:
+        # An upgrade of the code in between is no reason to lose a long run; its file keeps the version it began with.
+        if part != "version" and old[part] != new[part]:
             raise ValueError(
                 f"{directory} has another origin: `{part}` was {old[part]!r} and is now {new[part]!r}. "
                 "Resume it with the origin it began with, or choose a new name."
