@@ -63,7 +63,7 @@ def test_axes_and_title() -> None:
     assert chart["title"]["text"] == "Why"
     encoding = chart["layer"][0]["encoding"]
     assert encoding["x"]["scale"]["type"] == "log"
-    assert encoding["y"]["axis"]["title"] == ["loss gap and its parts", "(first minus second group)"]
+    assert encoding["y"]["axis"]["title"] == ["loss gap and its parts", "(+ minus -)"]
 
 
 def test_without_bias_the_axis_does_not_show_rounding() -> None:

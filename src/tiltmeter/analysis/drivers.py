@@ -11,7 +11,7 @@ import xarray as xr
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
-from tiltmeter.record.labelled import label_to_json
+from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
@@ -61,7 +61,7 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
                 total = total + _WEIGHT[sum(on)] * (gaps[joined] - gaps[on])
         parts[name] = total
     parts["rest"] = gaps[(False,) * len(DRIVERS)]
-    settings = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
+    settings: dict[str, JSON] = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
     origin = Origin("drivers", problem.to_json(), settings)
     return Trajectory(
         {name: described(name, part) for name, part in parts.items()},
