@@ -60,4 +60,7 @@ def label_curves(
                 return gap(labelled(name.removesuffix("_gap")))
         return par.label(arrays[name], *("group",) * (arrays[name].ndim - 2), time=times)
 
-    return {name: described(name, labelled(name)) for name in names}
+    curves = {name: described(name, labelled(name)) for name in names}
+    for curve in curves.values():
+        curve.values.flags.writeable = False  # nobody else holds these arrays, so a Trajectory need not copy them
+    return curves
