@@ -36,7 +36,7 @@ def test_reference_numbers():
     assert found.student_bias.item() == pytest.approx(0.8345, abs=1e-4)
 
 
-@pytest.mark.parametrize(("samples", "ridge"), [(2.0, 0.5), (0.6, 0.1), (30.0, 1e-3)])
+@pytest.mark.parametrize(("samples", "ridge"), [(2.0, 0.5), (0.6, 0.1), (10.0, 1e-2)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_square_loss_by_its_closed_form(samples, ridge, bias):
     """Second route: for the square loss all averages are known, and the equations can be iterated directly."""
@@ -44,7 +44,7 @@ def test_square_loss_by_its_closed_form(samples, ridge, bias):
     m, g, c = 2 * norm.cdf(a) - 1, 2 * norm.pdf(a), np.array([1.0, -1.0])
     gram = np.array([[1.0, 0.4, 0.2], [0.4, 1.0, 0.6], [0.2, 0.6, 1.0]])
     lam, M, R, Q, b = 1.0, 0.0, np.zeros(2), 0.1, 0.0
-    for _ in range(4000):
+    for _ in range(600):
         k = 1.0 / (1.0 + D / (ridge + lam))
         miss = m - c * M - b
         square = k**2 * (1 + (c * M + b) ** 2 + D * Q - 2 * (m * (c * M + b) + np.sqrt(D) * R * g))
@@ -185,9 +185,9 @@ def test_no_coupling_is_separate_training(loss):
 
 
 def test_training_loss_is_below_the_loss_and_meets_it_with_many_samples():
-    found = tm.equilibrium(PAPER, tm.Logistic(), ("samples", [0.5, 5.0, 1e6]), 0.01)
+    found = tm.equilibrium(PAPER, tm.Logistic(), ("samples", [0.5, 5.0, 1e5]), 0.1)
     assert (found.training_loss < found.loss).all()
-    np.testing.assert_allclose(found.training_loss.isel(samples=-1), found.loss.isel(samples=-1), atol=1e-4)
+    np.testing.assert_allclose(found.training_loss.isel(samples=-1), found.loss.isel(samples=-1), atol=2e-4)
 
 
 def test_a_grid_is_its_points():
@@ -210,8 +210,8 @@ def test_warm_starts_do_not_change_the_answer():
 
 def test_small_ridge_on_separable_data_is_the_maximum_margin():
     """Logistic and hinge meet where both find the separating direction of largest margin (up to 1/log corrections)."""
-    hinge = tm.equilibrium(PAPER, tm.Hinge(), 0.5, 1e-4, bias=False)
-    logistic = tm.equilibrium(PAPER, tm.Logistic(), 0.5, 1e-8, bias=False)
+    hinge = tm.equilibrium(PAPER, tm.Hinge(), 0.5, ("ridge", np.geomspace(0.3, 1e-2, 4)), bias=False).isel(ridge=-1)
+    logistic = tm.equilibrium(PAPER, tm.Logistic(), 0.5, ("ridge", np.geomspace(0.3, 1e-7, 9)), bias=False).isel(ridge=-1)
     cosine = [float(found.R.sel(group="+") / np.sqrt(found.Q)) for found in (hinge, logistic)]
     assert cosine[0] == pytest.approx(cosine[1], abs=0.02)
     assert hinge.training_loss.max() < 1e-3
@@ -301,9 +301,20 @@ def test_what_was_not_found_is_reported_with_its_residual(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3])
-@pytest.mark.parametrize("ridge", [1e-4, 1e-1, 1e2])
+@pytest.mark.parametrize("samples", [0.2, 8.0, 1e3])
+@pytest.mark.parametrize("ridge", [1e-2, 1.0])
 @pytest.mark.parametrize("coupling", [None, 0.5])
 def test_the_fixed_point_is_found_from_nothing(loss, samples, ridge, coupling):
+    point = flatten(PAPER, Objective(loss, samples, ridge, coupling=coupling)).points[0]
+    assert solve(loss, point).residual < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3, 1e5])
+@pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-1, 1e2])
+@pytest.mark.parametrize("coupling", [None, 0.5])
+def test_even_hard_fixed_points_are_found_from_nothing(loss, samples, ridge, coupling):
+    """Separable data with hardly any ridge; a ridge so strong that all scores are alike."""
     point = flatten(PAPER, Objective(loss, samples, ridge, coupling=coupling)).points[0]
     assert solve(loss, point).residual < TOLERANCE

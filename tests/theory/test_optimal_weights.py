@@ -30,6 +30,7 @@ def test_the_mean_weight_is_one_and_the_result_is_what_they_give():
     assert found.reweighted.error_gap.item() == pytest.approx(0.0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_labels_give_more_freedom():
     by_group = tm.optimal_weights(PROBLEM, tm.Square(), 2.0, 0.5, tm.EqualisedOdds())
     by_label = tm.optimal_weights(PROBLEM, tm.Square(), 2.0, 0.5, tm.EqualisedOdds(), by_label=True)

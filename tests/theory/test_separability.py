@@ -31,7 +31,7 @@ def test_linear_programming_agrees():
     problem = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
     limit, d = tm.separability(problem).item(), 120
     shares = []
-    for factor in (0.85, 1.15):
+    for factor in (0.8, 1.25):
         point = flatten(problem, Objective(tm.Square(), factor * limit, 1.0)).points[0]
         separable = []
         for seed in range(12):

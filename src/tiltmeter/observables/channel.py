@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -15,6 +16,7 @@ ORDER = 10
 #: Edges around the score at which the label turns, in units of the width of that turn.
 TURN = np.array([-6.0, -3.0, -1.0, 1.0, 3.0, 6.0])
 
+ROOT_TAU = float(np.sqrt(2.0 * np.pi))
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 _LABEL = np.array([1.0, -1.0])[None, :, None]
 
@@ -67,21 +69,17 @@ def channel(
     panels = ceil(2.0 * REACH * fineness / min(1.3, 6.0 / max(float(scale.max()), 1e-9)))
     panels = min(panels, 300 * fineness)
     groups = len(mean)
-    edges = [np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (groups, 2, panels + 1))]
     steep = np.abs(r) > 0.8
+    edges: list[np.ndarray] = []
     if steep.any():
         safe = np.where(steep, r, 1.0)
         turn = np.where(steep[:, None], (-a / safe)[:, None] + (rest / np.abs(safe))[:, None] * TURN, REACH)
         edges.append(np.broadcast_to(turn[:, None, :], (groups, 2, len(TURN))))
     if cuts is not None and cuts.size:
         edges.append((cuts - mean[:, None, None]) / scale[:, None, None])
-    whole = edges[0] if len(edges) == 1 else np.sort(np.clip(np.concatenate(edges, axis=2), -REACH, REACH), axis=2)
-    half = 0.5 * np.diff(whole, axis=2)[..., None]
-    middle = 0.5 * (whole[:, :, 1:] + whole[:, :, :-1])[..., None]
-    xi = (middle + half * _NODES).reshape(groups, 2, -1)
-    mass = (half * _WEIGHTS).reshape(groups, 2, -1) * np.exp(-0.5 * xi * xi) / np.sqrt(2.0 * np.pi)
+    xi, mass = _nodes(panels, groups, edges) if edges else _plain_nodes(panels, groups)
     t = (a[:, None, None] + r[:, None, None] * xi) / rest[:, None, None]
-    turn_rate = np.exp(-0.5 * t * t) / (np.sqrt(2.0 * np.pi) * rest[:, None, None])
+    turn_rate = np.exp(-0.5 * t * t) / (ROOT_TAU * rest[:, None, None])
     return Channel(
         score=mean[:, None, None] + scale[:, None, None] * xi,
         xi=xi,
@@ -89,6 +87,24 @@ def channel(
         weight=mass * ndtr(_LABEL * t),
         slope=mass * _LABEL * turn_rate,
     )
+
+
+def _nodes(panels: int, groups: int, extra: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (G, 2, J) of equal panels with extra edges, and the standard normal's mass at each."""
+    equal = np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (groups, 2, panels + 1))
+    edges = np.sort(np.clip(np.concatenate([equal, *extra], axis=2), -REACH, REACH), axis=2)
+    half = 0.5 * (edges[:, :, 1:] - edges[:, :, :-1])[..., None]
+    middle = 0.5 * (edges[:, :, 1:] + edges[:, :, :-1])[..., None]
+    xi = (middle + half * _NODES).reshape(groups, 2, -1)
+    return xi, (half * _WEIGHTS).reshape(groups, 2, -1) * np.exp(-0.5 * xi * xi) / ROOT_TAU
+
+
+@lru_cache(maxsize=32)
+def _plain_nodes(panels: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same without extra edges: they depend on nothing else, so they are kept."""
+    xi, mass = _nodes(panels, groups, [])
+    xi.flags.writeable = mass.flags.writeable = False
+    return xi, mass
 
 
 def score_law(

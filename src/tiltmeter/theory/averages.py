@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.flattened import LABELS, Point
-from tiltmeter.losses import Loss
-from tiltmeter.observables.channel import channel, score_law
+from tiltmeter.losses import Hinge, Logistic, Loss, Square
+from tiltmeter.observables.channel import Channel, channel, score_law
 from tiltmeter.theory.proximal import corners, proximal
 
+#: Losses whose averages have a compiled loop.
+_KINDS: dict[type[Loss], int] = {Square: 0, Logistic: 1, Hinge: 2}
 _Y = np.array(LABELS, dtype=float)[None, :]
 
 
@@ -43,7 +45,23 @@ def averages(
     mean, scale, r, rest = score_law(M, R, Q, bias, point.D)
     strength = V[:, None] * point.s
     law = channel(mean, scale, r, rest, point.a, corners(loss, _Y, strength), fineness)
-    s, push, label = point.s[:, :, None], strength[:, :, None], law.label
+    if type(loss) in _KINDS:
+        return _compiled(_KINDS[type(loss)], law, point.s, V)
+    return _general(loss, law, point.s, V)
+
+
+def _compiled(kind: int, law: Channel, s: np.ndarray, V: np.ndarray) -> Averages:
+    from tiltmeter.theory.compiled_averages import fill_averages
+
+    out = np.empty((len(V), 5))
+    fill_averages(kind, law.score, law.weight, law.slope, np.ascontiguousarray(s), V, out)
+    return Averages(*out.T.copy())
+
+
+def _general(loss: Loss, law: Channel, weights: np.ndarray, V: np.ndarray) -> Averages:
+    """The same for any convex loss, by its own functions."""
+    s, label = weights[:, :, None], law.label
+    push = V[:, None, None] * s
     u = proximal(loss, law.score, label, push)
     f = -s * loss.gradient(u, label)
     bend = loss.curvature(u, label)

@@ -32,6 +32,7 @@ QUADRATURE = 1e-8
 #: Extra ridges of the walk towards a hard problem, strongest first, in units of the pull of the data.
 WALK = 10.0 ** -np.arange(0.0, 10.5, 0.5)
 _SMALLEST = 1e-250
+_LOWEST = float(np.log(_SMALLEST)) + 1.0
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ def _refined(loss: Loss, point: Point, state: np.ndarray, settle: bool = False) 
     while True:
         state, residual, count = _search(loss, point, state, fineness, settle)
         used += count
-        rough, found = _conjugate(loss, point, state, fineness)
-        fine, _ = _conjugate(loss, point, state, 2 * fineness)
-        if fineness >= 16 or not residual < TOLERANCE or _distance(point, state, rough, fine) < QUADRATURE:
+        # At a fixed point the finer quadrature returns the state itself, if the coarser one was fine enough.
+        image, found, V = _conjugate(loss, point, state, 2 * fineness)
+        if fineness >= 16 or not residual < TOLERANCE or _distance(point, V, state, image, state) < QUADRATURE:
             break
         fineness *= 2
     M, R, Q, bias, V, students = _overlaps(point, state)
@@ -119,26 +120,29 @@ def _pack(lam: np.ndarray, chi: np.ndarray, means: np.ndarray, teachers: np.ndar
 
 def _unpack(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     k, g = point.students, point.groups
-    return tuple(np.split(state, np.cumsum([k, k, g, g])))
+    ends = k, 2 * k, 2 * k + g, 2 * k + 2 * g
+    return state[: ends[0]], state[ends[0] : ends[1]], state[ends[1] : ends[2]], state[ends[2] : ends[3]], state[ends[3] :]
 
 
 def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     """M, R, Q, bias, V per group and the overlaps between students, from conjugate parameters."""
     log_lam, log_chi, means, teachers, bias = _unpack(point, state)
     number, own, rows = point.groups, point.student, np.arange(point.groups)
-    K = np.linalg.inv(point.precision + np.diag(np.exp(log_lam)))
+    K = np.linalg.inv(point.precision + np.exp(log_lam) * np.eye(point.students))
     H = np.zeros((point.students, 2 * number))
     H[own, rows], H[own, number + rows] = means, teachers
     pulled = K @ H
     overlaps = pulled @ point.gram
     students = overlaps @ pulled.T + (K * np.exp(log_chi)) @ K
-    V = point.D * np.diagonal(K)[own]
-    Q = np.maximum(np.diagonal(students), 0.0)[own]
+    V = point.D * K[own, own]
+    Q = np.maximum(students[own, own], 0.0)
     return overlaps[own, rows], overlaps[own, number + rows], Q, bias[own], V, students
 
 
-def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, Averages]:
-    """One turn of the fixed-point map, and the averages behind it."""
+def _conjugate(
+    loss: Loss, point: Point, state: np.ndarray, fineness: int
+) -> tuple[np.ndarray, Averages, np.ndarray]:
+    """One turn of the fixed-point map, the averages behind it, and V."""
     M, R, Q, bias, V, _ = _overlaps(point, state)
     found = averages(loss, point, M, R, Q, bias, V, fineness)
     share, own = point.samples * point.p, point.student
@@ -150,7 +154,7 @@ def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tu
     offsets = state[-point.students :]
     if point.bias:
         offsets = offsets + np.clip(pull / np.maximum(give, 1e-12 * np.abs(pull) + _SMALLEST), -5.0, 5.0)
-    return _pack(lam, chi, share * found.f, share * np.sqrt(point.D) * found.turn, offsets), found
+    return _pack(lam, chi, share * found.f, share * np.sqrt(point.D) * found.turn, offsets), found, V
 
 
 def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> np.ndarray:
@@ -176,14 +180,17 @@ def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> 
     return np.concatenate([state[:-k], 0.5 * (low + high)])
 
 
-def _distance(point: Point, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference of two states, with pulls measured by how far they move the student at `at`."""
+def _distance(point: Point, V: np.ndarray, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of two states near `at`, with pulls measured by how far they move the student."""
     k, g = point.students, point.groups
-    reach = np.diagonal(np.linalg.inv(point.precision + np.diag(np.exp(at[:k]))))[point.student]
-    live = at[: 2 * k] > np.log(_SMALLEST) + 1.0
-    scale = np.concatenate([live, reach, reach, 1.0 / np.maximum(1.0, np.abs(at[2 * k + 2 * g :]))])
-    gap = float((np.abs(one - other) * scale).max())
-    return gap if np.isfinite(gap) else np.inf
+    reach = V / point.D
+    gap = np.abs(one - other)
+    gap[: 2 * k] *= at[: 2 * k] > _LOWEST
+    gap[2 * k : 2 * k + g] *= reach
+    gap[2 * k + g : -k] *= reach
+    gap[-k:] /= np.maximum(1.0, np.abs(at[-k:]))
+    largest = float(gap.max())
+    return largest if np.isfinite(largest) else np.inf
 
 
 def _search(
@@ -195,8 +202,8 @@ def _search(
     """
 
     def turn(x: np.ndarray) -> tuple[np.ndarray, float]:
-        image = _conjugate(loss, point, _settled(loss, point, x, fineness) if settle else x, fineness)[0]
-        return image - x, _distance(point, x, image, x)
+        image, _, V = _conjugate(loss, point, _settled(loss, point, x, fineness) if settle else x, fineness)
+        return image - x, _distance(point, V, x, image, x)
 
     def bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         """No step changes the logarithms of Lam and chi by more than 2."""
