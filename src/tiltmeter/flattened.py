@@ -130,7 +130,9 @@ def _weights(given: Mapping[Hashable, Any] | None, groups: tuple[Hashable, ...])
     for key in given:
         if key not in groups and not any(_is_pair(key, g, label, groups) for g in groups for label in LABELS):
             listed = ", ".join(map(repr, groups))
-            raise KeyError(f"`weights` names {key!r}; it should name a group ({listed}) or (group, label), label -1 or 1.")
+            raise KeyError(
+                f"`weights` names {key!r}; it should name a group ({listed}) or (group, label), label -1 or 1."
+            )
     return chosen
 
 

@@ -59,7 +59,9 @@ class Objective:
     def numbers(self) -> list[xr.DataArray]:
         """Every number of the objective that may vary over a grid."""
         parts: list[Any] = [self.samples, self.ridge, *(self.weights or {}).values()]
-        return parts if self.coupling is None else [*parts, self.coupling]
+        if self.coupling is not None:
+            parts.append(self.coupling)
+        return parts
 
     def to_json(self) -> dict[str, JSON]:
         weights: JSON = None

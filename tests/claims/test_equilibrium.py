@@ -91,7 +91,9 @@ def against_theory(case, small, seeds_small, large, seeds_large):
 @pytest.mark.parametrize("name", CASES)
 def test_theory_is_the_limit_of_finite_size_minimisers(name):
     report = against_theory(CASES[name], small=100, seeds_small=80, large=400, seeds_large=48)
-    used = {key: f"{values[0]:.2f} of allowed, z {values[1]:.1f}, off {values[2]:.4f}" for key, values in report.items()}
+    used = {
+        key: f"{values[0]:.2f} of allowed, z {values[1]:.1f}, off {values[2]:.4f}" for key, values in report.items()
+    }
     assert all(values[0] <= 1.0 for values in report.values()), used
     # The allowance must not hide an error: most quantities agree without c/d.
     assert np.median([values[1] for values in report.values()]) < 3.0, used

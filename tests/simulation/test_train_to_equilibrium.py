@@ -129,7 +129,11 @@ BAD = [
     ({"samples": 0.01}, ValueError, "`samples` * d should be at least 2 examples. Found samples = 0.01 with d = 20."),
     ({"samples": -1.0}, ValueError, "`samples` should be positive. Found samples = -1."),
     ({"test": -1}, ValueError, "`test` should be a number of examples, or 0 for none. Found test = -1."),
-    ({"loss": tm.Hinge(), "coupling": 1.0}, ValueError, "There is no finite-size solver for coupled students with Hinge()."),
+    (
+        {"loss": tm.Hinge(), "coupling": 1.0},
+        ValueError,
+        "There is no finite-size solver for coupled students with Hinge().",
+    ),
     ({"loss": tm.Hinge(), "ridge": 0.0}, ValueError, "The finite-size solver for Hinge() needs a positive ridge."),
 ]
 

@@ -85,9 +85,7 @@ def test_averages_are_those_of_adaptive_quadrature():
             return weight * force(found.M[g] + found.bias[g] + scale * xi, y, s) ** power
 
         for power, expected in ((1, mean.f[g]), (2, mean.square[g])):
-            total = sum(
-                quad(integrand, -9, 9, args=(y, point.s[g, i], power))[0] for i, y in enumerate((1.0, -1.0))
-            )
+            total = sum(quad(integrand, -9, 9, args=(y, point.s[g, i], power))[0] for i, y in enumerate((1.0, -1.0)))
             assert expected == pytest.approx(total, abs=1e-9)
 
 
@@ -124,7 +122,9 @@ def test_a_group_of_weight_zero_is_a_smaller_sample(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_halves_are_one_group(loss):
     """Equal teachers, equal means: the Gram matrix is degenerate, and the answer that of one group."""
-    halves = tm.Mixture({"a": 0.3, "b": 0.7}, {"a": 0.8, "b": 0.8}, np.array([[1, 1, 0.4, 0.4]] * 2 + [[0.4, 0.4, 1, 1]] * 2))
+    halves = tm.Mixture(
+        {"a": 0.3, "b": 0.7}, {"a": 0.8, "b": 0.8}, np.array([[1, 1, 0.4, 0.4]] * 2 + [[0.4, 0.4, 1, 1]] * 2)
+    )
     one = tm.Mixture({"a": 1.0}, {"a": 0.8}, [[1.0, 0.4], [0.4, 1.0]])
     split, whole = tm.equilibrium(halves, loss, 1.5, 0.2), tm.equilibrium(one, loss, 1.5, 0.2)
     np.testing.assert_allclose(split.error.values, whole.error.values.repeat(2), atol=1e-8)
@@ -211,7 +211,9 @@ def test_warm_starts_do_not_change_the_answer():
 def test_small_ridge_on_separable_data_is_the_maximum_margin():
     """Logistic and hinge meet where both find the separating direction of largest margin (up to 1/log corrections)."""
     hinge = tm.equilibrium(PAPER, tm.Hinge(), 0.5, ("ridge", np.geomspace(0.3, 1e-2, 4)), bias=False).isel(ridge=-1)
-    logistic = tm.equilibrium(PAPER, tm.Logistic(), 0.5, ("ridge", np.geomspace(0.3, 1e-7, 9)), bias=False).isel(ridge=-1)
+    logistic = tm.equilibrium(PAPER, tm.Logistic(), 0.5, ("ridge", np.geomspace(0.3, 1e-7, 9)), bias=False).isel(
+        ridge=-1
+    )
     cosine = [float(found.R.sel(group="+") / np.sqrt(found.Q)) for found in (hinge, logistic)]
     assert cosine[0] == pytest.approx(cosine[1], abs=0.02)
     assert hinge.training_loss.max() < 1e-3
@@ -278,9 +280,9 @@ def test_the_grid_point_without_minimiser_is_named():
 
 
 def test_square_without_ridge_needs_more_samples_than_dimensions():
-    with pytest.raises(ValueError, match="With ridge = 0 and 0.9 examples per dimension many students fit"):
+    with pytest.raises(ValueError, match=r"With ridge = 0 and 0.9 examples per dimension many students fit"):
         tm.equilibrium(PAPER, tm.Square(), 0.9, 0.0)
-    with pytest.raises(ValueError, match="With ridge = 0 and 0.9 examples per dimension many students fit"):
+    with pytest.raises(ValueError, match=r"With ridge = 0 and 0.9 examples per dimension many students fit"):
         tm.equilibrium(PAPER, tm.Square(), 1.2, 0.0, weights={"-": 0.0})
     free, near = (tm.equilibrium(PAPER, tm.Square(), 1.5, ridge) for ridge in (0.0, 1e-9))
     same(free, near, 1e-6)
@@ -288,15 +290,19 @@ def test_square_without_ridge_needs_more_samples_than_dimensions():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_label_alone_needs_no_student(loss):
-    with pytest.raises(ValueError, match="examples of one label only, which its bias alone fits. Give both labels"):
+    with pytest.raises(ValueError, match=r"examples of one label only, which its bias alone fits. Give both labels"):
         tm.equilibrium(PAPER, loss, 2.0, 0.1, weights={("+", 1): 0.0, ("-", 1): 0.0})
-    assert tm.equilibrium(PAPER, loss, 2.0, 0.1, weights={("+", 1): 0.0, ("-", 1): 0.0}, bias=False).error.notnull().all()
+    assert (
+        tm.equilibrium(PAPER, loss, 2.0, 0.1, weights={("+", 1): 0.0, ("-", 1): 0.0}, bias=False).error.notnull().all()
+    )
 
 
 def test_what_was_not_found_is_reported_with_its_residual(monkeypatch):
     monkeypatch.setattr("tiltmeter.theory.fixed_point.PATIENCE", 1)
     monkeypatch.setattr("tiltmeter.theory.fixed_point.WALK", np.array([]))
-    with pytest.raises(ValueError, match=r"not found: the residual is .* Try a larger ridge, or reach this point along"):
+    with pytest.raises(
+        ValueError, match=r"not found: the residual is .* Try a larger ridge, or reach this point along"
+    ):
         tm.equilibrium(PAPER, tm.Logistic(), 2.0, 1e-3)
 
 

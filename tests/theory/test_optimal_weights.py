@@ -70,7 +70,7 @@ def test_the_incompatibility_table():
 def test_bad_requests_are_named():
     with pytest.raises(TypeError, match=r"`criterion` should be a criterion, as AccuracyParity\(\). Found str."):
         tm.optimal_weights(PROBLEM, tm.Square(), 2.0, 0.5, "accuracy")
-    with pytest.raises(ValueError, match="`optimal_weights` takes one problem at a time. Found a grid over ridge."):
+    with pytest.raises(ValueError, match=r"`optimal_weights` takes one problem at a time. Found a grid over ridge."):
         tm.optimal_weights(PROBLEM, tm.Square(), 2.0, ("ridge", [0.1, 0.5]), tm.AccuracyParity())
     alone = tm.Mixture({"a": 1.0}, {"a": 1.0}, [[1.0, 0.4], [0.4, 1.0]])
     with pytest.raises(ValueError, match="nothing to reweight"):

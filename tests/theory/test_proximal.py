@@ -70,10 +70,12 @@ def test_square_has_a_closed_form():
 
 def test_hinge_has_a_closed_form():
     s = 0.8
-    expected = np.where(SCORES >= 1, SCORES, np.where(SCORES <= 1 - s, SCORES + s, 1.0))
+    expected = np.where(SCORES >= 1, SCORES, np.where(1 - s >= SCORES, SCORES + s, 1.0))
     np.testing.assert_allclose(proximal(tm.Hinge(), SCORES, 1.0, s), expected, atol=1e-12)
 
 
 def test_corners_of_the_hinge():
-    np.testing.assert_allclose(corners(tm.Hinge(), np.array([1.0, -1.0]), np.array([0.5, 2.0])), [[0.5, 1.0], [-1.0, 1.0]])
+    np.testing.assert_allclose(
+        corners(tm.Hinge(), np.array([1.0, -1.0]), np.array([0.5, 2.0])), [[0.5, 1.0], [-1.0, 1.0]]
+    )
     assert corners(tm.Logistic(), np.array([1.0]), np.array([0.5])) is None

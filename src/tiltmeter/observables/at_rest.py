@@ -1,4 +1,4 @@
-"""At rest: every observable of trained students, from their overlaps, as labelled arrays; theory and simulation share it."""
+"""At rest: every observable of trained students, from their overlaps, for theory and simulation alike."""
 
 from __future__ import annotations
 

@@ -9,15 +9,17 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtr
 
-#: Half the range of the standard normal that counts; what lies beyond has probability 1e-17.
-REACH = 8.5
+#: Half the range of the standard normal that counts; what lies beyond has probability 1e-15.
+REACH = 8.0
 #: Nodes per panel.
-ORDER = 10
+ORDER = 12
 #: Edges around the score at which the label turns, in units of the width of that turn.
 TURN = np.array([-6.0, -3.0, -1.0, 1.0, 3.0, 6.0])
 
 ROOT_TAU = float(np.sqrt(2.0 * np.pi))
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
+#: The widest panel, in standard deviations of the score.
+WIDEST = 2.7
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 _LABEL = np.array([1.0, -1.0])[None, :, None]
 
 
@@ -64,20 +66,11 @@ def channel(
     >>> law.mean(law.label * np.ones_like(law.weight)).item()  # the mean label, erf(0.3 / sqrt 2)
     0.235822...
     """
-    scale = np.maximum(scale, 1e-150)
-    rest = np.maximum(rest, 1e-12)
-    panels = ceil(2.0 * REACH * fineness / min(1.3, 6.0 / max(float(scale.max()), 1e-9)))
-    panels = min(panels, 300 * fineness)
-    groups = len(mean)
-    steep = np.abs(r) > 0.8
-    edges: list[np.ndarray] = []
-    if steep.any():
-        safe = np.where(steep, r, 1.0)
-        turn = np.where(steep[:, None], (-a / safe)[:, None] + (rest / np.abs(safe))[:, None] * TURN, REACH)
-        edges.append(np.broadcast_to(turn[:, None, :], (groups, 2, len(TURN))))
-    if cuts is not None and cuts.size:
-        edges.append((cuts - mean[:, None, None]) / scale[:, None, None])
-    xi, mass = _nodes(panels, groups, edges) if edges else _plain_nodes(panels, groups)
+    edges = panel_edges(mean, scale, r, rest, a, cuts, fineness)
+    half = 0.5 * (edges[:, :, 1:] - edges[:, :, :-1])[..., None]
+    middle = 0.5 * (edges[:, :, 1:] + edges[:, :, :-1])[..., None]
+    xi = (middle + half * NODES).reshape(len(mean), 2, -1)
+    mass = (half * WEIGHTS).reshape(xi.shape) * np.exp(-0.5 * xi * xi) / ROOT_TAU
     t = (a[:, None, None] + r[:, None, None] * xi) / rest[:, None, None]
     turn_rate = np.exp(-0.5 * t * t) / (ROOT_TAU * rest[:, None, None])
     return Channel(
@@ -89,29 +82,44 @@ def channel(
     )
 
 
-def _nodes(panels: int, groups: int, extra: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (G, 2, J) of equal panels with extra edges, and the standard normal's mass at each."""
-    equal = np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (groups, 2, panels + 1))
-    edges = np.sort(np.clip(np.concatenate([equal, *extra], axis=2), -REACH, REACH), axis=2)
-    half = 0.5 * (edges[:, :, 1:] - edges[:, :, :-1])[..., None]
-    middle = 0.5 * (edges[:, :, 1:] + edges[:, :, :-1])[..., None]
-    xi = (middle + half * _NODES).reshape(groups, 2, -1)
-    return xi, (half * _WEIGHTS).reshape(groups, 2, -1) * np.exp(-0.5 * xi * xi) / ROOT_TAU
+def panel_edges(
+    mean: np.ndarray,
+    scale: np.ndarray,
+    r: np.ndarray,
+    rest: np.ndarray,
+    a: np.ndarray,
+    cuts: np.ndarray | None = None,
+    fineness: int = 1,
+) -> np.ndarray:
+    """The edges (G, 2, E) of the panels in units of xi, ascending; panels of width zero do no harm."""
+    width = min(WIDEST, 6.0 / max(float(scale.max()), 1e-9))
+    panels = min(ceil(2.0 * REACH * fineness / width), 300 * fineness)
+    groups = len(mean)
+    steep = np.abs(r) > 0.8
+    extra: list[np.ndarray] = []
+    if steep.any():
+        safe = np.where(steep, r, 1.0)
+        turn = np.where(steep[:, None], (-a / safe)[:, None] + (rest / np.abs(safe))[:, None] * TURN, REACH)
+        extra.append(np.broadcast_to(turn[:, None, :], (groups, 2, len(TURN))))
+    if cuts is not None and cuts.size:
+        extra.append((cuts - mean[:, None, None]) / scale[:, None, None])
+    equal = _equal_edges(panels, groups)
+    return np.sort(np.clip(np.concatenate([equal, *extra], axis=2), -REACH, REACH), axis=2) if extra else equal
 
 
-@lru_cache(maxsize=32)
-def _plain_nodes(panels: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same without extra edges: they depend on nothing else, so they are kept."""
-    xi, mass = _nodes(panels, groups, [])
-    xi.flags.writeable = mass.flags.writeable = False
-    return xi, mass
+@lru_cache(maxsize=64)
+def _equal_edges(panels: int, groups: int) -> np.ndarray:
+    edges = np.empty((groups, 2, panels + 1))
+    edges[:] = np.linspace(-REACH, REACH, panels + 1)
+    edges.flags.writeable = False
+    return edges
 
 
 def score_law(
     M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, D: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(mean, scale, r, rest) of the score in each group, from the overlaps of the student that judges it."""
-    length = np.maximum(Q, 1e-300)
+    length = np.maximum(Q, 1e-250)
     r = np.clip(R / np.sqrt(length), -1.0, 1.0)
-    rest = np.sqrt(np.maximum(length - R * R, 0.0) / length)
+    rest = np.maximum(np.sqrt(np.maximum(length - R * R, 0.0) / length), 1e-12)
     return M + bias, np.sqrt(D * length), r, rest

@@ -1,4 +1,4 @@
-"""Minimisers of a convex loss plus ridge on a training set: Newton's method, and scikit-learn's solvers for the hinge."""
+"""Minimisers of a convex loss plus ridge on a training set: Newton's method, and scikit-learn for the hinge."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def _newton(loss: Loss, point: Point, data: TrainingSet) -> tuple[np.ndarray, np
 def _hinge(point: Point, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's support vector machine with C = 1 / ridge; its bias is not penalised."""
     if point.students > 1:
-        raise ValueError("There is no finite-size solver for coupled students with Hinge(). Take Logistic() or Square().")
+        raise ValueError(
+            "There is no finite-size solver for coupled students with Hinge(). Take Logistic() or Square()."
+        )
     ridge = float(point.precision[0, 0])
     if ridge == 0:
         raise ValueError("The finite-size solver for Hinge() needs a positive ridge. Found ridge = 0.")

@@ -17,8 +17,8 @@ from tiltmeter.objective import Objective
 from tiltmeter.observables.at_rest import Rest, between_students, by_formula, labelled_observables
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
-from tiltmeter.simulation.minimisers import minimise
 from tiltmeter.simulation.counted_rates import counted_rates
+from tiltmeter.simulation.minimisers import minimise
 from tiltmeter.simulation.training_set import TrainingSet, coordinates, draw
 
 

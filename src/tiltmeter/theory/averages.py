@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.flattened import LABELS, Point
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
-from tiltmeter.observables.channel import Channel, channel, score_law
+from tiltmeter.observables.channel import NODES, WEIGHTS, Channel, channel, panel_edges, score_law
 from tiltmeter.theory.proximal import corners, proximal
 
 #: Losses whose averages have a compiled loop.
@@ -44,21 +44,19 @@ def averages(
     """The averages at given overlaps; M, R, Q, bias and the response V = variance * dQ have one entry per group."""
     mean, scale, r, rest = score_law(M, R, Q, bias, point.D)
     strength = V[:, None] * point.s
-    law = channel(mean, scale, r, rest, point.a, corners(loss, _Y, strength), fineness)
+    cuts = corners(loss, _Y, strength)
     if type(loss) in _KINDS:
-        return _compiled(_KINDS[type(loss)], law, point.s, V)
-    return _general(loss, law, point.s, V)
+        from tiltmeter.theory.compiled_averages import fill_averages
+
+        out = np.empty((5, len(V)))
+        edges = panel_edges(mean, scale, r, rest, point.a, cuts, fineness)
+        kind = _KINDS[type(loss)]
+        fill_averages(kind, edges, NODES, WEIGHTS, mean, scale, r, rest, point.a, point.s, V, out)
+        return Averages(*out)
+    return general_averages(loss, channel(mean, scale, r, rest, point.a, cuts, fineness), point.s, V)
 
 
-def _compiled(kind: int, law: Channel, s: np.ndarray, V: np.ndarray) -> Averages:
-    from tiltmeter.theory.compiled_averages import fill_averages
-
-    out = np.empty((len(V), 5))
-    fill_averages(kind, law.score, law.weight, law.slope, np.ascontiguousarray(s), V, out)
-    return Averages(*out.T.copy())
-
-
-def _general(loss: Loss, law: Channel, weights: np.ndarray, V: np.ndarray) -> Averages:
+def general_averages(loss: Loss, law: Channel, weights: np.ndarray, V: np.ndarray) -> Averages:
     """The same for any convex loss, by its own functions."""
     s, label = weights[:, :, None], law.label
     push = V[:, None, None] * s

@@ -129,9 +129,7 @@ def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
         )
 
 
-def labelled_solutions(
-    problem: Mixture, objective: Objective, flat: Flattened, found: list[Solution]
-) -> xr.Dataset:
+def labelled_solutions(problem: Mixture, objective: Objective, flat: Flattened, found: list[Solution]) -> xr.Dataset:
     """Solutions over a grid as a Dataset of observables, with its Origin in the attributes."""
 
     def stack(parts: list[np.ndarray]) -> np.ndarray:

@@ -15,6 +15,7 @@ and back, with averages over the examples of each group (`averages`) and V_g = D
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -115,13 +116,15 @@ def first_guess(loss: Loss, point: Point) -> np.ndarray:
 
 
 def _pack(lam: np.ndarray, chi: np.ndarray, means: np.ndarray, teachers: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.log(np.maximum(lam, _SMALLEST)), np.log(np.maximum(chi, _SMALLEST)), means, teachers, bias])
+    return np.concatenate(
+        [np.log(np.maximum(lam, _SMALLEST)), np.log(np.maximum(chi, _SMALLEST)), means, teachers, bias]
+    )
 
 
 def _unpack(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     k, g = point.students, point.groups
-    ends = k, 2 * k, 2 * k + g, 2 * k + 2 * g
-    return state[: ends[0]], state[ends[0] : ends[1]], state[ends[1] : ends[2]], state[ends[2] : ends[3]], state[ends[3] :]
+    edges = 0, k, 2 * k, 2 * k + g, 2 * k + 2 * g, len(state)
+    return tuple(state[start:stop] for start, stop in pairwise(edges))
 
 
 def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -139,18 +142,14 @@ def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     return overlaps[own, rows], overlaps[own, number + rows], Q, bias[own], V, students
 
 
-def _conjugate(
-    loss: Loss, point: Point, state: np.ndarray, fineness: int
-) -> tuple[np.ndarray, Averages, np.ndarray]:
+def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, Averages, np.ndarray]:
     """One turn of the fixed-point map, the averages behind it, and V."""
     M, R, Q, bias, V, _ = _overlaps(point, state)
     found = averages(loss, point, M, R, Q, bias, V, fineness)
-    share, own = point.samples * point.p, point.student
-    lam, chi, pull, give = (np.zeros(point.students) for _ in range(4))
-    np.add.at(lam, own, -share * point.D * found.slope)
-    np.add.at(chi, own, share * point.D * found.square)
-    np.add.at(pull, own, share * found.f)
-    np.add.at(give, own, -share * found.slope)
+    share = point.samples * point.p
+    give = -share * found.slope
+    belongs = point.student[:, None] == np.arange(point.students)
+    lam, chi, pull, give = np.array([give * point.D, share * point.D * found.square, share * found.f, give]) @ belongs
     offsets = state[-point.students :]
     if point.bias:
         offsets = offsets + np.clip(pull / np.maximum(give, 1e-12 * np.abs(pull) + _SMALLEST), -5.0, 5.0)

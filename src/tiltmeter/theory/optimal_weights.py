@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -92,7 +93,9 @@ def optimal_weights(
     objective = Objective(loss, samples, ridge, None, bias)
     flat = flatten(problem, objective)
     if flat.shape:
-        raise ValueError(f"`optimal_weights` takes one problem at a time. Found a grid over {', '.join(map(str, flat.grid.sizes))}.")
+        raise ValueError(
+            f"`optimal_weights` takes one problem at a time. Found a grid over {', '.join(map(str, flat.grid.sizes))}."
+        )
     plain = labelled_solutions(problem, objective, flat, walk(loss, flat))
     point = flat.points[0]
     search = _Search(problem, objective, flat, criterion, by_label)
@@ -160,7 +163,7 @@ def _simplex(search: Callable[[np.ndarray], float], size: int) -> np.ndarray:
     best = np.zeros(size)
     for spread in (1.0, 0.3):
         corners = np.vstack([best, best + spread * np.eye(size)])
-        options = {"initial_simplex": corners, "xatol": 1e-4, "fatol": 1e-6, "maxfev": 150 * size}
+        options: Any = {"initial_simplex": corners, "xatol": 1e-4, "fatol": 1e-6, "maxfev": 150 * size}
         best = np.asarray(minimize(search, best, method="Nelder-Mead", options=options).x)
     return best
 

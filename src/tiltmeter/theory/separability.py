@@ -16,9 +16,7 @@ from tiltmeter.observables.channel import channel, score_law
 from tiltmeter.record.labelled import Number
 
 
-def separability(
-    problem: Mixture, weights: Mapping[Hashable, Number] | None = None, bias: bool = True
-) -> xr.DataArray:
+def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = None, bias: bool = True) -> xr.DataArray:
     r"""The number of examples per dimension up to which the data are linearly separable (d -> infinity).
 
     As in Candes and Sur (2020): with z the part of the score that lies outside the span of means and teachers,
