@@ -10,7 +10,14 @@ import xarray as xr
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.losses import Logistic
 from tiltmeter.mixture import Mixture
-from tiltmeter.observables.criteria import CRITERIA, AccuracyParity, Criterion, StatisticalParity, WorstGroupError
+from tiltmeter.observables.criteria import (
+    CRITERIA,
+    AccuracyParity,
+    Criterion,
+    EqualOpportunity,
+    StatisticalParity,
+    WorstGroupError,
+)
 from tiltmeter.theory.equilibrium import coupled_equilibrium, equilibrium
 from tiltmeter.theory.incompatibility import Incompatibility, incompatibility
 from tiltmeter.two_groups import teacher_mixture
@@ -32,6 +39,7 @@ class Setting:
     couplings: tuple[float, ...] = (0.0, 0.1, 1.0, 10.0)
     ridges: tuple[float, ...] = (0.1, 0.3, 1.0)
     ridge: float = 0.3
+    criteria: tuple[Criterion, ...] = (StatisticalParity(), EqualOpportunity(), WorstGroupError())
 
 
 QUICK = Setting()
@@ -42,6 +50,7 @@ FULL = Setting(
     weights=tuple(np.geomspace(0.1, 50.0, 19)),
     couplings=(0.0, *np.geomspace(0.01, 30.0, 12)),
     ridges=tuple(np.geomspace(0.03, 3.0, 7)),
+    criteria=CRITERIA,
 )
 
 
@@ -81,7 +90,7 @@ def run(setting: Setting = QUICK) -> Found:
         control=equilibrium(teacher_mixture(0.5, 0.0, (1.0, 1.0), overlap), loss, samples, ridge),
         joint=equilibrium(transfer, loss, samples, ridge),
         separate=coupled_equilibrium(transfer, loss, samples, ridge, coupling=0.0),
-        table=incompatibility(example(), loss, 2.0, ridge, CRITERIA),
+        table=incompatibility(example(), loss, 2.0, ridge, setting.criteria),
         reweighted=equilibrium(example(), loss, 2.0, ridges, {"+": scale, "-": ratio * scale}),
         coupled=coupled_equilibrium(example(), loss, 2.0, ridges, ("coupling", list(setting.couplings))),
     )
@@ -97,7 +106,7 @@ def claims(found: Found) -> tuple[Claim, ...]:
             "largest gap in error",
             BIAS,
             "The gap shrinks with samples: to "
-            f"{abs(float(found.identical['error_gap'].isel(samples=-1))):.3f} at the most samples looked at.",
+            f"{abs(found.identical['error_gap'].isel(samples=-1).item()):.3f} at the most samples looked at.",
         ),
         Claim(
             "A model is biased even where both groups are equally represented",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,29 +136,35 @@ class _Search:
         return np.asarray(s / (share * s).sum())
 
     def __call__(self, logs: np.ndarray) -> float:
-        point = replace(self.point, s=self.weights(np.atleast_1d(logs)))
-        solution = solve(self.objective.loss, point, self.state)
-        if not solution.residual < ACCEPTED:
-            return float("inf")
-        self.state = solution.state
-        found = labelled_solutions(self.problem, self.objective, replace(self.flat, points=(point,)), [solution])
-        value = float(self.criterion.of(found))
-        return value if np.isfinite(value) else float("inf")
+        return float(self.along(np.atleast_1d(logs)[None])[0])
+
+    def along(self, path: np.ndarray) -> np.ndarray:
+        """The criterion at every row of logarithms, each started from the one before; infinite where not found."""
+        points = tuple(replace(self.point, s=self.weights(logs)) for logs in path)
+        found = []
+        for point in points:
+            found.append(solve(self.objective.loss, point, self.state))
+            if found[-1].residual < ACCEPTED:
+                self.state = found[-1].state
+        flat = replace(self.flat, points=points, grid=xr.Dataset(coords={"try": np.arange(len(path))}))
+        values = self.criterion.of(labelled_solutions(self.problem, self.objective, flat, found)).values
+        solved = [one.residual < ACCEPTED for one in found]
+        return np.where(np.isfinite(values) & solved, values, np.inf)
 
 
-def _scalar(search: Callable[[np.ndarray], float]) -> np.ndarray:
+def _scalar(search: _Search) -> np.ndarray:
     """A scan of the one ratio, then a bounded search around its best point."""
     grid = np.linspace(-np.log(LARGEST_RATIO), np.log(LARGEST_RATIO), 17)
-    values = [search(np.array([x])) for x in grid]
+    values = search.along(grid[:, None])
     best = int(np.argmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     found = minimize_scalar(
-        lambda x: search(np.array([x])), bounds=(low, high), method="bounded", options={"xatol": 1e-5}
+        lambda x: search(np.array([x])), bounds=(low, high), method="bounded", options={"xatol": 1e-4}
     )
     return np.array([found.x if found.fun <= values[best] else grid[best]])
 
 
-def _simplex(search: Callable[[np.ndarray], float], size: int) -> np.ndarray:
+def _simplex(search: _Search, size: int) -> np.ndarray:
     """Nelder and Mead's search from equal weights, and once more from where it stopped."""
     best = np.zeros(size)
     for spread in (1.0, 0.3):
