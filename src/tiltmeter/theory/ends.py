@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.observables.labelled_curves import chosen_names, label_curves
+from tiltmeter.observables.overlaps import OverlapCurves, losses
+from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.sgd import SGD
-from tiltmeter.theory.labelled_curves import chosen_names, label_curves
 from tiltmeter.theory.modes import modes
-from tiltmeter.theory.ode import losses, velocity
-from tiltmeter.theory.overlaps import OverlapCurves
-from tiltmeter.theory.parameters import Parameters, parameters
+from tiltmeter.theory.ode import velocity
 from tiltmeter.theory.stability import divergence
 
 #: Differences below this are rounding: nobody leads.

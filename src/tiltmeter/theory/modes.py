@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.theory.parameters import Parameters
+from tiltmeter.parameters import Parameters
 
 
 @dataclass(frozen=True)

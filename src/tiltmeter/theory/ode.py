@@ -8,10 +8,10 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.observables.overlaps import OverlapCurves, losses
+from tiltmeter.parameters import Parameters, loss_weights, parameters
 from tiltmeter.schedule import breaks_of
 from tiltmeter.sgd import SGD
-from tiltmeter.theory.overlaps import OverlapCurves
-from tiltmeter.theory.parameters import Parameters, loss_weights, parameters
 
 #: Losses beyond this are called divergence; the starting loss is of order one.
 HUGE = 1e12
@@ -81,13 +81,6 @@ def integrate(
         for part in (values[..., :number], values[..., number : 2 * number], values[..., -2], values[..., -1])
     )
     return par, OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
-
-
-def losses(par: Parameters, M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """Half squared error per group from overlaps of shapes (N, T, G) and (N, T)."""
-    score = M + bias[:, :, None]
-    m, D, reach = (x[:, None, :] for x in (par.m, par.D, np.sqrt(par.D) * par.g))
-    return np.asarray(0.5 * (score**2 + D * Q[:, :, None] + 1.0 - 2.0 * (m * score + reach * R)))
 
 
 def _rate(sgd: SGD, par: Parameters, t: float) -> np.ndarray:

@@ -1,35 +1,13 @@
-"""Overlaps: the student's order parameters and losses over a grid and over time, before they get labels."""
+"""The sum of exponentials at all times, for all grid points, in one compiled loop."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from tiltmeter.blocks import in_blocks
+from tiltmeter.observables.overlaps import OverlapCurves
+from tiltmeter.parameters import Parameters
 from tiltmeter.theory.modes import Modes
-from tiltmeter.theory.parameters import Parameters
-
-
-@dataclass(frozen=True)
-class OverlapCurves:
-    """M, R and loss have shape (N, T, G); Q and bias have shape (N, T)."""
-
-    M: np.ndarray
-    R: np.ndarray
-    Q: np.ndarray
-    bias: np.ndarray
-    loss: np.ndarray
-
-    @classmethod
-    def empty(cls, points: int, times: int, groups: int) -> OverlapCurves:
-        per_group, single = (points, times, groups), (points, times)
-        return cls(np.empty(per_group), np.empty(per_group), np.empty(single), np.empty(single), np.empty(per_group))
-
-    def blank(self, where: np.ndarray) -> None:
-        """NaN at the grid points `where`."""
-        for array in (self.M, self.R, self.Q, self.bias, self.loss):
-            array[where] = np.nan
 
 
 def evaluate_modes(

@@ -9,15 +9,17 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.observables.labelled_curves import chosen_names, label_curves
+from tiltmeter.observables.overlaps import OverlapCurves
+from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
-from tiltmeter.theory.labelled_curves import chosen_names, label_curves
 from tiltmeter.theory.modes import modes
 from tiltmeter.theory.ode import integrate
-from tiltmeter.theory.overlaps import OverlapCurves, evaluate_modes
-from tiltmeter.theory.parameters import Parameters, parameters
+from tiltmeter.theory.overlaps import evaluate_modes
 from tiltmeter.theory.stability import divergence
+from tiltmeter.times import checked_times
 
 
 def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
@@ -54,23 +56,6 @@ def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None
         return _trajectory(par, overlaps, at, names, origin, diverged, evaluate)
 
     return evaluate(times)
-
-
-def checked_times(times: Any) -> np.ndarray:
-    """Times as an increasing array of non-negative floats."""
-    try:
-        array = np.atleast_1d(np.asarray(times, dtype=float))
-    except (TypeError, ValueError):
-        raise TypeError(f"`times` should be numbers. Found {type(times).__name__}.") from None
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"`times` should be a non-empty list of numbers. Found an array of shape {array.shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError("`times` should be finite. For t -> infinity use `asymptotes`.")
-    if array[0] < 0:
-        raise ValueError(f"`times` should not be negative. Found {array[0]:g}.")
-    if (np.diff(array) <= 0).any():
-        raise ValueError("`times` should increase strictly.")
-    return np.ascontiguousarray(array)
 
 
 def _refuse_what_needs_simulation(sgd: SGD) -> None:

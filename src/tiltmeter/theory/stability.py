@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.sgd import SGD
 from tiltmeter.theory.modes import modes
-from tiltmeter.theory.parameters import Parameters, parameters
 
 
 def stability_limit(problem: Mixture, sgd: SGD) -> xr.DataArray:

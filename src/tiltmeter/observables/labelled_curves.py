@@ -9,9 +9,9 @@ import xarray as xr
 
 from tiltmeter.names import described
 from tiltmeter.observables.fairness import disparate_impact, equalised_odds, gap
+from tiltmeter.observables.overlaps import OverlapCurves
 from tiltmeter.observables.rates import rates
-from tiltmeter.theory.overlaps import OverlapCurves
-from tiltmeter.theory.parameters import Parameters
+from tiltmeter.parameters import Parameters
 
 OVERLAPS = ("M", "R", "Q")
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")
@@ -29,7 +29,7 @@ def chosen_names(curves: Iterable[str] | None, train_bias: bool) -> tuple[str, .
     wanted = tuple(dict.fromkeys(curves))
     for name in wanted:
         if name not in every:
-            raise KeyError(f"`predict` has no curve {name!r}. There are: {', '.join(every)}.")
+            raise KeyError(f"There is no curve {name!r}. There are: {', '.join(every)}.")
     return wanted
 
 

@@ -1,0 +1,24 @@
+"""Times at which curves are asked for, checked where they enter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def checked_times(times: Any) -> np.ndarray:
+    """Times as an increasing array of non-negative floats."""
+    try:
+        array = np.atleast_1d(np.asarray(times, dtype=float))
+    except (TypeError, ValueError):
+        raise TypeError(f"`times` should be numbers. Found {type(times).__name__}.") from None
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"`times` should be a non-empty list of numbers. Found an array of shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError("`times` should be finite. For t -> infinity use `asymptotes`.")
+    if array[0] < 0:
+        raise ValueError(f"`times` should not be negative. Found {array[0]:g}.")
+    if (np.diff(array) <= 0).any():
+        raise ValueError("`times` should increase strictly.")
+    return np.ascontiguousarray(array)
