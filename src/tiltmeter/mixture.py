@@ -40,12 +40,13 @@ class Mixture:
     Mixture of 2 groups: a (weight 0.7, variance 1), b (weight 0.3, variance 2)
     """
 
-    __slots__ = ("gram", "groups", "label_bias", "variance", "weight")
+    __slots__ = ("_grid", "gram", "groups", "label_bias", "variance", "weight")
     groups: tuple[Hashable, ...]
     weight: xr.DataArray
     variance: xr.DataArray
     gram: xr.DataArray
     label_bias: xr.DataArray
+    _grid: xr.Dataset
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Mixture:
         _check_weights(self.weight)
         _check_variances(self.variance)
         _check_geometry(self.gram, groups)
-        self.grid()  # refuses dimensions that do not fit together
+        put(self, "_grid", _common_grid(self.weight, self.variance, self.label_bias, self.gram))
 
     @classmethod
     def from_vectors(
@@ -126,14 +127,7 @@ class Mixture:
 
     def grid(self) -> xr.Dataset:
         """The grid over which the numbers vary, as a Dataset of its coordinates alone; empty for one problem."""
-        parts = [self.weight, self.variance, self.label_bias, self.gram]
-        bare = [part.isel({d: 0 for d in ("group", "vector", "other") if d in part.dims}, drop=True) for part in parts]
-        try:
-            aligned = xr.align(*bare, join="exact")
-        except ValueError as error:
-            raise ValueError(f"The grids of the numbers do not share their labels: {error}") from None
-        merged = xr.merge([part.coords.to_dataset() for part in aligned])
-        return merged.drop_vars([name for name in merged.variables if name not in merged.dims])
+        return self._grid
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mixture):
@@ -179,15 +173,24 @@ class Mixture:
         return cls(gram=arrays["gram"], **per_group)
 
 
+def _common_grid(*parts: xr.DataArray) -> xr.Dataset:
+    if not any(set(part.dims) - {"group", "vector", "other"} for part in parts):
+        return xr.Dataset()
+    bare = [part.isel({d: 0 for d in ("group", "vector", "other") if d in part.dims}, drop=True) for part in parts]
+    try:
+        aligned = xr.align(*bare, join="exact")
+    except ValueError as error:
+        raise ValueError(f"The grids of the numbers do not share their labels: {error}") from None
+    merged = xr.merge([part.coords.to_dataset() for part in aligned])
+    return merged.drop_vars([name for name in merged.variables if name not in merged.dims])
+
+
 def _per_group(values: Mapping[Hashable, Number], name: str, groups: tuple[Hashable, ...]) -> xr.DataArray:
     if not isinstance(values, Mapping) or set(values) != set(groups):
         found = ", ".join(map(repr, values)) if isinstance(values, Mapping) else type(values).__name__
         raise KeyError(f"`{name}` should name the groups {', '.join(map(repr, groups))}. Found {found}.")
-    arrays = xr.broadcast(*(labelled(values[group], f"{name}[{group!r}]") for group in groups))
-    grid = arrays[0].dims
-    stacked = np.stack([array.transpose(*grid).values for array in arrays])
-    coords = {"group": labels_array(groups), **{d: arrays[0].coords[d] for d in grid}}
-    return xr.DataArray(stacked, dims=("group", *grid), coords=coords)
+    stacked, coords = _stacked([labelled(values[group], f"{name}[{group!r}]") for group in groups])
+    return xr.DataArray(stacked, dims=("group", *coords), coords={"group": labels_array(groups), **coords})
 
 
 def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
@@ -200,7 +203,8 @@ def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
         array = gram.transpose("vector", "other", *grid)
         allowed = tuple(name for name in RESERVED if name not in ("vector", "other"))
         array = labelled(array, "gram", allowed).drop_vars(["vector", "other"], errors="ignore")
-        values, coords = array.values, {dim: array.coords[dim] for dim in grid}
+        values = array.values
+        coords: dict[Hashable, xr.DataArray] = {dim: array.coords[dim] for dim in grid}
     else:
         rows = [list(row) for row in gram]
         if len(rows) != size or any(len(row) != size for row in rows):
@@ -208,15 +212,21 @@ def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
                 f"`gram` should be {size} x {size} for {len(groups)} groups (means, then teachers). "
                 f"Found {len(rows)} rows of lengths {sorted({len(row) for row in rows})}."
             )
-        arrays = xr.broadcast(
-            *(labelled(entry, f"gram[{i}][{j}]") for i, row in enumerate(rows) for j, entry in enumerate(row))
-        )
-        grid = tuple(str(dim) for dim in arrays[0].dims)
-        values = np.stack([array.transpose(*grid).values for array in arrays])
-        values, coords = values.reshape(size, size, *values.shape[1:]), {d: arrays[0].coords[d] for d in grid}
+        entries = [labelled(entry, f"gram[{i}][{j}]") for i, row in enumerate(rows) for j, entry in enumerate(row)]
+        values, coords = _stacked(entries)
+        values, grid = values.reshape(size, size, *values.shape[1:]), tuple(coords)
     if values.shape[:2] != (size, size):
         raise ValueError(f"`gram` should be {size} x {size} for {len(groups)} groups. Found {values.shape[:2]}.")
     return xr.DataArray(values, dims=("vector", "other", *grid), coords={"vector": names, "other": names, **coords})
+
+
+def _stacked(arrays: list[xr.DataArray]) -> tuple[np.ndarray, dict[Hashable, xr.DataArray]]:
+    """Labelled numbers along a new first axis, over their common grid, and the coordinates of that grid."""
+    if all(array.ndim == 0 for array in arrays):
+        return np.array([array.values.item() for array in arrays]), {}
+    whole = xr.broadcast(*arrays)
+    grid = whole[0].dims
+    return np.stack([array.transpose(*grid).values for array in whole]), {d: whole[0].coords[d] for d in grid}
 
 
 def _check_weights(weight: xr.DataArray) -> None:

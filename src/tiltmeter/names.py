@@ -63,7 +63,7 @@ def described(name: str, curve: xr.DataArray) -> xr.DataArray:
 
 def better_of(name: str, curve: xr.DataArray) -> Better:
     """Which way is better for this curve: what the curve itself says, else the glossary."""
-    better = curve.attrs.get("better", CURVES[name].better if name in CURVES else "neither")
+    better: Better = curve.attrs.get("better", CURVES[name].better if name in CURVES else "neither")
     if better not in ("lower", "higher", "neither"):
         raise ValueError(f'Curve {name!r} says better = {better!r}; it should be "lower", "higher" or "neither".')
     return better

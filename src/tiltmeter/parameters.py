@@ -53,7 +53,7 @@ class Parameters:
     @property
     def noise(self) -> np.ndarray:
         """n_g = lr^2 p_g s_g^2 D_g / batch: how much the gradient noise of a group lengthens the student."""
-        return (self.lr**2 / self.batch)[:, None] * self.p * self.s**2 * self.D
+        return np.asarray((self.lr**2 / self.batch)[:, None] * self.p * self.s**2 * self.D)
 
     def label(self, values: np.ndarray, *dims: str, time: np.ndarray | None = None) -> xr.DataArray:
         """Values of shape (N, [time,] ...) as a labelled array with dims ([time,] *dims, *grid): a view, no copy."""
@@ -84,7 +84,10 @@ def parameters(problem: Mixture, sgd: SGD) -> Parameters:
     count = prod(grid.sizes.values())
 
     def flat(array: Any, *lead: str) -> np.ndarray:
-        array = array if isinstance(array, xr.DataArray) else xr.DataArray(float(array))
+        if not isinstance(array, xr.DataArray):
+            return np.full(count, float(array))
+        if not grid.sizes:
+            return np.ascontiguousarray(array.values[None])
         missing = {dim: size for dim, size in grid.sizes.items() if dim not in array.dims}
         whole = array.expand_dims(missing) if missing else array
         values = whole.transpose(*grid.sizes, *lead).values
@@ -147,6 +150,8 @@ def _shares(proportions: Mapping[Hashable, Any] | None, groups: tuple[Hashable, 
 
 
 def _common_grid(grid: xr.Dataset, parts: list[xr.DataArray]) -> xr.Dataset:
+    if not parts:
+        return grid
     try:
         xr.align(grid, *parts, join="exact")
     except ValueError as error:

@@ -115,7 +115,7 @@ class Steps:
         return self.values[int(np.searchsorted(self.starts, t, side="right")) - 1]
 
 
-_KINDS = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
+_KINDS: dict[str, Callable[..., Schedule]] = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
 
 
 def breaks_of(schedule: object) -> tuple[float, ...]:
@@ -136,7 +136,7 @@ def schedule_from_json(value: Mapping[str, Any]) -> Schedule:
     kind = fields.pop("schedule")
     if kind not in _KINDS:
         raise ValueError(f"The schedule {fields.get('repr', kind)} was a function and cannot be rebuilt from a file.")
-    return _KINDS[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})  # type: ignore[no-any-return]
+    return _KINDS[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
 
 
 def _positive(schedule: object, *names: str) -> None:

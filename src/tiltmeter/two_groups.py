@@ -51,7 +51,7 @@ class TeacherMixture:
         delta = _pair(variance, "variance")
         a_plus, a_minus = _pair(shift_overlap, "shift_overlap")
         b_plus, b_minus = _pair(label_bias, "label_bias")
-        gram = [
+        gram: list[list[Number]] = [
             [v, -v, a_plus, a_minus],
             [-v, v, -a_plus, -a_minus],
             [a_plus, -a_plus, 1.0, t],

@@ -91,13 +91,13 @@ def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
         raise ValueError(
             f"Curve {name!r} has different labels in the two: {_labels(value_a)} against {_labels(value_b)}."
         ) from None
-    distance = np.abs(value_a - value_b)
+    distance = abs(value_a - value_b)
     squared = sum(
         (e.sel(time=times) if e.sizes["time"] != len(times) else e) ** 2 for e in (error_a, error_b) if e is not None
     )
     in_se = np.full(1, np.nan)
     if isinstance(squared, xr.DataArray):
-        error = np.sqrt(squared)
+        error = squared**0.5
         ratio = (distance / error.where(error > 0)).values
         in_se = ratio[np.isfinite(ratio)] if np.isfinite(ratio).any() else in_se
     known = distance.values[np.isfinite(distance.values)]

@@ -66,6 +66,6 @@ def pair_gap(trajectory: Trajectory, name: str, pair: Pair) -> tuple[xr.DataArra
     gap = gap.squeeze("seed", drop=True) if "seed" in gap.dims else gap
     if f"{name}_se" in trajectory:
         error = trajectory[f"{name}_se"].sel(time=curve.coords["time"])
-        both = np.sqrt(error.isel(group=axis[0], drop=True) ** 2 + error.isel(group=axis[1], drop=True) ** 2)
+        both = (error.isel(group=axis[0], drop=True) ** 2 + error.isel(group=axis[1], drop=True) ** 2) ** 0.5
         return gap, both.squeeze("seed", drop=True) if "seed" in both.dims else both
     return gap, None

@@ -37,23 +37,27 @@ def label_curves(
     par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...]
 ) -> dict[str, xr.DataArray]:
     """The named curves with their dimensions; rates are computed only if one of them is wanted."""
-    raw: dict[str, xr.DataArray] = {
-        "loss": par.label(overlaps.loss, "group", time=times),
-        "M": par.label(overlaps.M, "group", time=times),
-        "R": par.label(overlaps.R, "group", time=times),
-        "Q": par.label(overlaps.Q, time=times),
-        "student_bias": par.label(overlaps.bias, time=times),
+    arrays: dict[str, np.ndarray] = {
+        "loss": overlaps.loss,
+        "M": overlaps.M,
+        "R": overlaps.R,
+        "Q": overlaps.Q,
+        "student_bias": overlaps.bias,
     }
     if "risk" in names:
-        raw["risk"] = par.label(np.einsum("ntg,ng->nt", overlaps.loss, par.prior), time=times)
-    if set(names) - {*raw, "loss_gap"}:
+        arrays["risk"] = np.einsum("ntg,ng->nt", overlaps.loss, par.prior)
+    if set(names) - {*arrays, "loss_gap"}:
         found = rates(overlaps.M, overlaps.R, overlaps.Q, overlaps.bias, par.D, par.a)
-        raw.update({name: par.label(getattr(found, name), "group", time=times) for name in RATES})
-    for name in names:
-        if name == "disparate_impact":
-            raw[name] = disparate_impact(raw["positive_rate"])
-        elif name == "equalised_odds":
-            raw[name] = equalised_odds(raw["tpr"], raw["fpr"])
-        elif name in GAPS:
-            raw[name] = gap(raw[name.removesuffix("_gap")])
-    return {name: described(name, raw[name]) for name in names}
+        arrays.update({name: getattr(found, name) for name in RATES})
+
+    def labelled(name: str) -> xr.DataArray:
+        match name:
+            case "disparate_impact":
+                return disparate_impact(labelled("positive_rate"))
+            case "equalised_odds":
+                return equalised_odds(labelled("tpr"), labelled("fpr"))
+            case _ if name in GAPS:
+                return gap(labelled(name.removesuffix("_gap")))
+        return par.label(arrays[name], *("group",) * (arrays[name].ndim - 2), time=times)
+
+    return {name: described(name, labelled(name)) for name in names}

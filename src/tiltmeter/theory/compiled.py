@@ -11,18 +11,18 @@ from numba import njit
 _TAYLOR = np.array([1.0 / float(np.prod(np.arange(1.0, k + 2))) for k in range(14)])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def _relative_growth(x: float) -> float:
+@njit(nogil=True, cache=True, error_model="numpy")
+def _relative_growth(x):  # type: ignore[no-untyped-def]
     total = _TAYLOR[13]
     for k in range(12, -1, -1):
         total = total * x + _TAYLOR[k]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def evaluate(
+@njit(nogil=True, cache=True, error_model="numpy")
+def evaluate(  # type: ignore[no-untyped-def]
     start, stop, times, rates, M_modes, R_modes, bias_modes, q, Q0, pairs, sources, m, reach, D, M, R, Q, bias, loss
-):  # type: ignore[no-untyped-def]
+):
     """Fill M, R (N, T, G), Q, bias (N, T) and loss (N, T, G) for grid points start..stop from their modes.
 
     `reach` is sqrt(D_g) g_g. Modes and sources that vanish at a grid point are skipped there.
