@@ -1,0 +1,221 @@
+"""The plain d-dimensional run in one compiled loop over steps, for SGD and for coordinate-wise optimisers.
+
+Vectors are scaled as in PyTorch: w = W / sqrt(d), score = sum_k a_k g(w_k.x), gradient of order one per coordinate.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+from numba import njit
+
+from tiltmeter.simulation.compiled_activation import activate, slope
+from tiltmeter.simulation.compiled_draws import draw_group
+
+#: A squared length beyond this is divergence; at the start it is of order one.
+HUGE = 1e12
+LARGE = 1e3
+SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x):  # type: ignore[no-untyped-def]
+    """Fill x with one input of a random group; returns the group and whether its label is positive."""
+    group = draw_group(rng, cumulative)
+    sd = deviation[group]
+    field = label_bias[group]
+    for i in range(x.shape[0]):
+        x[i] = means[group, i] + sd * rng.standard_normal()
+        field += teachers[group, i] * x[i]
+    return group, 1 if field > 0.0 else 0
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def draw_frame(rng, frame):  # type: ignore[no-untyped-def]
+    """Fill the rows of `frame` with a random orthonormal frame, uniform over all of them."""
+    for a in range(frame.shape[0]):
+        for i in range(frame.shape[1]):
+            frame[a, i] = rng.standard_normal()
+        for _ in range(2):  # the second pass removes the rounding of the first
+            for b in range(a):
+                overlap = 0.0
+                for i in range(frame.shape[1]):
+                    overlap += frame[a, i] * frame[b, i]
+                for i in range(frame.shape[1]):
+                    frame[a, i] -= overlap * frame[b, i]
+        length = 0.0
+        for i in range(frame.shape[1]):
+            length += frame[a, i] ** 2
+        length = sqrt(length)
+        for i in range(frame.shape[1]):
+            frame[a, i] /= length
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def draw_normals(rng, out, scale):  # type: ignore[no-untyped-def]
+    for k in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = scale * rng.standard_normal()
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def draw_data(rng, cumulative, means, teachers, label_bias, deviation, inputs, groups, labels):  # type: ignore[no-untyped-def]
+    for n in range(inputs.shape[0]):
+        groups[n], labels[n] = draw_sample(rng, cumulative, means, teachers, label_bias, deviation, inputs[n])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def advance_direct(
+    rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, cumulative,
+    means, teachers, label_bias, deviation, inputs, groups, labels, order, numbers, kind, batch, activation, learn_second,
+    learn_bias,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Move one student by `steps` updates in place; returns how many were made before it diverged.
+
+    `w` is (K, d), `scalars` the second layer and then the bias, moments of the same shapes (empty where not used).
+    `inputs`, `groups`, `labels` are a finite data set and `order` its shuffled order; empty for fresh samples.
+    `numbers` = momentum, nesterov, decay, clip, beta1, beta2, epsilon.
+    """
+    units, d = w.shape
+    momentum, nesterov, decay, clip, beta1, beta2, epsilon = numbers
+    finite = inputs.shape[0]
+    x, gradient, push = np.empty(d), np.zeros((units, d)), np.zeros(units + 1)
+    fields, hidden, factors = np.empty(units), np.empty(units), np.empty(units)
+    for step in range(steps):
+        rate = rates[step] if rates.shape[0] > 1 else rates[0]
+        row = step if weights.shape[0] > 1 else 0
+        push[:] = 0.0
+        if batch > 1:
+            gradient[:] = 0.0
+        for b in range(batch):
+            if finite:
+                place = ((done_before + step) * batch + b) % finite
+                if place == 0:
+                    for i in range(finite - 1, 0, -1):
+                        j = rng.integers(0, i + 1)
+                        order[i], order[j] = order[j], order[i]
+                chosen = order[place]
+                x[:] = inputs[chosen]
+                group, label = groups[chosen], labels[chosen]
+            else:
+                group, label = draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x)
+            score = scalars[units]
+            for k in range(units):
+                field = 0.0
+                for i in range(d):
+                    field += w[k, i] * x[i]
+                fields[k] = field
+                hidden[k] = activate(activation, field)
+                score += scalars[k] * hidden[k]
+            miss = (score - (2.0 * label - 1.0)) * weights[row, group, label] / batch
+            for k in range(units):
+                push[k] += miss * hidden[k]
+                factors[k] = miss * scalars[k] * slope(activation, fields[k])
+            push[units] += miss
+            if batch > 1:
+                for k in range(units):
+                    for i in range(d):
+                        gradient[k, i] += factors[k] * x[i]
+        if batch == 1:
+            if kind == SGD and momentum == 0.0 and clip == inf:
+                # The plain step, without ever writing the gradient down.
+                keep = 1.0 - rate * decay
+                for k in range(units):
+                    for i in range(d):
+                        w[k, i] = keep * w[k, i] - rate * factors[k] * x[i]
+                _move_scalars(scalars, push, rate, learn_second, learn_bias)
+                # A long student has large scores, so that its length need not be measured at every step.
+                if not abs(score) < LARGE and not _square(w) < HUGE:
+                    return step
+                continue
+            for k in range(units):
+                for i in range(d):
+                    gradient[k, i] = factors[k] * x[i]
+        if not learn_second:
+            push[:units] = 0.0
+        if not learn_bias:
+            push[units] = 0.0
+        if clip < inf:
+            size = 0.0
+            for k in range(units):
+                size += push[k] * push[k]
+                for i in range(d):
+                    size += gradient[k, i] * gradient[k, i]
+            size = sqrt((size + push[units] ** 2) / d)
+            if size > clip:
+                gradient *= clip / size
+                push *= clip / size
+        if kind == SGD:
+            _sgd(w, gradient, first_moment, rate, momentum, nesterov, decay)
+            _sgd_scalars(scalars, push, scalar_moments[0], rate, momentum, nesterov)
+        else:
+            count = done_before + step + 1
+            _coordinatewise(
+                kind, w.ravel(), gradient.ravel(), first_moment.ravel(), second_moment.ravel(), rate / sqrt(d), rate,
+                decay, beta1, beta2, epsilon, count,
+            )  # fmt: skip
+            _coordinatewise(
+                kind, scalars, push, scalar_moments[0], scalar_moments[1], rate, 0.0, 0.0, beta1, beta2, epsilon, count
+            )
+        if not abs(score) < LARGE and not _square(w) < HUGE:
+            return step
+    return steps
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _square(w):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for k in range(w.shape[0]):
+        for i in range(w.shape[1]):
+            total += w[k, i] * w[k, i]
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _move_scalars(scalars, push, rate, learn_second, learn_bias):  # type: ignore[no-untyped-def]
+    units = scalars.shape[0] - 1
+    if learn_second:
+        for k in range(units):
+            scalars[k] -= rate * push[k]
+    if learn_bias:
+        scalars[units] -= rate * push[units]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
+    for k in range(w.shape[0]):
+        for i in range(w.shape[1]):
+            now = gradient[k, i] + decay * w[k, i]
+            if momentum > 0.0:
+                velocity[k, i] = momentum * velocity[k, i] + now
+                now = now + momentum * velocity[k, i] if nesterov > 0.0 else velocity[k, i]
+            w[k, i] -= rate * now
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _sgd_scalars(scalars, push, velocity, rate, momentum, nesterov):  # type: ignore[no-untyped-def]
+    for k in range(scalars.shape[0]):
+        now = push[k]
+        if momentum > 0.0:
+            velocity[k] = momentum * velocity[k] + now
+            now = now + momentum * velocity[k] if nesterov > 0.0 else velocity[k]
+        scalars[k] -= rate * now
+
+
+@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, beta2, epsilon, count):  # type: ignore[no-untyped-def]
+    """Adam with `kind` ADAM or ADAMW, or the sign of the gradient; `rate * sqrt(d)` is the rate of W, `fade` its decay's."""
+    for i in range(w.shape[0]):
+        now = gradient[i]
+        if kind != ADAMW:
+            now += decay * w[i]
+        if kind == SIGN:
+            w[i] -= rate * np.sign(now)
+            continue
+        mean[i] = beta1 * mean[i] + (1.0 - beta1) * now
+        square[i] = beta2 * square[i] + (1.0 - beta2) * now * now
+        if kind == ADAMW:
+            w[i] *= 1.0 - fade * decay
+        size = sqrt(square[i] / (1.0 - beta2**count)) + epsilon
+        w[i] -= rate * (mean[i] / (1.0 - beta1**count)) / size

@@ -1,0 +1,158 @@
+"""Setting: one problem, its training and its student as plain arrays in the span of all means and teachers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.parameters import Parameters, parameters
+from tiltmeter.sgd import SGD
+from tiltmeter.simulation.data import Data
+from tiltmeter.start import Overlaps, Random
+from tiltmeter.student import Network, Student
+
+#: Directions of the geometry shorter than this, relative to the longest, are rounding.
+NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
+
+    `means`, `teachers` have shape (G, rank); `weights` (G, 2) multiply the loss of group and label (-1, +1) where
+    they do not change in time (see `Pace`); `shares` say how often a group is drawn.
+    """
+
+    par: Parameters
+    optimiser: Optimiser
+    sgd: SGD
+    student: Student
+    data: Data
+    d: int
+    means: np.ndarray
+    teachers: np.ndarray
+    label_bias: np.ndarray
+    deviation: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def units(self) -> int:
+        return self.student.units if isinstance(self.student, Network) else 1
+
+    @property
+    def second_layer(self) -> np.ndarray:
+        return np.array(self.student.weights if isinstance(self.student, Network) else (1.0,))
+
+    @property
+    def cumulative(self) -> np.ndarray:
+        return np.cumsum(self.shares)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors move: the units' weights and, with momentum, their velocities."""
+        return self.units * (2 if self.sgd.momentum > 0 else 1)
+
+
+def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data, d: int) -> Setting:
+    """Put a problem into coordinates; it must be a single one, not a grid."""
+    sgd = plain_sgd(optimiser)
+    # Weights may depend on the label here; who is drawn, and all that is observed, does not depend on them. Nor is the
+    # start of a network that of a linear student.
+    par = parameters(problem, _without_weights(sgd, isinstance(student, Network)))
+    if par.grid.sizes:
+        raise ValueError(
+            f"`simulate` is for one problem; this one has a grid over {', '.join(map(str, par.grid.sizes))}. "
+            "Select one point."
+        )
+    number = len(par.groups)
+    coordinates = factor(problem.gram.values)
+    return Setting(
+        par=par,
+        optimiser=optimiser,
+        sgd=sgd,
+        student=student,
+        data=data,
+        d=d,
+        means=np.ascontiguousarray(coordinates[:number]),
+        teachers=np.ascontiguousarray(coordinates[number:]),
+        label_bias=np.ascontiguousarray(problem.label_bias.values),
+        deviation=np.sqrt(par.D[0]),
+        shares=par.p[0],
+    )
+
+
+def factor(gram: np.ndarray) -> np.ndarray:
+    """Rows with this Gram matrix in as few coordinates as its numerical rank; a Cholesky factor fails below full rank.
+
+    >>> factor(np.ones((2, 2))).shape
+    (2, 1)
+    """
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > NEGLIGIBLE * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
+    """A start that is not random: the units' part in the span (K, rank), the triangular factor of the rest, the bias."""
+    units, start = chosen.units, chosen.sgd.start
+    visible, hidden = np.zeros((units, chosen.rank)), np.zeros((units, units))
+    if not isinstance(start, Overlaps):
+        return visible, hidden, 0.0
+    groups = chosen.par.groups
+    overlaps = np.stack([_per_unit(start, name, g, units) for name in ("M", "R") for g in groups], axis=1)
+    Q = np.atleast_2d(np.asarray(start.Q, dtype=float))
+    if Q.shape != (units, units):
+        raise ValueError(f"`Q` of the start should be {units} x {units} for {units} units. Found Q = {start.Q!r}.")
+    span = np.concatenate([chosen.means, chosen.teachers])
+    visible = np.linalg.lstsq(span, overlaps.T, rcond=1e-9)[0].T
+    off = float(np.abs(visible @ span.T - overlaps).max())
+    if off > 1e-7:
+        raise ValueError(
+            "No student has these starting overlaps: they contradict the geometry of the means and teachers "
+            f"by {off:.3g}."
+        )
+    values, vectors = np.linalg.eigh(Q - visible @ visible.T)
+    if values[0] < -1e-9 * max(1.0, float(Q.max())):
+        raise ValueError(
+            "`Q` of the start should be at least what the overlaps with means and teachers take up. Found that it is "
+            f"too small by {-values[0]:.3g}."
+        )
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return visible, np.linalg.qr(root.T)[1].T, float(start.bias)
+
+
+def random_scale(chosen: Setting) -> float:
+    """The standard deviation of random starting weights; 0 for a start that is not random."""
+    start = chosen.sgd.start
+    return float(start.scale) if isinstance(start, Random) else 0.0
+
+
+def _without_weights(sgd: SGD, network: bool) -> SGD:
+    changed = {"weights": None} | ({"start": Random(0.0)} if network else {})
+    return replace(sgd, **changed)
+
+
+def _per_unit(start: Overlaps, name: str, group: Hashable, units: int) -> np.ndarray:
+    given: Any = getattr(start, name).get(group, 0.0)
+    values = np.atleast_1d(np.asarray(given, dtype=float))
+    if values.shape != (units,) and given != 0.0:
+        raise ValueError(
+            f"`{name}` of the start should have one number for each of the {units} units. Found {name}[{group!r}] = "
+            f"{given!r}."
+        )
+    return np.broadcast_to(values, (units,))
+
+
+def seed_grid(seeds: tuple[int, ...]) -> xr.Dataset:
+    """The dimension `seed` as a grid, so that runs are labelled like any other grid."""
+    return xr.Dataset(coords={"seed": np.asarray(seeds, dtype=np.int64)})
