@@ -12,6 +12,7 @@ from tiltmeter.record.labelled import (
     JSON,
     RESERVED,
     Number,
+    aligned,
     array_from_json,
     array_to_json,
     label_from_json,
@@ -177,20 +178,17 @@ def _common_grid(*parts: xr.DataArray) -> xr.Dataset:
     if not any(set(part.dims) - {"group", "vector", "other"} for part in parts):
         return xr.Dataset()
     bare = [part.isel({d: 0 for d in ("group", "vector", "other") if d in part.dims}, drop=True) for part in parts]
-    try:
-        aligned = xr.align(*bare, join="exact")
-    except ValueError as error:
-        raise ValueError(f"The grids of the numbers do not share their labels: {error}") from None
-    merged = xr.merge([part.coords.to_dataset() for part in aligned])
-    return merged.drop_vars([name for name in merged.variables if name not in merged.dims])
+    whole = aligned(bare, "the numbers")[0]
+    # Dimensions that nobody labelled count 0, 1, 2, ..., so that results can be selected by label all the same.
+    return xr.Dataset(coords={d: whole.coords.get(d, np.arange(n)) for d, n in whole.sizes.items()})
 
 
 def _per_group(values: Mapping[Hashable, Number], name: str, groups: tuple[Hashable, ...]) -> xr.DataArray:
     if not isinstance(values, Mapping) or set(values) != set(groups):
         found = ", ".join(map(repr, values)) if isinstance(values, Mapping) else type(values).__name__
         raise KeyError(f"`{name}` should name the groups {', '.join(map(repr, groups))}. Found {found}.")
-    stacked, coords = _stacked([labelled(values[group], f"{name}[{group!r}]") for group in groups])
-    return xr.DataArray(stacked, dims=("group", *coords), coords={"group": labels_array(groups), **coords})
+    stacked, grid, coords = _stacked([labelled(values[group], f"{name}[{group!r}]") for group in groups])
+    return xr.DataArray(stacked, dims=("group", *grid), coords={**coords, "group": labels_array(groups)})
 
 
 def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
@@ -204,7 +202,7 @@ def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
         allowed = tuple(name for name in RESERVED if name not in ("vector", "other"))
         array = labelled(array, "gram", allowed).drop_vars(["vector", "other"], errors="ignore")
         values = array.values
-        coords: dict[Hashable, xr.DataArray] = {dim: array.coords[dim] for dim in grid}
+        coords: dict[Hashable, xr.DataArray] = {dim: array.coords[dim] for dim in grid if dim in array.coords}
     else:
         rows = [list(row) for row in gram]
         if len(rows) != size or any(len(row) != size for row in rows):
@@ -213,20 +211,20 @@ def _gram(gram: Any, groups: tuple[Hashable, ...]) -> xr.DataArray:
                 f"Found {len(rows)} rows of lengths {sorted({len(row) for row in rows})}."
             )
         entries = [labelled(entry, f"gram[{i}][{j}]") for i, row in enumerate(rows) for j, entry in enumerate(row)]
-        values, coords = _stacked(entries)
-        values, grid = values.reshape(size, size, *values.shape[1:]), tuple(coords)
+        values, grid, coords = _stacked(entries)
+        values = values.reshape(size, size, *values.shape[1:])
     if values.shape[:2] != (size, size):
         raise ValueError(f"`gram` should be {size} x {size} for {len(groups)} groups. Found {values.shape[:2]}.")
     return xr.DataArray(values, dims=("vector", "other", *grid), coords={"vector": names, "other": names, **coords})
 
 
-def _stacked(arrays: list[xr.DataArray]) -> tuple[np.ndarray, dict[Hashable, xr.DataArray]]:
-    """Labelled numbers along a new first axis, over their common grid, and the coordinates of that grid."""
+def _stacked(arrays: list[xr.DataArray]) -> tuple[np.ndarray, tuple[Hashable, ...], dict[Hashable, xr.DataArray]]:
+    """Labelled numbers along a new first axis, the dimensions of their common grid, and its coordinates."""
     if all(array.ndim == 0 for array in arrays):
-        return np.array([array.values.item() for array in arrays]), {}
-    whole = xr.broadcast(*arrays)
+        return np.array([array.values.item() for array in arrays]), (), {}
+    whole = aligned(arrays, "the numbers")
     grid = whole[0].dims
-    return np.stack([array.transpose(*grid).values for array in whole]), {d: whole[0].coords[d] for d in grid}
+    return np.stack([array.transpose(*grid).values for array in whole]), grid, dict(whole[0].coords)
 
 
 def _check_weights(weight: xr.DataArray) -> None:

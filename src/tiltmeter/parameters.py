@@ -158,8 +158,10 @@ def _common_grid(grid: xr.Dataset, parts: list[xr.DataArray]) -> xr.Dataset:
         raise ValueError(f"The grids of problem and SGD do not share their labels: {error}") from None
     coords: dict[Hashable, Any] = dict(grid.coords)
     for part in parts:
-        coords.update({dim: part.coords[dim] for dim in part.dims})
-    return xr.Dataset(coords={dim: array.variable for dim, array in coords.items()})
+        # Labels given anywhere win over dimensions that only count.
+        coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
+        coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
+    return xr.Dataset(coords=coords)
 
 
 def _start(sgd: SGD, groups: tuple[Hashable, ...], gram: np.ndarray) -> dict[str, np.ndarray]:

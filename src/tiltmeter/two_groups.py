@@ -82,7 +82,8 @@ class TeacherMixture:
         """
         a_plus, a_minus = _pair(thresholds, "thresholds")
         d_plus, d_minus = _pair(variance, "variance")
-        overlaps = (a_plus * np.sqrt(d_plus), -a_minus * np.sqrt(d_minus))
+        with xr.set_options(arithmetic_join="exact"):  # labels that differ are an error, never a silent selection
+            overlaps = (a_plus * np.sqrt(d_plus), -a_minus * np.sqrt(d_minus))
         return self(rho, shift, (d_plus, d_minus), overlap, overlaps)
 
     def from_mean_labels(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf, isnan, sqrt
+from math import inf, isnan, nan, sqrt
 
 from numba import njit
 
 from tiltmeter.observables.compiled_normal import Phi, bivariate
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr, ppv):  # type: ignore[no-untyped-def]
     """Fill the rates (N, T, G) of items start..stop from overlaps M, R (N, T, G) and Q, bias (N, T)."""
     for n in range(start, stop):
@@ -18,6 +18,10 @@ def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr,
             for i in range(M.shape[1]):
                 length = Q[n, i]
                 score = M[n, i, g] + bias[n, i]
+                if isnan(score) or isnan(length):
+                    # min and max below would turn a missing value into a rate.
+                    error[n, i, g] = positive_rate[n, i, g] = tpr[n, i, g] = fpr[n, i, g] = ppv[n, i, g] = nan
+                    continue
                 if length > 0.0:
                     threshold = score / sqrt(D[n, g] * length)
                     r = R[n, i, g] / sqrt(length)
@@ -26,8 +30,6 @@ def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr,
                     # A student of length zero gives everyone the same score: positive only if that is above 0.
                     threshold = inf if score > 0.0 else -inf
                     r = 0.0
-                if isnan(score) or isnan(length):
-                    threshold = length + score
                 decided = Phi(threshold)
                 both = bivariate(threshold, a[n, g], r)
                 both = min(both, decided, positives)

@@ -32,7 +32,7 @@ def labelled(value: Number, name: str, reserved: Sequence[str] = RESERVED) -> xr
         array = value
     elif isinstance(value, tuple) and len(value) == 2 and _names_dimensions(value[0]):
         dims = (value[0],) if isinstance(value[0], str) else tuple(value[0])
-        array = xr.DataArray(np.asarray(value[1], dtype=float), dims=dims)
+        array = xr.DataArray(value[1], dims=dims)
     elif isinstance(value, (bool, np.bool_)) or (not np.isscalar(value) and np.ndim(value) != 0):
         raise TypeError(
             f'`{name}` should be a number or carry a dimension name, as in ("{name}", values). '
@@ -46,15 +46,23 @@ def labelled(value: Number, name: str, reserved: Sequence[str] = RESERVED) -> xr
     for dim in array.dims:
         if dim in reserved:
             raise ValueError(f"`{name}` has a dimension named {dim!r}, which curves use themselves: rename it.")
-    array = array.astype(float)
+    try:
+        array = array.astype(float)
+    except (TypeError, ValueError):
+        raise TypeError(f"`{name}` should hold numbers. Found values of type {array.dtype}.") from None
     if not np.isfinite(array.values).all():
         bad = array.values[~np.isfinite(array.values)].flat[0]
         raise ValueError(f"`{name}` should be finite. Found {name} = {bad}.")
-    indexed = {d: np.arange(n) if d != name else array.values for d, n in array.sizes.items() if d not in array.coords}
-    # A one-dimensional grid given as ("rho", values) labels itself; any other unlabelled dimension counts.
-    if array.ndim == 1 and array.dims[0] in indexed:
-        indexed[array.dims[0]] = array.values
-    return array.assign_coords(indexed) if indexed else array
+    # rho=("rho", values) labels itself; other dimensions without labels stay so, as everywhere in xarray.
+    return array.assign_coords({name: array.values}) if array.dims == (name,) and name not in array.coords else array
+
+
+def aligned(arrays: Sequence[xr.DataArray], what: str) -> list[xr.DataArray]:
+    """The arrays over their common grid; dimensions they share must carry the same labels."""
+    try:
+        return list(xr.broadcast(*xr.align(*arrays, join="exact")))
+    except ValueError as error:
+        raise ValueError(f"The grids of {what} do not share their labels: {str(error).splitlines()[0]}") from None
 
 
 def _names_dimensions(first: object) -> bool:
@@ -64,7 +72,7 @@ def _names_dimensions(first: object) -> bool:
 
 
 def label_to_json(label: Hashable) -> JSON:
-    """One coordinate label; tuples (intersections of groups) become lists."""
+    """One coordinate label; tuples (intersections of groups) become lists, NaN and infinities objects."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, tuple):
@@ -72,7 +80,7 @@ def label_to_json(label: Hashable) -> JSON:
     if label is None or isinstance(label, (bool, int, str)):
         return label
     if isinstance(label, float):
-        return _float_to_json(label)
+        return label if math.isfinite(label) else {"float": repr(label)}
     raise TypeError(f"Labels should be text, numbers or tuples of them to be stored. Found {type(label).__name__}.")
 
 
@@ -81,7 +89,9 @@ def label_from_json(value: JSON) -> Hashable:
     if isinstance(value, list):
         return tuple(label_from_json(part) for part in value)
     if isinstance(value, dict):
-        raise ValueError("A label cannot be a JSON object.")
+        if list(value) != ["float"] or value["float"] not in ("nan", "inf", "-inf"):
+            raise ValueError(f"A label should be text, a number or a list of them. Found {value}.")
+        return float(value["float"])
     return value
 
 
@@ -99,33 +109,56 @@ def array_to_json(array: xr.DataArray) -> dict[str, JSON]:
     """A DataArray as plain JSON: dims, coordinates, type and values. NaN is null, infinities are words.
 
     >>> array_to_json(xr.DataArray([1.5, float("nan")], dims="group", coords={"group": ["+", "-"]}))
-    {'dims': ['group'], 'coords': {'group': ['+', '-']}, 'dtype': 'float64', 'values': [1.5, None], 'attrs': {}}
+    {'dims': ['group'], 'shape': [2], 'coords': {'group': ['+', '-']}, 'dtype': 'float64',
+     'values': [1.5, None], 'attrs': {}}
     """
     return {**layout_to_json(array), "values": values_to_json(array.values), "attrs": dict(array.attrs)}
 
 
 def layout_to_json(array: xr.DataArray) -> dict[str, JSON]:
     """Everything about a DataArray but its values and attributes."""
-    coords: dict[str, JSON] = {}
-    for dim in array.dims:
-        if dim in array.coords:
-            coords[str(dim)] = [label_to_json(label) for label in array.coords[dim].values.tolist()]
-    return {"dims": [str(d) for d in array.dims], "coords": coords, "dtype": str(array.dtype)}
+    return {
+        "dims": [str(dim) for dim in array.dims],
+        "shape": list(array.shape),
+        "coords": coords_to_json(array),
+        "dtype": str(array.dtype),
+    }
+
+
+def coords_to_json(array: xr.DataArray | xr.Dataset) -> dict[str, JSON]:
+    """Coordinates: a list for the labels of a dimension, an object with its dims for any other."""
+    written: dict[str, JSON] = {}
+    # Variables rather than DataArrays: a recorder comes here at every look.
+    for name in array.coords:
+        coord = array.coords[name].variable
+        if coord.dtype.kind not in "fiubUTO":
+            raise TypeError(f"Labels should be text, numbers or tuples of them. Found {coord.dtype} in `{name}`.")
+        labels: JSON = [label_to_json(label) for label in coord.values.ravel().tolist()]
+        own = coord.dims == (name,)
+        written[str(name)] = labels if own else {"dims": [str(d) for d in coord.dims], "labels": labels}
+    return written
+
+
+def coords_from_json(coords: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The coordinates that `coords_to_json` wrote, for dimensions of these sizes."""
+    read = {}
+    for name, coord in coords.items():
+        dims, labels = (coord["dims"], coord["labels"]) if isinstance(coord, dict) else ([name], coord)
+        flat = labels_array(label_from_json(label) for label in labels)
+        read[name] = (dims, flat.reshape([sizes[dim] for dim in dims]))
+    return read
 
 
 def array_from_json(value: Mapping[str, Any]) -> xr.DataArray:
     """The DataArray that `array_to_json` wrote."""
-    coords = {
-        dim: (dim, labels_array(label_from_json(label) for label in labels))
-        for dim, labels in value.get("coords", {}).items()
-    }
-    data = values_from_json(value["values"], value["dtype"])
+    data = values_from_json(value["values"], value["dtype"], value["shape"])
+    coords = coords_from_json(value["coords"], dict(zip(value["dims"], data.shape, strict=True)))
     return xr.DataArray(data, dims=value["dims"], coords=coords, attrs=value.get("attrs", {}))
 
 
 def values_to_json(values: np.ndarray) -> JSON:
     """Nested lists of numbers; floats round-trip to the last bit."""
-    if values.dtype.kind not in "fiub":
+    if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
         raise TypeError(f"Only numbers can be recorded. Found values of type {values.dtype}.")
     nested: JSON = values.tolist()
     if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -133,12 +166,17 @@ def values_to_json(values: np.ndarray) -> JSON:
     return nested
 
 
-def values_from_json(nested: Any, dtype: str) -> np.ndarray:
+def values_from_json(nested: Any, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """The numbers that `values_to_json` wrote."""
     kind = np.dtype(dtype)
-    if kind.kind == "f":
-        nested = _decode_non_finite(nested)
-    return np.asarray(nested, dtype=kind)
+    if kind.kind not in "fiub":
+        raise ValueError(f"values of type {dtype} are not numbers")
+    plain = np.asarray(nested) if kind.kind == "f" else np.asarray(nested, dtype=kind)
+    # Only lists with null or a word in them need the slow walk.
+    values = plain if plain.dtype.kind in "fiub" else np.asarray(_decode_non_finite(nested))
+    if values.size != math.prod(shape) or (values.size and values.shape != tuple(shape)):
+        raise ValueError(f"values have shape {values.shape} where {tuple(shape)} is expected")
+    return values.astype(kind, copy=False).reshape(shape)
 
 
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf}
@@ -164,5 +202,7 @@ def _decode_non_finite(nested: Any) -> Any:
     if nested is None:
         return math.nan
     if isinstance(nested, str):
+        if nested not in _WORDS:
+            raise ValueError(f"{nested!r} is not a number")
         return _WORDS[nested]
     return nested

@@ -70,7 +70,7 @@ def two_group_constants(problem: Mixture, sgd: SGD) -> TwoGroupConstants:
 
     >>> from tiltmeter import cases
     >>> problem, _, _ = cases.three_phases()
-    >>> two_group_constants(problem, SGD(lr=0.1)).Minf.round(5)
+    >>> round(two_group_constants(problem, SGD(lr=0.1)).Minf, 5)
     0.28863
     """
     gram, p, D, b = _plain_numbers(problem, sgd)

@@ -24,7 +24,7 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> initial_rates(problem, sgd).loss.values.round(5)
-    array([-0.03372, -0.04018])
+    array([-0.02923, -0.0359 ])
     """
     par = parameters(problem, sgd)
     dM, dR, dQ, dloss = _initial(par)

@@ -68,10 +68,11 @@ def integrate(
         end = np.nextafter(high, low) if high in breaks else high
         asked = np.append(np.minimum(times[inside], end), end)
         run = solve_ivp(rhs, (low, end), state, method="DOP853", t_eval=np.unique(asked), rtol=rtol, atol=atol)
-        if not run.success or not np.isfinite(run.y).all() or np.abs(run.y).max() > HUGE:
+        if not run.success or not np.all(np.abs(run.y) < HUGE):
+            last = run.t[-1] if len(run.t) else low
             raise ValueError(
-                f"Training diverges: the student grows without bound after t = {run.t[-1] if run.t.size else low:.4g}. "
-                "Lower the learning rate of the schedule."
+                f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate of "
+                "the schedule."
             )
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]

@@ -33,7 +33,7 @@ def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> theory = predict(problem, SGD(lr=0.1), [0.0, 1.0, 500.0])
     >>> theory["loss"].sel(group="-").values.round(4)
-    array([0.5   , 0.4632, 0.4416])
+    array([0.5   , 0.4673, 0.4416])
 
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """

@@ -61,8 +61,9 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
 
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.three_phases()
-    >>> timescales(problem, sgd).M.values.round(2), timescales(problem, sgd).R.item()
-    (array([0.46]), 5.405405405405405)
+    >>> scales = timescales(problem, sgd)
+    >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]
+    [[0.46], 5.41, 3.41]
     """
     if sgd.scheduled:
         raise ValueError("`timescales` needs a constant learning rate and constant weights.")

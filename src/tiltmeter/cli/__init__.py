@@ -1,0 +1,50 @@
+"""The command line: `tiltmeter VERB`, one file per verb.
+
+Every verb prints results on stdout, a sentence in words first; progress goes to stderr; `--json` prints the same
+results for machines. Bad input ends with one sentence and exit code 2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from tiltmeter.version import __version__
+
+#: Verb -> one line for the overview. The files are imported only when their verb is called.
+VERBS = {
+    "demo": "Show what tiltmeter does, on embedded problems; writes one HTML page.",
+    "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
+    "show": "What a run directory holds, in words, as a table and as a picture.",
+    "bench": "Run the speed comparisons of a source checkout.",
+}
+
+
+def make_app() -> App:
+    """The application with all its verbs."""
+    app = App(
+        name="tiltmeter",
+        version=__version__,
+        help="Which group a model will favour, when during training, and why.",
+    )
+    for verb, line in VERBS.items():
+        app.command(f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line)
+    app.register_install_completion_command()
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    try:
+        make_app()(sys.argv[1:] if argv is None else list(argv), exit_on_error=False, print_error=False)
+    except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
+        # KeyError shows its message in quotes; the sentence is its argument.
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        print(f"tiltmeter: {text}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("tiltmeter: interrupted.", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,77 @@
+"""`tiltmeter demo`: the main job on embedded problems."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+
+from tiltmeter import cases, plot
+from tiltmeter.analysis.drivers import drivers
+from tiltmeter.analysis.phases import phases
+from tiltmeter.analysis.stopping import stopping
+from tiltmeter.report.page import Section, Table, write_page
+from tiltmeter.sgd import SGD
+from tiltmeter.theory.predict import predict
+from tiltmeter.theory.stability import timescales
+from tiltmeter.two_groups import teacher_mixture
+from tiltmeter.version import __version__
+
+STORIES = {
+    "One crossing: larger variance first, more data last": cases.centred_crossing,
+    "Three phases: shift, then variance, then representation": cases.three_phases,
+    "Negative control: groups alike, no bias at any time": cases.no_bias,
+}
+
+
+def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
+    """Show what tiltmeter does, on embedded problems; writes one HTML page.
+
+    Parameters
+    ----------
+    page
+        Where to write the page.
+    """
+    sections, rows = [], []
+    for heading, case in STORIES.items():
+        print(f"{heading} ...", file=sys.stderr)
+        problem, sgd, times = case()
+        theory = predict(problem, sgd, times)
+        found = phases(theory)
+        name = case.__name__.replace("_", " ")
+        for phase in found:
+            span = f"{phase.start:.3g} to {phase.stop:.4g}"
+            rows.append((name, span, str(phase.leader), f"{phase.size:.4f}", phase.reason or ""))
+        if not found:
+            rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
+        charts = [plot.curves(theory, phases=found, timescales=timescales(problem, sgd))]
+        text = [(case.__doc__ or "").split("\n")[0], str(found)]
+        if found:
+            charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]
+            text += str(stopping(theory)).split("\n")
+        sections.append(Section(heading, text, charts=charts))
+    print("Phase diagram ...", file=sys.stderr)
+    sections.append(_phase_diagram())
+    header = ("problem", "t", "leader", "mean gap", "because")
+    sections.insert(0, Section("In short", tables=[Table(header, rows)]))
+    written = write_page(page, "Which group a model favours, when, and why", sections, f"tiltmeter {__version__}")
+    grid = Grid(*header, box=box.SIMPLE_HEAD)
+    for row in rows:
+        grid.add_row(*row)
+    Console(highlight=False).print(grid)
+    print(f"Pictures: {written.resolve()}")
+
+
+def _phase_diagram() -> Section:
+    ratio, share = np.geomspace(0.2, 5.0, 100), np.linspace(0.05, 0.95, 100)
+    name = "variance of - over variance of +"
+    variance = xr.DataArray(0.5 * ratio, dims=name, coords={name: ratio})
+    problem = teacher_mixture(rho=("share of +", share), variance=(0.5, variance), overlap=0.5)
+    grid = predict(problem, SGD(lr=0.1), np.geomspace(0.01, 500.0, 120), curves=("loss",))
+    text = ["Every point is a problem of its own: who leads in the end, and whether the lead ever changed."]
+    return Section("Where the lead changes", text, charts=[plot.phase_diagram(grid)])

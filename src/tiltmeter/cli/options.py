@@ -1,0 +1,213 @@
+"""Options that verbs share: the problem, how it is trained, and when to look, from the command line or a TOML file.
+
+Every field is None unless given, so that defaults are written once, in the library, and so that an option on the
+command line overrides the same key of the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cyclopts import Parameter
+
+from tiltmeter import cases
+from tiltmeter.cases import Case
+from tiltmeter.mixture import Mixture
+from tiltmeter.schedule import schedule_from_json
+from tiltmeter.sgd import SGD
+from tiltmeter.start import Overlaps, Random
+from tiltmeter.two_groups import teacher_mixture
+
+CASES = {
+    function.__name__.replace("_", "-"): function
+    for function in (
+        cases.centred_crossing,
+        cases.three_phases,
+        cases.spurious_correlation,
+        cases.no_crossing,
+        cases.no_bias,
+    )
+}
+
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class ProblemOptions:
+    """The two-group problem; more groups need a TOML file."""
+
+    case: str | None = None
+    "Start from a named case: centred-crossing, three-phases, spurious-correlation, no-crossing, no-bias."
+    rho: float | None = None
+    "Share of group + (default 0.5)."
+    shift: float | None = None
+    "Squared distance of the group means from the origin, |v|^2/d."
+    variance: tuple[float, float] | None = None
+    "Variances of + and -."
+    overlap: float | None = None
+    "Overlap of the two teachers, -1 to 1."
+    shift_overlap: tuple[float, float] | None = None
+    "Overlap of the shift with the teachers of + and -."
+    label_bias: tuple[float, float] | None = None
+    "Label thresholds added by the teachers of + and -."
+    thresholds: tuple[float, float] | None = None
+    "Instead of --shift-overlap: the effective label thresholds of + and -."
+    mean_labels: tuple[float, float] | None = None
+    "Instead of --shift-overlap: the mean labels of + and -."
+
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class SGDOptions:
+    """How the student is trained."""
+
+    lr: float | None = None
+    "Learning rate of the theory (PyTorch's times d)."
+    batch: int | None = None
+    "Points per step."
+    momentum: float | None = None
+    "Heavy-ball momentum (simulation only)."
+    nesterov: bool | None = None
+    "Nesterov's momentum (simulation only)."
+    clip: float | None = None
+    "Bound on the gradient norm (simulation only)."
+    weight_decay: float | None = None
+    "Weight decay."
+    weights: tuple[float, float] | None = None
+    "Loss weights of + and -."
+    proportions: tuple[float, float] | None = None
+    "How often + and - are drawn (default: as in the data)."
+    train_bias: bool | None = None
+    "Also train an offset of the student."
+    start_scale: float | None = None
+    "Start from random weights of this standard deviation (default: zero)."
+
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class TimeOptions:
+    """When to look."""
+
+    until: float | None = None
+    "Last time, in steps/d (default 200)."
+    since: float | None = None
+    "First time (default 0.01)."
+    looks: int | None = None
+    "Number of times, evenly spaced in log time (default 400)."
+
+
+def resolve(
+    problem: ProblemOptions | None, sgd: SGDOptions | None, times: TimeOptions | None, config: Path | None
+) -> Case:
+    """The problem, SGD and times that the options ask for: command line over file over named case over defaults."""
+    tables = _read(config) if config is not None else {}
+    given_problem = {**tables.get("problem", {}), **_given(problem)}
+    given_sgd = {**tables.get("sgd", {}), **_given(sgd)}
+    given_times = {**tables.get("times", {}), **_given(times)}
+    named = _case(given_problem.pop("case")) if "case" in given_problem else None
+    if named is not None and given_problem:
+        raise ValueError(f"A named case fixes the problem; drop {_flags(given_problem)} or --case.")
+    if named is None and not given_problem:
+        raise ValueError("No problem given: pass --rho, --variance, ..., a --case, or a --config file.")
+    if named is None and "lr" not in given_sgd:
+        raise ValueError("`lr` is missing: pass --lr, as in --lr 0.1.")
+    built = named.problem if named is not None else build_problem(given_problem)
+    start: dict[str, Any] = {}
+    if named is not None:
+        start = {"lr": named.sgd.lr}
+    return Case(built, build_sgd({**start, **given_sgd}, built), build_times(given_times, named))
+
+
+def build_problem(given: Mapping[str, Any]) -> Mixture:
+    """A two-group problem from its named numbers, or any mixture from tables of weights, variances and geometry."""
+    given = dict(given)
+    if "weight" in given:
+        if "means" in given or "teachers" in given:
+            return Mixture.from_vectors(**_only(given, "weight", "variance", "means", "teachers", "label_bias"))
+        return Mixture(**_only(given, "weight", "variance", "gram", "label_bias"))
+    known = _only(given, *(field.name for field in fields(ProblemOptions) if field.name != "case"))
+    known = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    for other, make in (
+        ("thresholds", teacher_mixture.from_thresholds),
+        ("mean_labels", teacher_mixture.from_mean_labels),
+    ):
+        if other in known:
+            clash = {"shift_overlap", "label_bias", "thresholds", "mean_labels"} & set(known) - {other}
+            if clash:
+                raise ValueError(f"{_flags([other])} replaces {_flags(sorted(clash))}: give one of them.")
+            return make(known.pop(other), **known)
+    return teacher_mixture(**known)
+
+
+def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
+    """The SGD from its named numbers; schedules and more groups come from tables of a TOML file."""
+    names = (field.name for field in fields(SGDOptions))
+    known = _only(given, *names, "start")
+    if isinstance(known.get("lr"), Mapping):
+        known["lr"] = schedule_from_json(known["lr"])
+    for name in ("weights", "proportions"):
+        if name in known:
+            known[name] = _per_group(known[name], name, problem)
+    if "start_scale" in known:
+        known["start"] = Random(known.pop("start_scale"))
+    elif "start" in known:
+        known["start"] = Overlaps(**known["start"])
+    return SGD(**known)
+
+
+def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarray:
+    """Times evenly spaced in log time, or as listed under `at` in a TOML file."""
+    known = _only(given, "until", "since", "looks", "at")
+    if "at" in known:
+        return np.asarray(known["at"], dtype=float)
+    if not known and named is not None:
+        return named.times
+    since, until, looks = known.get("since", 0.01), known.get("until", 200.0), known.get("looks", 400)
+    if not 0 < since < until:
+        raise ValueError(f"`since` should be positive and below `until`. Found since = {since}, until = {until}.")
+    if looks < 2:
+        raise ValueError(f"`looks` should be at least 2. Found looks = {looks}.")
+    return np.geomspace(since, until, looks)
+
+
+def _per_group(values: Any, name: str, problem: Mixture) -> dict[Any, Any]:
+    if isinstance(values, Mapping):
+        return {g: schedule_from_json(v) if isinstance(v, Mapping) else v for g, v in values.items()}
+    if len(values) != len(problem.groups):
+        raise ValueError(f"`{name}` should have one number per group ({len(problem.groups)}). Found {len(values)}.")
+    return dict(zip(problem.groups, values, strict=True))
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"No file {path}.")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    return _only(tables, "problem", "sgd", "times", where=f"{path}: ")
+
+
+def _given(options: Any) -> dict[str, Any]:
+    return {} if options is None else {name: value for name, value in asdict(options).items() if value is not None}
+
+
+def _only(given: Mapping[str, Any], *names: str, where: str = "") -> dict[str, Any]:
+    for name in given:
+        if name not in names:
+            raise KeyError(f"{where}unknown key {name!r}. There are: {', '.join(names)}.")
+    return dict(given)
+
+
+def _case(name: str) -> Case:
+    if name not in CASES:
+        raise KeyError(f"No case {name!r}. There are: {', '.join(CASES)}.")
+    return CASES[name]()
+
+
+def _flags(names: Any) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)

@@ -1,0 +1,51 @@
+"""`tiltmeter predict`: exact curves from a problem."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.pictures import save_pictures
+from tiltmeter.cli.summary import Summary
+from tiltmeter.record import save as save_run
+from tiltmeter.theory.predict import predict as predict_curves
+
+
+def predict(
+    problem: ProblemOptions | None = None,
+    sgd: SGDOptions | None = None,
+    times: TimeOptions | None = None,
+    *,
+    config: Path | None = None,
+    curve: str = "loss",
+    to: Path | None = None,
+    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Exact learning curves of every group: who leads, when it changes, and why.
+
+    Parameters
+    ----------
+    config
+        A TOML file with tables [problem], [sgd], [times]; options given here override it.
+    curve
+        The curve in which leaders are compared.
+    to
+        Keep the curves in this run directory.
+    save
+        Draw the curves to this file (png, svg, pdf or html); may be repeated.
+    json
+        Print the results as JSON.
+    """
+    case = resolve(problem, sgd, times, config)
+    trajectory = predict_curves(case.problem, case.sgd, case.times)
+    summary = Summary(trajectory, curve)
+    if to is not None:
+        save_run(trajectory, to)
+        print(f"Saved to {to}", file=sys.stderr)
+    save_pictures(summary, save)
+    summary.print(as_json=json)

@@ -1,0 +1,117 @@
+"""Summary: what a trajectory says, in words, as a short table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.exact import theory_of
+from tiltmeter.analysis.phases import Phases, phases
+from tiltmeter.record.labelled import label_to_json, values_to_json
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.stability import stability_limit, timescales
+
+#: Group curves that the table shows, where they exist.
+SHOWN = ("loss", "error", "positive_rate")
+
+
+class Summary:
+    """The answers about one run in one curve; computed once, printed in either form."""
+
+    def __init__(self, trajectory: Trajectory, curve: str = "loss") -> None:
+        self.trajectory, self.curve = trajectory, curve
+        values = trajectory[curve]
+        extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
+        two = "group" in values.dims and values.sizes["group"] == 2
+        comparable = "group" in values.dims and values.sizes["group"] > 1 and not extra
+        self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
+        self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
+        self.theory = theory_of(trajectory)
+        over = f" over a grid of {', '.join(extra)}" if extra else ""
+        self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the text shows, for machines."""
+        found: dict[str, Any] = {
+            "sentence": self.sentence,
+            "source": self.trajectory.origin.source,
+            "clock": self.trajectory.clock,
+            "curve": self.curve,
+        }
+        if self.crossings is not None:
+            found["crossings"] = [_plain(asdict(crossing)) for crossing in self.crossings]
+        if self.phases is not None:
+            found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
+        if self.theory is not None and not self.theory[1].scheduled:
+            scales = timescales(*self.theory)
+            found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
+            found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
+        found["final"] = {
+            name: {"dims": list(last.dims), "values": values_to_json(last.values)}
+            for name, last in ((n, c.isel(time=-1)) for n, c in self.trajectory.items())
+        }
+        return found
+
+    def print(self, as_json: bool = False) -> None:
+        """On stdout: JSON, or the sentence and then the table."""
+        if as_json:
+            print(json.dumps(self.to_json(), indent=2, allow_nan=False))
+            return
+        print(self.sentence)
+        table = self._table()
+        if table is not None:
+            Console(highlight=False).print(table)
+        if self.theory is not None and not self.theory[1].scheduled:
+            scales, limit = timescales(*self.theory), stability_limit(*self.theory)
+            words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
+            print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
+
+    def _table(self) -> Table | None:
+        columns = [n for n in SHOWN if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
+        if self.curve not in columns and {"time", "group"} >= set(self.trajectory[self.curve].dims):
+            columns.insert(0, self.curve)
+        columns = [name for name in columns if "group" in self.trajectory[name].dims]
+        if not columns:
+            return None
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column(self.trajectory.clock, justify="right")
+        table.add_column("")
+        for name in columns:
+            for group in self.trajectory[name].coords["group"].values:
+                table.add_column(f"{name} {group}", justify="right")
+        times = self.trajectory[columns[0]].coords["time"].values
+        marks = {float(times[0]): "first", float(times[-1]): "last"}
+        for crossing in self.crossings or ():
+            nearest = float(times[np.abs(times - crossing.time).argmin()])
+            marks.setdefault(nearest, f"{crossing.leader_before} -> {crossing.leader_after}")
+        for time in sorted(marks):
+            cells = []
+            for name in columns:
+                values = self.trajectory[name].sel(time=time, method="nearest").values
+                cells += [f"{value:.4f}" for value in np.atleast_1d(values)]
+            table.add_row(f"{time:.4g}", marks[time], *cells)
+        return table
+
+
+def _range(values: xr.DataArray) -> str:
+    flat = np.unique(np.round(values.values, 12).ravel())
+    if flat.size <= 3:
+        return ", ".join(f"{value:.4g}" for value in flat)
+    return f"{flat[0]:.4g} to {flat[-1]:.4g}"
+
+
+def _plain(value: Any) -> Any:
+    """Labels and numbers of a frozen result as JSON."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, float):
+        return values_to_json(np.asarray(value))
+    return label_to_json(value)

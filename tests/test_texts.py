@@ -1,0 +1,79 @@
+"""Every text runs: doctests of all modules, and the code blocks of README, CONTRIBUTING and docs."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import tiltmeter
+from tiltmeter.cli import main
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(tiltmeter.__path__, "tiltmeter.")
+    if not module.name.endswith("__main__")
+)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    results = doctest.testmod(importlib.import_module(name), optionflags=flags)
+    assert results.failed == 0
+
+
+def test_there_are_doctests():
+    finder = doctest.DocTestFinder()
+    examples = sum(len(t.examples) for name in MODULES for t in finder.find(importlib.import_module(name)))
+    assert examples > 60
+
+
+def blocks(page):
+    return [(match[1], match[2]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
+    """Python blocks share one namespace per page; `$ tiltmeter` commands succeed and print what the page shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    namespace = {"__name__": page.stem}
+    for language, text in blocks(page):
+        if language == "python":
+            exec(compile(text, f"{page.name}", "exec"), namespace)
+        elif language == "toml":
+            name = re.match(r"# ([\w.-]+)\n", text)
+            assert name, "a TOML block starts with a comment that names its file"
+            (tmp_path / name[1]).write_text(text, encoding="utf-8")
+        elif language == "console":
+            run_console(text, capsys)
+        elif language == "sh":
+            check_make_targets(text)
+        else:
+            assert language in ("text", "math", "bibtex"), f"unknown kind of block {language!r}"
+
+
+def run_console(text, capsys):
+    for command, shown in re.findall(r"^\$ tiltmeter ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", text, re.MULTILINE):
+        capsys.readouterr()
+        assert main(shlex.split(command)) == 0, command
+        printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        for line in shown.splitlines():
+            if line.strip() and line.strip() != "..." and "Pictures:" not in line:
+                assert line.strip() in printed, f"`tiltmeter {command}` no longer prints: {line}"
+
+
+def check_make_targets(text):
+    """Blocks for the shell may hold only `make` targets that exist, and `pip install` lines."""
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for line in filter(None, (line.split("#")[0].strip() for line in text.splitlines())):
+        words = line.split()
+        assert (words[0] == "make" and set(words[1:]) <= targets) or words[:2] == ["pip", "install"], line
