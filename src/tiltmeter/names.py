@@ -29,6 +29,14 @@ CURVES: dict[str, CurveName] = {
     "R": CurveName("overlap of student and group teacher"),
     "Q": CurveName("squared length of the student over d"),
     "student_bias": CurveName("offset that the student adds to its score"),
+    "second_layer": CurveName("weight of each unit in the student's score"),
+    # variance over runs at finite d, see `moments`
+    "M_variance": CurveName("variance over runs of the overlap with the group mean"),
+    "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
+    "student_bias_variance": CurveName("variance over runs of the student's offset"),
+    # per group, on a finite data set, see `Repeated`
+    "train_loss": CurveName("half squared error on the samples trained on", "lower"),
+    "train_error": CurveName("share of wrong decisions on the samples trained on", "lower"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),
     # between two groups, first minus second

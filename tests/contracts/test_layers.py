@@ -25,8 +25,10 @@ LAYERS = [
     ["data"],
     ["cases"],
     ["two_groups", "observables"],
+    ["parameters"],
+    ["optimisers"],
     ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "blocks"],
+    ["start", "schedule", "names", "blocks", "times", "activation"],
     ["record"],
     ["version"],
 ]
