@@ -25,7 +25,7 @@ LAYERS = [
     ["data"],
     ["cases"],
     ["two_groups", "observables"],
-    ["parameters"],
+    ["parameters", "geometry"],
     ["optimisers"],
     ["mixture", "sgd", "student", "losses"],
     ["start", "schedule", "names", "blocks", "times", "activation"],

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from tiltmeter.theory.labelled_curves import EVERY
 
 from tiltmeter import (
     SGD,
@@ -23,7 +24,6 @@ from tiltmeter import (
     timescales,
 )
 from tiltmeter.names import CURVES
-from tiltmeter.theory.labelled_curves import EVERY
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 TIMES = np.geomspace(0.01, 100.0, 30)
@@ -95,7 +95,9 @@ class TestEvaluate:
 
     def test_survives_a_change_of_clock(self):
         steps = predict(PROBLEM, SGD(lr=0.1), TIMES).on_clock("step", d=100)
-        assert steps.evaluate([200.0])["loss"].values == pytest.approx(predict(PROBLEM, SGD(lr=0.1), [2.0])["loss"].values)
+        assert steps.evaluate([200.0])["loss"].values == pytest.approx(
+            predict(PROBLEM, SGD(lr=0.1), [2.0])["loss"].values
+        )
 
 
 class TestSchedules:
@@ -129,7 +131,9 @@ class TestSchedules:
     def test_smooth_schedules_run_over_grids(self, schedule):
         grid = teacher_mixture(rho=("rho", [0.3, 0.6]), variance=(0.5, 1.0), overlap=0.5)
         curve = predict(grid, SGD(lr=schedule), TIMES, ["loss"])["loss"]
-        alone = predict(teacher_mixture(0.6, variance=(0.5, 1.0), overlap=0.5), SGD(lr=schedule), TIMES, ["loss"])["loss"]
+        alone = predict(teacher_mixture(0.6, variance=(0.5, 1.0), overlap=0.5), SGD(lr=schedule), TIMES, ["loss"])[
+            "loss"
+        ]
         np.testing.assert_allclose(curve.sel(rho=0.6).values, alone.values, atol=1e-9)
 
     def test_time_dependent_weights_move_the_gap(self):
@@ -239,7 +243,12 @@ def test_random_start_has_its_length_and_no_direction():
 def test_cases_have_the_leaders_their_docstrings_promise():
     from tiltmeter import final_leader, first_leader
 
-    expected = {"centred_crossing": ("-", "+"), "three_phases": ("+", "+"), "no_crossing": ("+", "+"), "no_bias": (None, None)}
+    expected = {
+        "centred_crossing": ("-", "+"),
+        "three_phases": ("+", "+"),
+        "no_crossing": ("+", "+"),
+        "no_bias": (None, None),
+    }
     for name, leaders in expected.items():
         problem, sgd, _ = getattr(cases, name)()
         assert (first_leader(problem, sgd).item(), final_leader(problem, sgd).item()) == leaders

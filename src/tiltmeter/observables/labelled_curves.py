@@ -60,9 +60,7 @@ def label_curves(
     return label_arrays(par, arrays, times, names)
 
 
-def label_arrays(
-    par: Parameters, arrays: Arrays, times: np.ndarray, names: tuple[str, ...]
-) -> dict[str, xr.DataArray]:
+def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tuple[str, ...]) -> dict[str, xr.DataArray]:
     """The named curves with their dimensions, and what is made of several groups, from losses and rates."""
 
     def labelled(name: str) -> xr.DataArray:

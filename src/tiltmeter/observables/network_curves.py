@@ -73,7 +73,9 @@ def _observed(
         from tiltmeter.observables.compiled_erf import fill_losses
 
         def work(start: int, stop: int) -> None:
-            fill_losses(start, stop, overlaps.M, overlaps.R, overlaps.Q, overlaps.second, overlaps.bias, par.D, par.a, loss)
+            fill_losses(
+                start, stop, overlaps.M, overlaps.R, overlaps.Q, overlaps.second, overlaps.bias, par.D, par.a, loss
+            )
 
         in_blocks(work, len(loss), least=8)
     return loss, found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
 from tiltmeter.observables.fairness import gap
+from tiltmeter.parameters import loss_weights
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
@@ -49,6 +49,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
             f"`d` should be at least {chosen.rank + 1}: means and teachers span {chosen.rank} dimensions. "
             f"Found d = {size}."
         )
+    loss_weights(sgd, chosen.par.groups, 0.0)  # refuses weights per label, with which the moments do not close
     pace = Pace(sgd, chosen.par.groups, size)
     moving = MomentMap.of(chosen)
     states = [_start(chosen)]

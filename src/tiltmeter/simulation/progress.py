@@ -24,12 +24,16 @@ class Progress:
         now = time.monotonic()
         if not self._done:
             self._began, self._done = now, done
-        if now < self._next or done <= self._done:
+        if now < self._next or not self._done < done < self._total:
             return
         self._next, self._spoken = now + self._pause, True
         left = (now - self._began) * (self._total - done) / (done - self._done)
-        line = f"t = {done / self._d:.4g} of {self._total / self._d:.4g} ({done / self._total:.0%}), {_spell(left)} left"
-        print(f"\r{line:<60}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True)
+        line = (
+            f"t = {done / self._d:.4g} of {self._total / self._d:.4g} ({done / self._total:.0%}), {_spell(left)} left"
+        )
+        print(
+            f"\r{line:<60}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True
+        )
 
     def __enter__(self) -> Self:
         return self

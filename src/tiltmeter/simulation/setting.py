@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from tiltmeter.geometry import factor, place
 from tiltmeter.mixture import Mixture
 from tiltmeter.optimisers import Optimiser, plain_sgd
 from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.sgd import SGD
 from tiltmeter.simulation.data import Data
-from tiltmeter.start import Overlaps, Random
+from tiltmeter.start import Random
 from tiltmeter.student import Network, Student
-
-#: Directions of the geometry shorter than this, relative to the longest, are rounding.
-NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -91,44 +87,10 @@ def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data
     )
 
 
-def factor(gram: np.ndarray) -> np.ndarray:
-    """Rows with this Gram matrix in as few coordinates as its numerical rank; a Cholesky factor fails below full rank.
-
-    >>> factor(np.ones((2, 2))).shape
-    (2, 1)
-    """
-    values, vectors = np.linalg.eigh(gram)
-    kept = values > NEGLIGIBLE * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
-
-
 def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
     """A start that is not random: the units' part in the span (K, rank), the triangular factor of the rest, the bias."""
-    units, start = chosen.units, chosen.sgd.start
-    visible, hidden = np.zeros((units, chosen.rank)), np.zeros((units, units))
-    if not isinstance(start, Overlaps):
-        return visible, hidden, 0.0
-    groups = chosen.par.groups
-    overlaps = np.stack([_per_unit(start, name, g, units) for name in ("M", "R") for g in groups], axis=1)
-    Q = np.atleast_2d(np.asarray(start.Q, dtype=float))
-    if Q.shape != (units, units):
-        raise ValueError(f"`Q` of the start should be {units} x {units} for {units} units. Found Q = {start.Q!r}.")
-    span = np.concatenate([chosen.means, chosen.teachers])
-    visible = np.linalg.lstsq(span, overlaps.T, rcond=1e-9)[0].T
-    off = float(np.abs(visible @ span.T - overlaps).max())
-    if off > 1e-7:
-        raise ValueError(
-            "No student has these starting overlaps: they contradict the geometry of the means and teachers "
-            f"by {off:.3g}."
-        )
-    values, vectors = np.linalg.eigh(Q - visible @ visible.T)
-    if values[0] < -1e-9 * max(1.0, float(Q.max())):
-        raise ValueError(
-            "`Q` of the start should be at least what the overlaps with means and teachers take up. Found that it is "
-            f"too small by {-values[0]:.3g}."
-        )
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return visible, np.linalg.qr(root.T)[1].T, float(start.bias)
+    visible, hidden, bias = place(chosen.sgd.start, chosen.par.groups, chosen.means, chosen.teachers, chosen.units)
+    return visible, np.linalg.qr(hidden.T)[1].T, bias
 
 
 def random_scale(chosen: Setting) -> float:
@@ -140,17 +102,6 @@ def random_scale(chosen: Setting) -> float:
 def _without_weights(sgd: SGD, network: bool) -> SGD:
     changed = {"weights": None} | ({"start": Random(0.0)} if network else {})
     return replace(sgd, **changed)
-
-
-def _per_unit(start: Overlaps, name: str, group: Hashable, units: int) -> np.ndarray:
-    given: Any = getattr(start, name).get(group, 0.0)
-    values = np.atleast_1d(np.asarray(given, dtype=float))
-    if values.shape != (units,) and given != 0.0:
-        raise ValueError(
-            f"`{name}` of the start should have one number for each of the {units} units. Found {name}[{group!r}] = "
-            f"{given!r}."
-        )
-    return np.broadcast_to(values, (units,))
 
 
 def seed_grid(seeds: tuple[int, ...]) -> xr.Dataset:
