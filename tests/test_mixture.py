@@ -136,7 +136,7 @@ class TestGrids:
             teacher_mixture(rho=one, shift=two)
         with pytest.raises(ValueError, match="do not share"):
             teacher_mixture(rho=("case", [0.2, 0.8]), shift=("case", [0.1, 0.2, 0.3]))
-        with pytest.raises(ValueError, match="exact"):
+        with pytest.raises(ValueError, match="thresholds and variances do not share"):
             teacher_mixture.from_thresholds((one, 0.0), variance=(two, 1.0))
         with pytest.raises(ValueError, match="problem and SGD do not share"):
             predict(teacher_mixture(rho=one), SGD(lr=two), [1.0])

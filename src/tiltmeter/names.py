@@ -6,6 +6,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import xarray as xr
 
+#: The label where no group leads, because the best are level or nothing is known there.
+NOBODY = ""
+
 Better: TypeAlias = Literal["lower", "higher", "neither"]
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.special import erfinv
 
 from tiltmeter.mixture import Mixture
-from tiltmeter.record.labelled import Number, labelled
+from tiltmeter.record.labelled import Number, aligned, labelled
 
 Pair: TypeAlias = tuple[Number, Number]
 
@@ -82,8 +82,9 @@ class TeacherMixture:
         """
         a_plus, a_minus = _pair(thresholds, "thresholds")
         d_plus, d_minus = _pair(variance, "variance")
-        with xr.set_options(arithmetic_join="exact"):  # labels that differ are an error, never a silent selection
-            overlaps = (a_plus * np.sqrt(d_plus), -a_minus * np.sqrt(d_minus))
+        # Aligned first: labels that differ are an error, never a silent selection.
+        a_plus, a_minus, d_plus, d_minus = aligned((a_plus, a_minus, d_plus, d_minus), "thresholds and variances")
+        overlaps = (a_plus * d_plus**0.5, -a_minus * d_minus**0.5)
         return self(rho, shift, (d_plus, d_minus), overlap, overlaps)
 
     def from_mean_labels(

@@ -24,11 +24,18 @@ LAYERS = [
     ["interventions"],
     ["data"],
     ["cases"],
+<<<<<<< HEAD
     ["two_groups", "observables"],
     ["parameters", "geometry"],
     ["optimisers"],
     ["mixture", "sgd", "student", "losses"],
     ["start", "schedule", "names", "blocks", "times", "activation"],
+=======
+    ["observables"],
+    ["two_groups", "parameters"],
+    ["mixture", "sgd", "student", "losses"],
+    ["start", "schedule", "names", "times", "blocks"],
+>>>>>>> main
     ["record"],
     ["version"],
 ]

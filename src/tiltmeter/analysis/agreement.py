@@ -82,8 +82,6 @@ def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
     value_b, error_b = _mean(b, name, two)
     value_a, error_a, how = _at(a, name, value_b.coords["time"].values)
     times = value_a.coords["time"].values
-    if times.size == 0:
-        raise ValueError(f"Curve {name!r} has no time in common: the ranges do not overlap.")
     value_b = value_b.sel(time=times)
     try:
         value_a, value_b = xr.align(value_a, value_b, join="exact")
@@ -132,6 +130,10 @@ def _at(a: Trajectory, name: str, times: np.ndarray) -> tuple[xr.DataArray, xr.D
         return value.sel(time=times), None if error is None else error.sel(time=times), "same times"
     inside = times[(times >= max(own[0], np.nextafter(0.0, 1.0))) & (times <= own[-1])]
     positive = own > 0
+    if inside.size == 0 or positive.sum() < 2:
+        raise ValueError(
+            f"Curve {name!r} has no time in common with the other run, between whose looks to interpolate."
+        )
 
     def interpolated(curve: xr.DataArray) -> xr.DataArray:
         logs = curve.isel(time=positive)

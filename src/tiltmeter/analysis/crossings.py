@@ -124,7 +124,7 @@ def _signs(
 
 def _between_looks(times: np.ndarray, gap: np.ndarray) -> Callable[[float, float], tuple[float, float, float]]:
     def interpolate(low: float, high: float) -> tuple[float, float, float]:
-        inside = (times >= low) & (times <= high)
+        inside = (times >= low) & (times <= high) & np.isfinite(gap)
         t, values = times[inside], gap[inside]
         change = int(np.flatnonzero(np.sign(values[:-1]) != np.sign(values[-1]))[-1])
         share = values[change] / (values[change] - values[change + 1])

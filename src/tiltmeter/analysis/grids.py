@@ -8,11 +8,13 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.names import NOBODY
+from tiltmeter.record.labelled import labels_array
 from tiltmeter.record.trajectory import Trajectory
 
 
 def leader(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """The group that is best off, at every time and grid point (None: a tie, or no value).
+    """The group that is best off, at every time and grid point ("": level, or no value).
 
     >>> from tiltmeter import cases, predict
     >>> leader(predict(*cases.centred_crossing())).isel(time=[0, -1]).values.tolist()
@@ -26,14 +28,14 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
     groups = groups_of(values)
     signed = values * leader_sign(curve, values)
     ordered = signed.transpose("group", ...).values
-    labels: np.ndarray = np.empty(len(groups) + 1, dtype=object)
-    labels[:-1] = groups
+    labels = labels_array([*groups, NOBODY])
     best = np.argmin(np.where(np.isnan(ordered), np.inf, ordered), axis=0)
     clear = np.isfinite(ordered).any(0)
     if len(groups) > 1:
         first_two = np.partition(ordered, 1, axis=0)[:2]
         clear &= ~(first_two[1] - first_two[0] <= ROUNDING)
-    return xr.zeros_like(values.isel(group=0, drop=True), dtype=object).copy(data=labels[np.where(clear, best, -1)])
+    there = values.isel(group=0, drop=True)
+    return xr.DataArray(labels[np.where(clear, best, -1)], dims=there.dims, coords=there.coords, name="leader")
 
 
 def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:

@@ -17,7 +17,7 @@ def bench(*names: str, folder: Path = Path("benchmarks")) -> None:
     folder
         Where they are.
     """
-    scripts = {path.stem: path for path in sorted(folder.glob("*.py"))}
+    scripts = {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
     if not scripts:
         raise FileNotFoundError(f"No benchmarks in {folder}: they come with the source checkout; pass --folder.")
     for name in names or scripts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -49,7 +50,7 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
             rows.append((name, span, str(phase.leader), f"{phase.size:.4f}", phase.reason or ""))
         if not found:
             rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
-        charts = [plot.curves(theory, phases=found, timescales=timescales(problem, sgd))]
+        charts: list[Any] = [plot.curves(theory, phases=found, timescales=timescales(problem, sgd))]
         text = [(case.__doc__ or "").split("\n")[0], str(found)]
         if found:
             charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]

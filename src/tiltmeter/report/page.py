@@ -60,7 +60,8 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
             specs.append(chart.to_dict())
     # "</" inside a script element would end it early.
     data = json.dumps(specs, allow_nan=False).replace("</", "<\\/")
-    bundle = vl_convert.javascript_bundle().replace("</script", "<\\/script") if specs else ""
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") if specs else ""
+    bundle = bundle.replace("</script", "<\\/script")
     draw = f"const charts = {data};\ncharts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {{actions: false}}));"
     path.write_text(
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"

@@ -6,9 +6,11 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.mixture import Mixture
+from tiltmeter.names import NOBODY
 from tiltmeter.observables.labelled_curves import chosen_names, label_curves
 from tiltmeter.observables.overlaps import OverlapCurves, losses
 from tiltmeter.parameters import Parameters, parameters
+from tiltmeter.record.labelled import labels_array
 from tiltmeter.sgd import SGD
 from tiltmeter.theory.modes import modes
 from tiltmeter.theory.ode import velocity
@@ -52,7 +54,7 @@ def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
 
 
 def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """The group of lowest loss right after the start (labels over the grid; None where groups tie)."""
+    """The group of lowest loss right after the start (labels over the grid; "" where groups are level)."""
     par = parameters(problem, sgd)
     start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
     *_, speed = _initial(par)
@@ -62,7 +64,7 @@ def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
 
 
 def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """The group of lowest loss at t -> infinity (labels over the grid; None where groups tie)."""
+    """The group of lowest loss at t -> infinity (labels over the grid; "" where groups are level)."""
     par, overlaps = _final(problem, sgd)
     return _leader(par, overlaps.loss[:, 0])
 
@@ -89,9 +91,8 @@ def _final(problem: Mixture, sgd: SGD) -> tuple[Parameters, OverlapCurves]:
 
 
 def _leader(par: Parameters, values: np.ndarray) -> xr.DataArray:
-    """The group of the lowest value per grid point; None where the lowest is shared or nothing is defined."""
-    labels = np.empty(len(par.groups) + 1, dtype=object)
-    labels[:-1] = par.groups
+    """The group of the lowest value per grid point; nobody where the lowest is shared or nothing is defined."""
+    labels = labels_array([*par.groups, NOBODY])
     ordered = np.sort(values, axis=1)
     clear = np.isfinite(ordered[:, 0])
     if values.shape[1] > 1:

@@ -1,0 +1,22 @@
+"""Sphinx configuration: Markdown pages, formulas as MathML, nothing fetched from the network."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "ext"))
+
+from tiltmeter import __version__
+
+project = "tiltmeter"
+author = copyright = "The tiltmeter authors"
+release = version = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "ext"]
+html_theme = "furo"
+html_title = f"tiltmeter {__version__}"
+html_static_path = ["_static"] if (Path(__file__).parent / "_static").is_dir() else []
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
+suppress_warnings = ["myst.xref_missing"]

@@ -1,0 +1,191 @@
+"""crossings, leader, crossing_count: exact and measured curves."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tiltmeter import (
+    SGD,
+    Mixture,
+    Origin,
+    Trajectory,
+    cases,
+    crossing_count,
+    crossings,
+    leader,
+    load,
+    phases,
+    predict,
+    save,
+    teacher_mixture,
+)
+
+
+def measured(values, times=None, se=None, seeds=False, better="lower", name="loss"):
+    """A recorded curve with groups a and b; `values` has shape (time, group) or (time, group, seed)."""
+    values = np.asarray(values, dtype=float)
+    times = np.arange(1.0, len(values) + 1) if times is None else times
+    dims = ("time", "group", "seed") if seeds else ("time", "group")
+    coords = {"time": times, "group": ["a", "b"]}
+    curves = {name: xr.DataArray(values, dims=dims, coords=coords, attrs={"better": better})}
+    if se is not None:
+        curves[f"{name}_se"] = xr.DataArray(np.full(values.shape, se), dims=dims, coords=coords)
+    return Trajectory(curves, "step", Origin("training"))
+
+
+def gap(*differences):
+    """A curve whose gap a - b takes these values."""
+    return [[0.5 + d, 0.5] for d in differences]
+
+
+class TestExact:
+    def test_refined_far_beyond_the_looks(self):
+        problem, sgd, _ = cases.centred_crossing()
+        coarse = crossings(predict(problem, sgd, [0.1, 100.0], ["loss"]))
+        fine = crossings(predict(problem, sgd, np.geomspace(0.01, 200, 3000), ["loss"]))
+        assert coarse[0].time == pytest.approx(fine[0].time, rel=1e-10)
+        values = predict(problem, sgd, [coarse[0].time])["loss"].values[0]
+        assert abs(values[0] - values[1]) < 1e-13
+        assert coarse[0].low == coarse[0].time == coarse[0].high
+
+    def test_two_looks_are_enough_to_find_a_double_crossing(self):
+        problem, sgd, _ = cases.three_phases()
+        assert [round(c.time, 2) for c in crossings(predict(problem, sgd, [0.01, 200.0]))] == [1.13, 11.88]
+
+    def test_nothing_before_the_first_or_after_the_last_look(self):
+        problem, sgd, _ = cases.three_phases()
+        assert len(crossings(predict(problem, sgd, [2.0, 200.0]))) == 1
+        assert len(crossings(predict(problem, sgd, [2.0, 10.0]))) == 0
+
+    def test_the_start_does_not_count(self):
+        problem, sgd, _ = cases.centred_crossing()
+        assert len(crossings(predict(problem, sgd, np.concatenate([[0.0], np.geomspace(1e-6, 100, 50)])))) == 1
+
+    def test_rounding_does_not_count(self):
+        for case in (cases.no_bias, cases.spurious_correlation):
+            found = crossings(predict(*case()))
+            assert found == ()
+            assert str(found) == "Neither + nor - ever leads beyond doubt."
+
+    def test_losses_may_cross_while_errors_do_not(self):
+        theory = predict(*cases.centred_crossing())  # centred: errors follow R, whose order never changes
+        assert str(crossings(theory, "error")) == "+ leads throughout."
+        assert len(crossings(theory, "loss")) == 1
+
+    def test_a_loaded_run_is_refined_as_well(self, tmp_path):
+        theory = predict(*cases.three_phases())
+        save(theory, tmp_path / "run")
+        again = load(tmp_path / "run")
+        assert again.evaluate is None
+        assert [c.time for c in crossings(again)] == pytest.approx([c.time for c in crossings(theory)], rel=1e-12)
+        assert str(phases(again)) == str(phases(theory))
+
+    def test_after_a_change_of_clock(self):
+        theory = predict(*cases.centred_crossing())
+        assert crossings(theory.on_clock("step", d=100))[0].time == pytest.approx(
+            100 * crossings(theory)[0].time, rel=1e-9
+        )
+
+    def test_all_pairs_of_three_groups_or_one(self):
+        three = Mixture(
+            {"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0},
+            np.block([[np.zeros((3, 3)), np.zeros((3, 3))], [np.zeros((3, 3)), 0.5 * np.eye(3) + 0.5]]),
+        )  # fmt: skip
+        theory = predict(three, SGD(lr=0.1), np.geomspace(0.01, 200, 50))
+        every = crossings(theory)
+        assert {c.pair for c in every} >= {("a", "b"), ("b", "c")}
+        assert [c.time for c in every] == sorted(c.time for c in every)
+        only = crossings(theory, pair=("b", "a"))
+        assert [c.time for c in only] == [c.time for c in every if c.pair == ("a", "b")]
+        assert "b -> a at t =" in str(every)
+
+    def test_sentences(self):
+        assert str(crossings(predict(*cases.no_crossing()))) == "+ leads throughout."
+        assert str(crossings(predict(*cases.centred_crossing()))[0]) == "- hands the lead to + at 5.643"
+
+
+class TestMeasured:
+    def test_a_change_between_decided_looks_with_its_interval(self):
+        run = measured(gap(0.1, 0.09, 0.001, -0.002, -0.1), se=0.005)
+        (found,) = crossings(run)
+        assert (found.low, found.high) == (2.0, 5.0)
+        assert 3.0 < found.time < 4.0
+        assert (found.leader_before, found.leader_after) == ("b", "a")
+
+    def test_flicker_inside_the_noise_is_no_crossing(self):
+        assert crossings(measured(gap(0.1, -0.005, 0.004, -0.003, 0.1), se=0.005)) == ()
+
+    def test_without_any_error_every_look_counts(self):
+        assert len(crossings(measured(gap(0.1, -0.005, 0.004, -0.003, 0.1)))) == 4
+
+    def test_seeds_count_as_one_ensemble(self):
+        rng = np.random.default_rng(0)
+        truth = np.array([0.1, 0.05, 0.0, -0.05, -0.1])
+        noise = rng.normal(0, 0.02, size=(5, 2, 40))
+        values = np.stack([0.5 + truth[:, None] + noise[:, 0], 0.5 + noise[:, 1]], axis=1)
+        (found,) = crossings(measured(values, seeds=True))
+        assert 2.0 <= found.low < 3.0 + 1e-9
+        assert found.high <= 4.0
+
+    def test_higher_is_better_where_the_curve_says_so(self):
+        low, high = (crossings(measured(gap(0.1, -0.1), better=b))[0].leader_before for b in ("lower", "higher"))
+        assert (low, high) == ("b", "a")
+
+    def test_missing_values_are_undecided(self):
+        (found,) = crossings(measured(gap(0.1, np.nan, -0.1)))
+        assert (found.low, found.high) == (1.0, 3.0)
+        assert np.isfinite(found.time)
+
+    def test_phases_of_a_measured_run_have_no_drivers(self):
+        found = phases(measured(gap(0.1, 0.1, -0.1, -0.1)))
+        assert [phase.leader for phase in found] == ["b", "a"]
+        assert [phase.driver for phase in found] == [None, None]
+        assert str(found) == "b leads until step = 2.5, then a."
+
+
+class TestGrids:
+    def test_leader_and_count_equal_the_single_answers(self):
+        rho = [0.3, 0.6, 0.8, 0.95]
+        grid = predict(
+            teacher_mixture(("rho", rho), variance=(0.5, 1.5), overlap=0.5), SGD(lr=0.1), np.geomspace(0.01, 400, 300)
+        )
+        for share in rho:
+            alone = predict(
+                teacher_mixture(share, variance=(0.5, 1.5), overlap=0.5), SGD(lr=0.1), np.geomspace(0.01, 400, 300)
+            )
+            assert crossing_count(grid).sel(rho=share).item() == len(crossings(alone))
+            assert leader(grid).sel(rho=share).isel(time=-1).item() == leader(alone).isel(time=-1).item()
+
+    def test_ties_and_missing_values_have_no_leader(self):
+        assert leader(measured([[0.5, 0.5], [np.nan, np.nan], [0.4, 0.5]])).values.tolist() == ["", "", "a"]
+
+    def test_an_undecided_look_neither_hides_nor_makes_a_change(self):
+        assert crossing_count(measured(gap(0.1, 0.0, -0.1))).item() == 1
+        assert crossing_count(measured(gap(0.1, 0.0, 0.1))).item() == 0
+
+    def test_diverged_points_count_nothing(self):
+        with pytest.warns(UserWarning, match="stability limit"):
+            grid = predict(teacher_mixture(0.8, variance=(0.5, 1.5)), SGD(lr=("lr", [0.1, 9.0])), [0.1, 1.0, 100.0])
+        assert crossing_count(grid).sel(lr=9.0).item() == 0
+        assert leader(grid).sel(lr=9.0).values.tolist() == [""] * 3
+
+
+GRID = predict(teacher_mixture(("rho", [0.3, 0.6])), SGD(lr=0.1), [0.1, 1.0])
+THREE = Mixture({"a": 0.5, "b": 0.3, "c": 0.2}, {"a": 1, "b": 1, "c": 1}, np.diag([0.0] * 3 + [1.0] * 3))
+BAD = [
+    (lambda: crossings(GRID), ValueError, "this one has a grid over rho. Use `crossing_count` and `leader`"),
+    (lambda: crossings(predict(*cases.no_bias()), "lss"), KeyError, "No curve 'lss'. There are: loss"),
+    (lambda: crossings(predict(*cases.no_bias()), "M"), ValueError, "'M' is neither better high nor better low"),
+    (lambda: crossings(predict(*cases.no_bias()), "risk"), ValueError, "Curve 'risk' has no groups to compare."),
+    (lambda: crossings(predict(*cases.no_bias()), pair=("+", "x")), KeyError, "No group 'x'. There are: '+', '-'."),
+    (lambda: crossings(predict(*cases.no_bias()), pair=("+", "+")), ValueError, "`pair` should name two different groups"),
+    (lambda: phases(predict(THREE, SGD(lr=0.1), [1.0, 2.0])), ValueError, "This compares two groups; there are 3: 'a', 'b', 'c'. Pass pair=."),
+    (lambda: crossings(measured(gap(0.1), better="sideways")), ValueError, "says better = 'sideways'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "sentence"), BAD, ids=[sentence[:60] for _, _, sentence in BAD])
+def test_bad_input_gets_one_clear_sentence(call, kind, sentence):
+    with pytest.raises(kind) as raised:
+        call()
+    assert sentence in str(raised.value)
