@@ -25,26 +25,26 @@ from tiltmeter.observables.compiled_normal import Phi, bivariate
 STEEP = sqrt(2.0 / pi)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def noise_of(cov, i):  # type: ignore[no-untyped-def]
     """1 + C_ii for a unit, C_hh for the label's field, which comes last."""
     return cov[i, i] + (1.0 if i < cov.shape[0] - 1 else 0.0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def mean_output(mean, cov, i):  # type: ignore[no-untyped-def]
     """E[g(u_i)], or the mean label for the last."""
     return erf(mean[i] / sqrt(2.0 * noise_of(cov, i)))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def mean_slope(mean, cov, i):  # type: ignore[no-untyped-def]
     """E[g'(u_i)], or the mean derivative of the label with respect to its field for the last."""
     noise = noise_of(cov, i)
     return STEEP / sqrt(noise) * exp(-0.5 * mean[i] * mean[i] / noise)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def mean_product(mean, cov, i, j):  # type: ignore[no-untyped-def]
     """E[g(u_i) g(u_j)], with the label for the last."""
     one, two = noise_of(cov, i), noise_of(cov, j)
@@ -52,7 +52,7 @@ def mean_product(mean, cov, i, j):  # type: ignore[no-untyped-def]
     return 4.0 * bivariate(p, q, cov[i, j] / sqrt(one * two)) - 2.0 * Phi(p) - 2.0 * Phi(q) + 1.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def tilt(mean, cov, i, new_mean, new_cov):  # type: ignore[no-untyped-def]
     """Fill the law tilted by g'(u_i), and return the weight E[g'(u_i)]."""
     noise = 1.0 + cov[i, i]
@@ -63,7 +63,7 @@ def tilt(mean, cov, i, new_mean, new_cov):  # type: ignore[no-untyped-def]
     return STEEP / sqrt(noise) * exp(-0.5 * mean[i] * mean[i] / noise)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def mean_square(mean, cov, second, bias):  # type: ignore[no-untyped-def]
     """E[(score - y)^2] of score = sum_k second_k g(u_k) + bias."""
     units = second.shape[0]
@@ -77,7 +77,7 @@ def mean_square(mean, cov, second, bias):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_losses(start, stop, M, R, Q, second, bias, D, a, loss):  # type: ignore[no-untyped-def]
     """Half squared errors (N, T, G) of items start..stop from M, R (N, T, G, K), Q, second layer and bias."""
     units = M.shape[3]
@@ -89,7 +89,7 @@ def fill_losses(start, stop, M, R, Q, second, bias, D, a, loss):  # type: ignore
                 loss[n, t, g] = 0.5 * mean_square(mean, cov, second[n, t], bias[n, t])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_law(M, R, Q, D, a, mean, cov):  # type: ignore[no-untyped-def]
     """Means and covariances of the units' fields and of the label's field, scaled to variance one, in one group."""
     units = M.shape[0]

@@ -16,14 +16,14 @@ _STEEP = sqrt(2.0 / pi)
 def number_of(activation: Activation) -> int:
     """The number of one of our own activations."""
     try:
-        return _NUMBERS[type(activation)]  # type: ignore[index]
+        return _NUMBERS[type(activation)]
     except KeyError:
         raise TypeError(
-            f"`simulate` knows the activations Identity(), Erf(), ReLU() and Tanh(). Found {activation!r}: use `predict`."
+            f"`simulate` knows the activations Identity(), Erf(), ReLU() and Tanh(); `predict` any. Found {activation}."
         ) from None
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def activate(number, field):  # type: ignore[no-untyped-def]
     if number == 1:
         return erf(field * _HALF)
@@ -34,7 +34,7 @@ def activate(number, field):  # type: ignore[no-untyped-def]
     return field
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def slope(number, field):  # type: ignore[no-untyped-def]
     if number == 1:
         return _STEEP * exp(-0.5 * field * field)

@@ -19,7 +19,7 @@ LARGE = 1e3
 SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x):  # type: ignore[no-untyped-def]
     """Fill x with one input of a random group; returns the group and whether its label is positive."""
     group = draw_group(rng, cumulative)
@@ -31,7 +31,7 @@ def draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x):  # 
     return group, 1 if field > 0.0 else 0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_frame(rng, frame):  # type: ignore[no-untyped-def]
     """Fill the rows of `frame` with a random orthonormal frame, uniform over all of them."""
     for a in range(frame.shape[0]):
@@ -52,31 +52,50 @@ def draw_frame(rng, frame):  # type: ignore[no-untyped-def]
             frame[a, i] /= length
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_normals(rng, out, scale):  # type: ignore[no-untyped-def]
     for k in range(out.shape[0]):
         for i in range(out.shape[1]):
             out[k, i] = scale * rng.standard_normal()
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def draw_data(rng, cumulative, means, teachers, label_bias, deviation, inputs, groups, labels):  # type: ignore[no-untyped-def]
-    for n in range(inputs.shape[0]):
-        groups[n], labels[n] = draw_sample(rng, cumulative, means, teachers, label_bias, deviation, inputs[n])
+@njit(nogil=True, cache=True, error_model="numpy")
+def place(  # type: ignore[no-untyped-def]
+    low, high, generators, w, frames, visible, hidden, scale, cumulative, means, teachers, label_bias, deviation,
+    inputs, groups, labels,
+):  # fmt: skip
+    """Draw frame, starting weights and data of the students low..high.
 
-
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def advance_direct(
-    rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, cumulative,
-    means, teachers, label_bias, deviation, inputs, groups, labels, order, numbers, kind, batch, activation, learn_second,
-    learn_bias,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Move one student by `steps` updates in place; returns how many were made before it diverged.
-
-    `w` is (K, d), `scalars` the second layer and then the bias, moments of the same shapes (empty where not used).
-    `inputs`, `groups`, `labels` are a finite data set and `order` its shuffled order; empty for fresh samples.
-    `numbers` = momentum, nesterov, decay, clip, beta1, beta2, epsilon.
+    Weights are normal of standard deviation `scale`; where that is 0 they have coordinates `visible` in the frame and
+    `hidden` in random directions orthogonal to it.
     """
+    rank, d = frames.shape[1:]
+    apart = hidden.shape[0] if scale == 0.0 and np.any(hidden != 0.0) else 0
+    frame = np.empty((rank + apart, d))
+    for i in range(low, high):
+        rng = generators[i]
+        draw_frame(rng, frame)
+        frames[i] = frame[:rank]
+        if scale > 0.0:
+            draw_normals(rng, w[i], scale)
+        else:
+            w[i] = np.dot(visible, frame[:rank])
+            if apart:
+                w[i] += np.dot(hidden, frame[rank:])
+        if inputs.shape[1]:
+            mean, teacher = np.dot(means, frames[i]), np.dot(teachers, frames[i])
+            for n in range(inputs.shape[1]):
+                group, label = draw_sample(rng, cumulative, mean, teacher, label_bias, deviation, inputs[i, n])
+                groups[i, n], labels[i, n] = group, label
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _advance(  # type: ignore[no-untyped-def]
+    rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, cumulative,
+    means, teachers, label_bias, deviation, inputs, groups, labels, order, numbers, kind, batch, activation,
+    learn_second, learn_bias,
+):  # fmt: skip
+    """Move one student by `steps` updates in place; returns how many were made before it diverged."""
     units, d = w.shape
     momentum, nesterov, decay, clip, beta1, beta2, epsilon = numbers
     finite = inputs.shape[0]
@@ -163,7 +182,7 @@ def advance_direct(
     return steps
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _square(w):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(w.shape[0]):
@@ -172,7 +191,7 @@ def _square(w):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _move_scalars(scalars, push, rate, learn_second, learn_bias):  # type: ignore[no-untyped-def]
     units = scalars.shape[0] - 1
     if learn_second:
@@ -182,7 +201,7 @@ def _move_scalars(scalars, push, rate, learn_second, learn_bias):  # type: ignor
         scalars[units] -= rate * push[units]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
     for k in range(w.shape[0]):
         for i in range(w.shape[1]):
@@ -193,7 +212,7 @@ def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignor
             w[k, i] -= rate * now
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _sgd_scalars(scalars, push, velocity, rate, momentum, nesterov):  # type: ignore[no-untyped-def]
     for k in range(scalars.shape[0]):
         now = push[k]
@@ -203,9 +222,9 @@ def _sgd_scalars(scalars, push, velocity, rate, momentum, nesterov):  # type: ig
         scalars[k] -= rate * now
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, beta2, epsilon, count):  # type: ignore[no-untyped-def]
-    """Adam with `kind` ADAM or ADAMW, or the sign of the gradient; `rate * sqrt(d)` is the rate of W, `fade` its decay's."""
+    """Adam, AdamW or the sign of the gradient, by `kind`; `fade` times `decay` is what AdamW takes off the weights."""
     for i in range(w.shape[0]):
         now = gradient[i]
         if kind != ADAMW:
@@ -219,3 +238,28 @@ def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, b
             w[i] *= 1.0 - fade * decay
         size = sqrt(square[i] / (1.0 - beta2**count)) + epsilon
         w[i] -= rate * (mean[i] / (1.0 - beta1**count)) / size
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def advance_direct(  # type: ignore[no-untyped-def]
+    low, high, generators, w, scalars, first_moments, second_moments, scalar_moments, stopped, first, steps, rates,
+    weights, cumulative, means, teachers, frames, label_bias, deviation, inputs, groups, labels, orders, numbers, kind,
+    batch, activation, learn_second, learn_bias,
+):  # fmt: skip
+    """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
+
+    Per seed, `w` is (K, d), `scalars` the second layer and then the bias, moments of the same shapes (empty where not
+    used), `frames` the directions in which `means` and `teachers` have their coordinates. `inputs`, `groups`, `labels`
+    are a finite data set and `orders` its shuffled order; empty for fresh samples.
+    `numbers` = momentum, nesterov, decay, clip, beta1, beta2, epsilon.
+    """
+    for i in range(low, high):
+        if stopped[i] < 0:
+            made = _advance(
+                generators[i], w[i], scalars[i], first_moments[i], second_moments[i], scalar_moments[i], steps, first,
+                rates, weights, cumulative, np.dot(means, frames[i]), np.dot(teachers, frames[i]), label_bias,
+                deviation, inputs[i], groups[i], labels[i], orders[i], numbers, kind, batch, activation, learn_second,
+                learn_bias,
+            )  # fmt: skip
+            if made < steps:
+                stopped[i] = first + made + 1

@@ -7,7 +7,7 @@ from math import log, sqrt
 from numba import njit
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def chi_square(rng, freedom, shape, scale):  # type: ignore[no-untyped-def]
     """The squared length of a standard normal vector of `freedom` components.
 
@@ -31,13 +31,13 @@ def chi_square(rng, freedom, shape, scale):  # type: ignore[no-untyped-def]
             return 2.0 * shape * cube
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def chi_square_constants(freedom):  # type: ignore[no-untyped-def]
     shape = 0.5 * freedom - 1.0 / 3.0 if freedom > 1 else 1.0
     return shape, 1.0 / sqrt(9.0 * shape)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_group(rng, cumulative):  # type: ignore[no-untyped-def]
     """A group, by the cumulative shares; with one group nothing is drawn."""
     last = cumulative.shape[0] - 1

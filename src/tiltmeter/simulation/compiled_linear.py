@@ -17,14 +17,11 @@ from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants
 LONGEST = 1e6
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def advance_linear(
+@njit(nogil=True, cache=True, error_model="numpy")
+def _advance(  # type: ignore[no-untyped-def]
     rng, state, steps, rates, weights, cumulative, means, teachers, label_bias, deviation, batch, decay, clip, learn, d
-):  # type: ignore[no-untyped-def]
-    """Move one student by `steps` updates in place; returns how many were made before it diverged.
-
-    `rates` and `weights` have one entry per step, or one for all. `learn` says whether the bias is trained.
-    """
+):
+    """Move one student by `steps` updates in place; returns how many were made before it diverged."""
     rank = means.shape[1]
     freedom = d - rank - 1
     shape, scale = chi_square_constants(freedom)
@@ -87,3 +84,22 @@ def advance_linear(
     state[:rank] = w
     state[rank], state[rank + 1] = s, bias
     return done
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def advance_linear(  # type: ignore[no-untyped-def]
+    low, high, generators, states, stopped, first, steps, rates, weights, cumulative, means, teachers, label_bias,
+    deviation, batch, decay, clip, learn, d,
+):  # fmt: skip
+    """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
+
+    `rates` and `weights` have one entry per step, or one for all. `learn` says whether the bias is trained.
+    """
+    for i in range(low, high):
+        if stopped[i] < 0:
+            made = _advance(
+                generators[i], states[i], steps, rates, weights, cumulative, means, teachers, label_bias, deviation,
+                batch, decay, clip, learn, d,
+            )  # fmt: skip
+            if made < steps:
+                stopped[i] = first + made + 1

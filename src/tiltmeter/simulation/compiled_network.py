@@ -21,9 +21,9 @@ from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants
 HUGE = 1e12
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def triangular(rows, hidden):  # type: ignore[no-untyped-def]
-    """Fill `hidden` with the lower triangular matrix of the same Gram matrix as `rows` (m x n), which is overwritten."""
+    """Fill `hidden` with the lower triangular matrix of the same Gram matrix as `rows`, which are overwritten."""
     size, width = rows.shape
     for i in range(size):
         for j in range(i):
@@ -45,7 +45,7 @@ def triangular(rows, hidden):  # type: ignore[no-untyped-def]
                 rows[i, a] *= inverse
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def residual(rng, spread, freedom, bartlett, block):  # type: ignore[no-untyped-def]
     """Fill `block` (K x K) with coordinates of K Gaussian vectors of covariance `spread` in `freedom` dimensions.
 
@@ -78,15 +78,12 @@ def residual(rng, spread, freedom, bartlett, block):  # type: ignore[no-untyped-
             block[i, j] = total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
-def advance_network(
+@njit(nogil=True, cache=True, error_model="numpy")
+def _advance(  # type: ignore[no-untyped-def]
     rng, visible, hidden, scalars, scalar_velocity, steps, rates, weights, cumulative, means, teachers, label_bias,
     deviation, numbers, batch, activation, learn_second, learn_bias, d,
-):  # type: ignore[no-untyped-def]  # fmt: skip
-    """Move one student by `steps` updates in place; returns how many were made before it diverged.
-
-    `scalars` are the second layer and then the bias; `numbers` = momentum, nesterov, decay, clip.
-    """
+):  # fmt: skip
+    """Move one student by `steps` updates in place; returns how many were made before it diverged."""
     momentum, nesterov, decay, clip = numbers
     size, rank = visible.shape
     units = scalars.shape[0] - 1
@@ -185,7 +182,7 @@ def advance_network(
     return steps
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
     """velocity <- momentum velocity + gradient; weights <- weights - rate (velocity, or Nesterov's look ahead)."""
     units, rank = seen.shape
@@ -208,7 +205,7 @@ def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, ne
             rows[k, a] = weight - rate * now
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def _move_scalars(scalars, velocity, push, rate, momentum, nesterov):  # type: ignore[no-untyped-def]
     for k in range(scalars.shape[0]):
         now = push[k]
@@ -216,3 +213,23 @@ def _move_scalars(scalars, velocity, push, rate, momentum, nesterov):  # type: i
             velocity[k] = momentum * velocity[k] + now
             now = now + momentum * velocity[k] if nesterov > 0.0 else velocity[k]
         scalars[k] -= rate * now
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def advance_network(  # type: ignore[no-untyped-def]
+    low, high, generators, visible, hidden, scalars, scalar_velocity, stopped, first, steps, rates, weights, cumulative,
+    means, teachers, label_bias, deviation, numbers, batch, activation, learn_second, learn_bias, d,
+):  # fmt: skip
+    """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
+
+    `scalars` are the second layer and then the bias; `numbers` = momentum, nesterov, decay, clip.
+    """
+    for i in range(low, high):
+        if stopped[i] < 0:
+            made = _advance(
+                generators[i], visible[i], hidden[i], scalars[i], scalar_velocity[i], steps, rates, weights,
+                cumulative, means, teachers, label_bias, deviation, numbers, batch, activation, learn_second,
+                learn_bias, d,
+            )  # fmt: skip
+            if made < steps:
+                stopped[i] = first + made + 1

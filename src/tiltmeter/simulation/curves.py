@@ -41,5 +41,5 @@ def curves_of(
 
 
 def _for_each_seed(par: Parameters, seeds: tuple[int, ...]) -> Parameters:
-    repeated = {name: np.repeat(getattr(par, name), len(seeds), axis=0) for name in ("prior", "D", "a", "m", "g")}
-    return replace(par, grid=seed_grid(seeds), **repeated)
+    prior, D, a, m, g = (np.repeat(x, len(seeds), axis=0) for x in (par.prior, par.D, par.a, par.m, par.g))
+    return replace(par, grid=seed_grid(seeds), prior=prior, D=D, a=a, m=m, g=g)

@@ -21,13 +21,13 @@ class DirectRun:
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
         from tiltmeter.simulation.compiled_activation import number_of
-        from tiltmeter.simulation.compiled_direct import ADAM, ADAMW, SGD, SIGN
+        from tiltmeter.simulation.compiled_direct import ADAM, ADAMW, SGD, SIGN, place
 
         self._setting = setting
         self._generators = generators(seeds, route=1)
         optimiser, student, count = setting.optimiser, setting.student, len(seeds)
         kinds = {SignSGD: SIGN, Adam: ADAM, AdamW: ADAMW}
-        self._kind = kinds.get(type(optimiser), SGD)  # type: ignore[call-overload]
+        self._kind = kinds.get(type(optimiser), SGD)
         self._activation = number_of(student.activation if isinstance(student, Network) else Identity())
         self._learn_second = isinstance(student, Network) and student.train_second_layer
         units, d = setting.units, setting.d
@@ -45,36 +45,23 @@ class DirectRun:
         self.stopped = np.full(count, -1, dtype=np.int64)
         visible, hidden, bias = start_coordinates(setting)
         self._scalars[:] = np.append(setting.second_layer, bias)
-        in_blocks(lambda low, high: self._place(low, high, visible, hidden), count, least=1)
+        apart = units if (hidden != 0.0).any() else 0
+        if d < setting.rank + apart:
+            raise ValueError(f"`d` should be at least {setting.rank + apart} for this start. Found d = {d}.")
+        scale = random_scale(setting) / np.sqrt(d)
 
-    def _place(self, low: int, high: int, visible: np.ndarray, hidden: np.ndarray) -> None:
-        from tiltmeter.simulation.compiled_direct import draw_data, draw_frame, draw_normals
+        def work(low: int, high: int) -> None:
+            place(
+                low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative,
+                setting.means, setting.teachers, setting.label_bias, setting.deviation, self._inputs, self._groups,
+                self._labels,
+            )  # fmt: skip
 
-        chosen, units = self._setting, self._setting.units
-        scale = random_scale(chosen) / np.sqrt(chosen.d)
-        apart = int(np.abs(hidden).max() > 0) * units
-        for i in range(low, high):
-            rng = self._generators[i]
-            if chosen.rank + apart > chosen.d:
-                raise ValueError(f"`d` should be at least {chosen.rank + apart} for this start. Found d = {chosen.d}.")
-            frame = np.empty((chosen.rank + apart, chosen.d))
-            draw_frame(rng, frame)
-            self._frame[i] = frame[: chosen.rank]
-            if scale > 0:
-                draw_normals(rng, self._w[i], scale)
-            else:
-                self._w[i] = visible @ frame[: chosen.rank]
-                if apart:
-                    self._w[i] += hidden @ frame[chosen.rank :]
-            if len(self._order[i]):
-                draw_data(
-                    rng, chosen.cumulative, chosen.means @ self._frame[i], chosen.teachers @ self._frame[i],
-                    chosen.label_bias, chosen.deviation, self._inputs[i], self._groups[i], self._labels[i],
-                )  # fmt: skip
+        in_blocks(work, count, least=1)
 
     @property
     def cost(self) -> float:
-        return 100.0 + 10.0 * self._setting.d * self._setting.sgd.batch * (1 + 0.3 * self._setting.units)  # type: ignore[operator]
+        return 100.0 + 10.0 * self._setting.d * self._setting.batch * (1 + 0.3 * self._setting.units)
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_direct import advance_direct
@@ -87,17 +74,12 @@ class DirectRun:
         )  # fmt: skip
 
         def work(low: int, high: int) -> None:
-            for i in range(low, high):
-                if self.stopped[i] < 0:
-                    made = advance_direct(
-                        self._generators[i], self._w[i], self._scalars[i], self._first[i], self._second[i],
-                        self._moments[i], stop - first, first, rates, weights, chosen.cumulative,
-                        chosen.means @ self._frame[i], chosen.teachers @ self._frame[i], chosen.label_bias,
-                        chosen.deviation, self._inputs[i], self._groups[i], self._labels[i], self._order[i], numbers,
-                        self._kind, sgd.batch, self._activation, self._learn_second, sgd.train_bias,
-                    )  # fmt: skip
-                    if made < stop - first:
-                        self.stopped[i] = first + made + 1
+            advance_direct(
+                low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
+                self.stopped, first, stop - first, rates, weights, chosen.cumulative, chosen.means, chosen.teachers,
+                self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups, self._labels, self._order,
+                numbers, self._kind, chosen.batch, self._activation, self._learn_second, sgd.train_bias,
+            )  # fmt: skip
 
         in_blocks(work, len(self._w), threads, least=1)
 

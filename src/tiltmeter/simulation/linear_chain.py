@@ -31,7 +31,7 @@ class LinearChain:
 
     @property
     def cost(self) -> float:
-        return 20.0 + 90.0 * self._setting.sgd.batch  # type: ignore[operator]
+        return 20.0 + 90.0 * self._setting.batch
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_linear import advance_linear
@@ -40,15 +40,13 @@ class LinearChain:
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
             chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
-            sgd.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
+            chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
         )  # fmt: skip
 
         def work(low: int, high: int) -> None:
-            for i in range(low, high):
-                if self.stopped[i] < 0:
-                    made = advance_linear(self._generators[i], self._state[i], stop - first, rates, weights, *fixed)
-                    if made < stop - first:
-                        self.stopped[i] = first + made + 1
+            advance_linear(
+                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights, *fixed
+            )
 
         in_blocks(work, len(self._state), threads, least=1)
 

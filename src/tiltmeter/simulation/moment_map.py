@@ -67,7 +67,7 @@ class MomentMap:
             y=y,
             learns=np.array([1.0] * rank + [float(chosen.sgd.train_bias)]),
             decay=np.array([float(chosen.sgd.weight_decay)] * rank + [0.0]),  # type: ignore[arg-type]
-            batch=int(chosen.sgd.batch),  # type: ignore[arg-type]
+            batch=chosen.batch,
             d=chosen.d,
         )
 

@@ -42,7 +42,7 @@ class NetworkChain:
     @property
     def cost(self) -> float:
         size = self._setting.vectors
-        return 100.0 + 30.0 * self._setting.sgd.batch * (self._setting.rank + 2 * size) + 5.0 * size**3  # type: ignore[operator]
+        return 100.0 + 30.0 * self._setting.batch * (self._setting.rank + 2 * size) + 5.0 * size**3
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_network import advance_network
@@ -51,19 +51,15 @@ class NetworkChain:
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
             chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
-            (float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip), sgd.batch,  # type: ignore[arg-type]
+            (float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip), chosen.batch,  # type: ignore[arg-type]
             self._activation, self._learn_second, sgd.train_bias, chosen.d,
         )  # fmt: skip
 
         def work(low: int, high: int) -> None:
-            for i in range(low, high):
-                if self.stopped[i] < 0:
-                    made = advance_network(
-                        self._generators[i], self._visible[i], self._hidden[i], self._scalars[i], self._velocity[i],
-                        stop - first, rates, weights, *fixed,
-                    )  # fmt: skip
-                    if made < stop - first:
-                        self.stopped[i] = first + made + 1
+            advance_network(
+                low, high, self._generators, self._visible, self._hidden, self._scalars, self._velocity, self.stopped,
+                first, stop - first, rates, weights, *fixed,
+            )  # fmt: skip
 
         in_blocks(work, len(self._scalars), threads, least=1)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from tiltmeter.record.labelled import JSON
 from tiltmeter.simulation.look import Look
 from tiltmeter.simulation.setting import Setting
 
@@ -32,10 +34,18 @@ class Method(Protocol):
     def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
         """Check that the method can treat the setting, and place all seeds at their start."""
 
+    def to_json(self) -> dict[str, JSON]:
+        """What the origin of a trajectory keeps of it."""
 
-def generators(seeds: tuple[int, ...], route: int) -> list[np.random.Generator]:
+
+def generators(seeds: tuple[int, ...], route: int) -> Sequence[np.random.Generator]:
     """One independent stream per seed: what `SeedSequence(0).spawn` gives its children, so seed 7 is always seed 7.
 
-    `route` keeps the streams of different methods apart, so that they may be compared as independent samples.
+    `route` keeps the streams of different methods apart, so that they may be compared as independent samples. The list
+    is one that compiled loops can walk.
     """
-    return [np.random.Generator(np.random.PCG64(np.random.SeedSequence(0, spawn_key=(seed, route)))) for seed in seeds]
+    from numba.typed import List
+
+    streams = (np.random.SeedSequence(0, spawn_key=(seed, route)) for seed in seeds)
+    found: Sequence[np.random.Generator] = List(np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+    return found

@@ -39,11 +39,15 @@ class Setting:
 
     @property
     def rank(self) -> int:
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     @property
     def units(self) -> int:
         return self.student.units if isinstance(self.student, Network) else 1
+
+    @property
+    def batch(self) -> int:
+        return int(self.sgd.batch)  # type: ignore[arg-type]
 
     @property
     def second_layer(self) -> np.ndarray:
@@ -88,7 +92,7 @@ def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data
 
 
 def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
-    """A start that is not random: the units' part in the span (K, rank), the triangular factor of the rest, the bias."""
+    """A start that is not random: the part in the span (K, rank), the triangular factor of the rest, the bias."""
     visible, hidden, bias = place(chosen.sgd.start, chosen.par.groups, chosen.means, chosen.teachers, chosen.units)
     return visible, np.linalg.qr(hidden.T)[1].T, bias
 
@@ -100,8 +104,7 @@ def random_scale(chosen: Setting) -> float:
 
 
 def _without_weights(sgd: SGD, network: bool) -> SGD:
-    changed = {"weights": None} | ({"start": Random(0.0)} if network else {})
-    return replace(sgd, **changed)
+    return replace(sgd, weights=None, start=Random(0.0) if network else sgd.start)
 
 
 def seed_grid(seeds: tuple[int, ...]) -> xr.Dataset:

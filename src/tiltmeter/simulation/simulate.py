@@ -15,6 +15,7 @@ import xarray as xr
 from tiltmeter.mixture import Mixture
 from tiltmeter.observables.labelled_curves import chosen_names
 from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -70,13 +71,14 @@ def simulate(
     steps = whole_steps(checked_times(times), size)
     plain = plain_sgd(sgd)
     chosen = setting(problem, sgd, student, checked_data(data), size)
-    more = ("second_layer",) if isinstance(student, Network) else ()
-    more += ("train_loss", "train_error") if isinstance(data, Repeated) else ()
+    more = (
+        *(("second_layer",) if isinstance(student, Network) else ()),
+        *(("train_loss", "train_error") if isinstance(data, Repeated) else ()),
+    )
     names = chosen_names(curves, plain.train_bias, more)
-    settings = {
-        "sgd": sgd.to_json(), "student": student.to_json(), "method": method.to_json(), "data": data.to_json(), "d": size
-    }  # fmt: skip
-    origin = Origin("simulation", problem.to_json(), settings, labels)
+    described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
+    described |= {"method": method.to_json(), "data": data.to_json()}
+    origin = Origin("simulation", problem.to_json(), described, labels)
     run = method.begin(chosen, labels)
     pace = Pace(plain, chosen.par.groups, size)
 
@@ -169,8 +171,8 @@ def _diverged(run: Run, seeds: tuple[int, ...], d: int) -> xr.DataArray | None:
     times = np.where(gone, run.stopped / d, np.nan)
     first = int(np.nanargmin(times))
     warnings.warn(
-        f"{int(gone.sum())} of {len(seeds)} seeds diverged, the first seed {seeds[first]} at t = {times[first]:.4g}: their "
-        "curves are NaN from then on, and `diverged` has the times. Lower the learning rate.",
+        f"{int(gone.sum())} of {len(seeds)} seeds diverged, the first seed {seeds[first]} at t = {times[first]:.4g}: "
+        "their curves are NaN from then on, and `diverged` has the times. Lower the learning rate.",
         stacklevel=3,
     )
     return xr.DataArray(times, dims="seed", coords={"seed": np.asarray(seeds, dtype=np.int64)})

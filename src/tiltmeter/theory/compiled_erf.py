@@ -17,7 +17,7 @@ from tiltmeter.observables.compiled_erf import (
 )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")  # type: ignore[untyped-decorator]
+@njit(nogil=True, cache=True, error_model="numpy")
 def fill_averages(mean, teacher, D, a, w, Q, second, bias, along, inner, noise, outputs):  # type: ignore[no-untyped-def]
     """Fill E[G_k x], E[G_k field_l], E[G_k G_l] and E[e g_k] of one group, and return E[e].
 

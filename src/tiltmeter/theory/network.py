@@ -4,7 +4,8 @@ With w_k the part of unit k in the span of means and teachers, Q_kl = W_k.W_l / 
 e = score - y and G_k = a_k e g'(field_k) (Saad and Solla 1995; Goldt et al. 2019; for mixtures Refinetti et al. 2021),
 
     dw_k/dt  = -lr [ sum_g P_g E_g[G_k x] + decay w_k ]
-    dQ_kl/dt = -lr [ sum_g P_g E_g[G_k field_l + G_l field_k] + 2 decay Q_kl ] + lr^2/batch sum_g p_g s_g^2 D_g E_g[G_k G_l]
+    dQ_kl/dt = -lr [ sum_g P_g E_g[G_k field_l + G_l field_k] + 2 decay Q_kl ]
+               + (lr^2 / batch) sum_g p_g s_g^2 D_g E_g[G_k G_l]
     da_k/dt  = -lr sum_g P_g E_g[e g(field_k)],    db/dt = -lr sum_g P_g E_g[e]
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -90,7 +92,7 @@ class NetworkTheory:
         """Overlaps at these times, restarted where schedules break; node averages of ReLU units are not smooth."""
         units, rank = self.start.w.shape
         closed = self.quadrature is None and isinstance(self.student.activation, (Erf, Identity))
-        tolerance = {"rtol": 1e-9, "atol": 1e-11} if closed else {"rtol": 1e-6, "atol": 1e-7}
+        rtol, atol = (1e-9, 1e-11) if closed else (1e-6, 1e-7)
 
         def rhs(t: float, flat: np.ndarray) -> np.ndarray:
             return self.velocity(t, Student.of(flat, units, rank)).flat()
@@ -106,11 +108,12 @@ class NetworkTheory:
             inside = (times > low) & (times <= high)
             end = np.nextafter(high, low) if high in breaks else high
             asked = np.unique(np.append(np.minimum(times[inside], end), end))
-            run = solve_ivp(rhs, (low, end), state, method="DOP853" if closed else "RK23", t_eval=asked, **tolerance)
+            method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
+            run = solve_ivp(rhs, (low, end), state, method=method, t_eval=asked, rtol=rtol, atol=atol)
             if not run.success or not np.isfinite(run.y).all() or np.abs(run.y).max() > HUGE:
+                last = run.t[-1] if run.t.size else low
                 raise ValueError(
-                    f"Training diverges: the student grows without bound after t = {run.t[-1] if run.t.size else low:.4g}. "
-                    "Lower the learning rate."
+                    f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate."
                 )
             found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
             state = run.y[:, -1]

@@ -52,7 +52,8 @@ def predict(
     """
     times = checked_times(times)
     _refuse_what_needs_simulation(sgd)
-    if isinstance(checked_student(student), Network):
+    student = checked_student(student)
+    if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
     names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
     origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
