@@ -28,6 +28,7 @@ def make_app() -> App:
         name="tiltmeter",
         version=__version__,
         help="Which group a model will favour, when during training, and why.",
+        result_action="return_value",
     )
     for verb, line in VERBS.items():
         app.command(f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line)

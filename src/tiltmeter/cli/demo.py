@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from tiltmeter import cases, plot
 from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
-from tiltmeter.analysis.stopping import stopping
+from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.report.page import Section, Table, write_page
 from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
@@ -52,10 +52,11 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
             rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
         charts: list[Any] = [plot.curves(theory, phases=found, timescales=timescales(problem, sgd))]
         text = [(case.__doc__ or "").split("\n")[0], str(found)]
+        tables = []
         if found:
             charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]
-            text += str(stopping(theory)).split("\n")
-        sections.append(Section(heading, text, charts=charts))
+            tables.append(_stopping_table(stopping(theory)))
+        sections.append(Section(heading, text, tables, charts))
     print("Phase diagram ...", file=sys.stderr)
     sections.append(_phase_diagram())
     header = ("problem", "t", "leader", "mean gap", "because")
@@ -66,6 +67,15 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
         grid.add_row(*row)
     Console(highlight=False).print(grid)
     print(f"Pictures: {written.resolve()}")
+
+
+def _stopping_table(advice: Stopping) -> Table:
+    rules = ("smallest gap", "best mean", "best worst group")
+    rows = [
+        (word, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
+        for word, rule in zip(rules, advice.rules, strict=True)
+    ]
+    return Table(("stop for the", "at t", "gap", "mean loss", "worst group"), rows)
 
 
 def _phase_diagram() -> Section:

@@ -86,7 +86,7 @@ class Summary:
         table.add_column("")
         for name in columns:
             for group in self.trajectory[name].coords["group"].values:
-                table.add_column(f"{name} {group}", justify="right")
+                table.add_column(f"{name} {group}".replace("_", " "), justify="right")
         times = self.trajectory[columns[0]].coords["time"].values
         marks = {float(times[0]): "first", float(times[-1]): "last"}
         for crossing in self.crossings or ():

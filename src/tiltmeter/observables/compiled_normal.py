@@ -134,7 +134,7 @@ def _rule_from_minus_one(n: int) -> Callable[[float, float, float, float, float]
 
 
 _from_zero_8, _from_zero_12, _from_zero_20, _from_zero_32 = (_rule_from_zero(n) for n in (8, 12, 20, 32))
-_from_minus_one_24, _from_minus_one_64 = (_rule_from_minus_one(n) for n in (24, 64))
+_from_minus_one_24, _from_minus_one_80 = (_rule_from_minus_one(n) for n in (24, 80))
 
 
 @compiled
@@ -199,7 +199,7 @@ def _from_minus_one(h: float, k: float, r: float, corner: bool) -> float:
         last = min(last, 0.5 * math.log(0.5 * bound / P))
     middle = 0.5 * (first + last)
     half = 0.5 * (last - first)
-    rule = _from_minus_one_24(P, Q, peak, middle, half) if corner else _from_minus_one_64(P, Q, peak, middle, half)
+    rule = _from_minus_one_24(P, Q, peak, middle, half) if corner else _from_minus_one_80(P, Q, peak, middle, half)
     return 2 * half * rule * math.exp(-(P + Q + least))
 
 
@@ -211,7 +211,7 @@ def _in_corner(h: float, k: float, r: float) -> bool:
 
 @compiled
 def _far(low: float, high: float, r: float) -> float:
-    """Φ₂ for low ≤ high and |r| < 1, at the price of 64 nodes: any h and k, if one of them is large."""
+    """Φ₂ for low ≤ high and |r| < 1, at the price of 80 nodes: any h and k, if one of them is large."""
     marginal = Phi(low)
     if high <= 0:
         return min(_from_minus_one(low, high, r, False), marginal)
@@ -283,7 +283,3 @@ def bivariate_into(h: np.ndarray, k: np.ndarray, r: np.ndarray, out: np.ndarray)
     """Write `bivariate` of each element into `out`; all four are vectors of one length."""
     for i in range(out.size):
         out[i] = bivariate(h[i], k[i], r[i])
-
-
-many = bivariate_into
-bvn = bivariate

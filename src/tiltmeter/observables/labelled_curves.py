@@ -76,4 +76,7 @@ def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tupl
         values, dims = arrays[name]
         return par.label(values, *dims, time=times)
 
-    return {name: described(name, labelled(name)) for name in names}
+    curves = {name: described(name, labelled(name)) for name in names}
+    for curve in curves.values():
+        curve.values.flags.writeable = False  # nobody else holds these arrays, so a Trajectory need not copy them
+    return curves

@@ -1,0 +1,209 @@
+"""The command line: verbs, sentences, JSON, files, and exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tiltmeter import cases, load, predict
+from tiltmeter.cli import VERBS, main
+
+CROSSING = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
+SENTENCE = "- leads until t = 5.643 (larger variance), then + (more data)."
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    """Exit code, stdout and stderr of one call."""
+    code = main(argv)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+class TestPredict:
+    def test_a_sentence_in_words_comes_first(self, capsys):
+        code, out, err = run(capsys, "predict", *CROSSING)
+        assert code == 0
+        assert out.splitlines()[0] == SENTENCE
+        assert "Time scales tau_M = 14.29, tau_R = 14.29" in out
+        assert err == ""
+
+    def test_json_is_strict_and_complete(self, capsys):
+        code, out, _ = run(capsys, "predict", *CROSSING, "--json")
+        found = json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
+        assert code == 0
+        assert found["sentence"] == SENTENCE
+        assert found["crossings"][0]["time"] == pytest.approx(5.643, abs=1e-3)
+        assert [phase["driver"] for phase in found["phases"]] == ["variance", "representation"]
+        assert found["final"]["loss"]["values"] == pytest.approx([0.2340, 0.4416], abs=1e-4)
+        assert found["stability_limit"] == pytest.approx(2 * 0.7 / (0.8 * 0.25 + 0.2 * 2.25))
+
+    def test_to_a_run_directory_and_back(self, capsys, tmp_path):
+        assert run(capsys, "predict", *CROSSING, "--to", "run")[0] == 0
+        assert load(tmp_path / "run")["loss"].shape == (400, 2)
+        code, out, _ = run(capsys, "show", "run")
+        assert code == 0
+        assert out.splitlines()[0] == SENTENCE
+        code, out, _ = run(capsys, "show", "run", "--json", "--curve", "error")
+        assert json.loads(out)["sentence"] == "+ leads throughout."
+
+    @pytest.mark.parametrize(
+        ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")]
+    )
+    def test_pictures(self, capsys, tmp_path, suffix, magic):
+        assert run(capsys, "predict", "--case", "three-phases", "--save", f"a.{suffix}")[0] == 0
+        assert (tmp_path / f"a.{suffix}").read_bytes().lstrip().startswith(magic)
+
+    def test_a_named_case_with_another_learning_rate(self, capsys):
+        found = json.loads(run(capsys, "predict", "--case", "three-phases", "--lr", "0.1", "--json")[1])
+        assert [round(c["time"], 2) for c in found["crossings"]] == [1.74]
+
+    def test_thresholds_and_negative_numbers(self, capsys):
+        options = [
+            "--thresholds",
+            "0.471",
+            "-0.188",
+            "--rho",
+            "0.7",
+            "--shift",
+            "4",
+            "--variance",
+            "0.1",
+            "1",
+            "--overlap",
+            "0.9",
+        ]
+        found = json.loads(run(capsys, "predict", *options, "--lr", "0.5", "--json")[1])
+        assert [round(c["time"], 2) for c in found["crossings"]] == [1.13, 11.88]
+
+    def test_all_sgd_options(self, capsys):
+        options = ["--batch", "4", "--weight-decay", "0.1", "--weights", "1", "2", "--proportions", "0.5", "0.5", "--train-bias",
+                   "--start-scale", "0.5", "--until", "50", "--since", "0.1", "--looks", "20"]  # fmt: skip
+        assert run(capsys, "predict", *CROSSING, *options)[0] == 0
+
+    def test_options_override_the_file(self, capsys, tmp_path):
+        (tmp_path / "p.toml").write_text(
+            "[problem]\nrho = 0.8\nvariance = [0.5, 1.5]\noverlap = 0.9\n[sgd]\nlr = 0.1\nstart = {Q = 0.0}\n[times]\nat = [0.1, 1, 99]\n"
+        )
+        from_file = json.loads(run(capsys, "predict", "--config", "p.toml", "--json")[1])
+        assert [round(c["time"], 2) for c in from_file["crossings"]] == [21.55]
+        overridden = json.loads(run(capsys, "predict", "--config", "p.toml", "--overlap", "0.5", "--json")[1])
+        assert [round(c["time"], 3) for c in overridden["crossings"]] == [5.643]
+
+
+BAD = [
+    ([], 0, ""),
+    (["predict"], 2, "No problem given: pass --rho, --variance, ..., a --case, or a --config file."),
+    (["predict", "--rho", "0.8"], 2, "`lr` is missing: pass --lr, as in --lr 0.1."),
+    (["predict", "--rho", "1.2", "--lr", "0.1"], 2, "`rho` should lie strictly between 0 and 1. Found rho = 1.2."),
+    (["predict", "--rho", "x", "--lr", "0.1"], 2, 'Invalid value for --rho: unable to convert "x" into float.'),
+    (["predict", *CROSSING[:-1], "9"], 2, "below the stability limit"),
+    (["predict", *CROSSING, "--momentum", "0.9"], 2, "Use `simulate`, which has."),
+    (["predict", *CROSSING, "--curve", "lss"], 2, "No curve 'lss'. There are: loss"),
+    (["predict", *CROSSING, "--save", "a.bmp"], 2, "bmp"),
+    (["predict", *CROSSING, "--until", "0.001"], 2, "`since` should be positive and below `until`."),
+    (["predict", *CROSSING, "--looks", "1"], 2, "`looks` should be at least 2."),
+    (["predict", *CROSSING, "--thresholds", "1", "1", "--label-bias", "1", "1"], 2, "--thresholds replaces --label-bias: give one of them."),
+    (["predict", "--case", "nope"], 2, "No case 'nope'. There are: centred-crossing"),
+    (["predict", "--case", "no-bias", "--rho", "0.5"], 2, "A named case fixes the problem; drop --rho or --case."),
+    (["predict", "--config", "absent.toml"], 2, "No file absent.toml."),
+    (["predict", "--bogus", "1"], 2, "Unknown option: --bogus."),
+    (["show", "absent"], 2, "absent"),
+    (["bench", "--folder", "absent"], 2, "No benchmarks in absent"),
+    (["frobnicate"], 2, 'Unknown command "frobnicate".'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "code", "sentence"), BAD, ids=[" ".join(argv)[:50] for argv, _, _ in BAD])
+def test_bad_input_ends_with_one_sentence_and_code_2(capsys, argv, code, sentence):
+    found, _, err = run(capsys, *argv)
+    assert found == code
+    assert sentence in err
+    assert len(err.splitlines()) == (1 if code else 0)
+    assert not err or err.startswith("tiltmeter: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[problem\n", "is not valid TOML"),
+        ("[probem]\nrho = 0.5\n", "unknown key 'probem'. There are: problem, sgd, times."),
+        ("[problem]\nroh = 0.5\n[sgd]\nlr = 0.1\n", "unknown key 'roh'. There are: rho, shift"),
+        (
+            "[problem]\nrho = 0.5\n[sgd]\nlr = 0.1\nweights = [1, 2, 3]\n",
+            "`weights` should have one number per group (2). Found 3.",
+        ),
+        ('[problem]\nrho = 0.5\n[sgd]\nlr = {schedule = "Nope"}\n', "cannot be rebuilt from a file"),
+    ],
+)
+def test_a_bad_file_is_named_in_one_sentence(capsys, tmp_path, text, sentence):
+    (tmp_path / "p.toml").write_text(text)
+    code, _, err = run(capsys, "predict", "--config", "p.toml")
+    assert code == 2
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_existing_run_is_not_overwritten(capsys):
+    assert run(capsys, "predict", *CROSSING, "--to", "run")[0] == 0
+    code, _, err = run(capsys, "predict", *CROSSING, "--to", "run")
+    assert code == 2
+    assert "run" in err
+
+
+def test_demo_ends_with_a_table_and_a_page(capsys, tmp_path):
+    code, out, err = run(capsys, "demo")
+    page = (tmp_path / "tiltmeter-demo.html").read_text()
+    assert code == 0
+    assert "larger variance" in out
+    assert out.splitlines()[-1].endswith("tiltmeter-demo.html")
+    assert "Phase diagram ..." in err
+    assert page.count('class="chart"') >= 6
+    assert "src=" not in page.split("<script>")[0]
+
+
+def test_bench_runs_the_scripts_of_a_folder(capsys, tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "quick.py").write_text("print('2.00x')\n")
+    code, out, _ = run(capsys, "bench", "quick")
+    assert code == 0
+    assert out == "# quick\n2.00x\n"
+    assert run(capsys, "bench", "slow")[0] == 2
+
+
+def test_every_verb_has_a_file_a_line_and_help(capsys):
+    for verb in VERBS:
+        assert main([verb, "--help"]) == 0
+        assert VERBS[verb].split(":")[0][:20] in " ".join(capsys.readouterr().out.split())
+
+
+def test_as_a_module_and_its_version():
+    done = subprocess.run([sys.executable, "-m", "tiltmeter", "--version"], capture_output=True, text=True, check=True)
+    from tiltmeter import __version__
+
+    assert done.stdout.strip() == __version__
+
+
+def test_show_a_run_with_three_groups(capsys, tmp_path):
+    import numpy as np
+
+    from tiltmeter import SGD, Mixture, save
+
+    three = Mixture({"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0}, np.diag([0.0] * 3 + [1.0] * 3))
+    save(predict(three, SGD(lr=0.1), np.geomspace(0.01, 100, 30)), tmp_path / "three")
+    code, out, _ = run(capsys, "show", "three")
+    assert code == 0
+    assert "->" in out or "No change of leader" in out
+
+
+def test_the_cases_of_the_command_line_are_those_of_the_library():
+    from tiltmeter.cli.options import CASES
+
+    names = {n for n, f in vars(cases).items() if callable(f) and f.__module__ == cases.__name__ and n.islower()}
+    assert {name.replace("-", "_") for name in CASES} == names
