@@ -94,7 +94,7 @@ def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data
 def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
     """A start that is not random: the part in the span (K, rank), the triangular factor of the rest, the bias."""
     visible, hidden, bias = place(chosen.sgd.start, chosen.par.groups, chosen.means, chosen.teachers, chosen.units)
-    return visible, np.linalg.qr(hidden.T)[1].T, bias
+    return np.ascontiguousarray(visible), np.ascontiguousarray(np.linalg.qr(hidden.T)[1].T), bias
 
 
 def random_scale(chosen: Setting) -> float:

@@ -109,9 +109,10 @@ class NetworkTheory:
             end = np.nextafter(high, low) if high in breaks else high
             asked = np.unique(np.append(np.minimum(times[inside], end), end))
             method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
-            run = solve_ivp(rhs, (low, end), state, method=method, t_eval=asked, rtol=rtol, atol=atol)
-            if not run.success or not np.isfinite(run.y).all() or np.abs(run.y).max() > HUGE:
-                last = run.t[-1] if run.t.size else low
+            with np.errstate(over="ignore", invalid="ignore"):
+                run = solve_ivp(rhs, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
+            if run.status != 0 or not np.isfinite(run.y).all():
+                last = run.t[-1] if len(run.t) else low
                 raise ValueError(
                     f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate."
                 )
@@ -131,6 +132,14 @@ class NetworkTheory:
             second=np.stack([state.second for state in states])[None],
             bias=np.array([[state.bias for state in states]]),
         )
+
+
+def _grown(_: float, flat: np.ndarray) -> float:
+    """Zero where the student has grown beyond all bounds, which ends the integration."""
+    return float(HUGE - np.abs(flat).max())
+
+
+_grown.terminal = True  # type: ignore[attr-defined]
 
 
 def network_theory(problem: Mixture, sgd: SGD, student: Network, quadrature: Sobol | None) -> NetworkTheory:
