@@ -24,18 +24,10 @@ LAYERS = [
     ["interventions"],
     ["data"],
     ["cases"],
-<<<<<<< HEAD
-    ["two_groups", "observables"],
-    ["parameters", "geometry"],
-    ["optimisers"],
-    ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "blocks", "times", "activation"],
-=======
     ["observables"],
-    ["two_groups", "parameters"],
+    ["two_groups", "parameters", "geometry", "optimisers"],
     ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "times", "blocks"],
->>>>>>> main
+    ["start", "schedule", "names", "times", "blocks", "activation"],
     ["record"],
     ["version"],
 ]
