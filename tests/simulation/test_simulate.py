@@ -249,7 +249,7 @@ class TestRunDirectory:
         try:
             lines = tmp_path / "run" / "curves.jsonl"
             for _ in range(600):
-                if lines.exists() and lines.read_bytes().count(b"\\n") > 3:
+                if lines.exists() and lines.read_bytes().count(b"\n") > 3:
                     break
                 try:
                     child.wait(0.2)
