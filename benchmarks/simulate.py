@@ -89,7 +89,7 @@ def plain_torch(d: int, steps: int) -> Callable[[], None]:
 
 
 def fastest(works: dict[str, tuple[Callable[[], None], int]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Nanoseconds per step of each, the best of several rounds in which all take turns; the first calls do not count."""
+    """Nanoseconds per step of each: the best of several rounds in which all take turns, after a first call each."""
     for work, _ in works.values():
         work()
     found = dict.fromkeys(works, np.inf)

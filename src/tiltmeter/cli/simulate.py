@@ -20,11 +20,12 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh, Repeated
 from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.run import Method
 from tiltmeter.simulation.simulate import simulate as simulate_runs
 from tiltmeter.student import Linear, Network, Student
 from tiltmeter.theory.predict import predict
 
-_METHODS = {"chain": Chain(), "direct": Direct()}
+_METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}
 _ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tanh(), "identity": Identity()}
 
 
