@@ -7,7 +7,16 @@ from tiltmeter import SGD, predict, teacher_mixture
 
 torch = pytest.importorskip("torch")
 
-D, SEEDS, STEPS = 300, 48, 3000
+D, SEEDS, STEPS = 200, 48, 2000
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Operations this small are slower on several threads, much slower on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def train(problem, lr, mse, seed):

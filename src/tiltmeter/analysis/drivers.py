@@ -11,6 +11,7 @@ import xarray as xr
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
+from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
@@ -60,7 +61,8 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
                 total = total + _WEIGHT[sum(on)] * (gaps[joined] - gaps[on])
         parts[name] = total
     parts["rest"] = gaps[(False,) * len(DRIVERS)]
-    origin = Origin("drivers", problem.to_json(), {"sgd": sgd.to_json()})
+    settings: dict[str, JSON] = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
+    origin = Origin("drivers", problem.to_json(), settings)
     return Trajectory(
         {name: described(name, part) for name, part in parts.items()},
         "t",

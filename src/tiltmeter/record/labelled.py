@@ -71,6 +71,31 @@ def _names_dimensions(first: object) -> bool:
     )
 
 
+def plain_json(value: Any) -> JSON:
+    """A copy of a value that is plain JSON, as a file would give it back; anything else is refused.
+
+    >>> plain_json({"lr": 0.1, "groups": ("+", "-")})
+    {'lr': 0.1, 'groups': ['+', '-']}
+    """
+    if value is None or isinstance(value, (bool, str, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise TypeError(f"{value} has no place in JSON")
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not text")
+        return {key: plain_json(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        # Long lists of numbers (grids of parameters) are checked without a call for each.
+        if set(map(type, value)) <= {float, int} and all(map(math.isfinite, value)):
+            return list(value)
+        return [plain_json(part) for part in value]
+    raise TypeError(f"an object of type {type(value).__name__} is not JSON serializable")
+
+
 def label_to_json(label: Hashable) -> JSON:
     """One coordinate label; tuples (intersections of groups) become lists, NaN and infinities objects."""
     if isinstance(label, np.generic):
@@ -133,7 +158,9 @@ def coords_to_json(array: xr.DataArray | xr.Dataset) -> dict[str, JSON]:
         coord = array.coords[name].variable
         if coord.dtype.kind not in "fiubUTO":
             raise TypeError(f"Labels should be text, numbers or tuples of them. Found {coord.dtype} in `{name}`.")
-        labels: JSON = [label_to_json(label) for label in coord.values.ravel().tolist()]
+        plain = coord.dtype.kind in "iub" or (coord.dtype.kind == "f" and np.isfinite(coord.values).all())
+        flat = coord.values.ravel().tolist()
+        labels: JSON = flat if plain else [label_to_json(label) for label in flat]
         own = coord.dims == (name,)
         written[str(name)] = labels if own else {"dims": [str(d) for d in coord.dims], "labels": labels}
     return written

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tiltmeter.record.labelled import JSON
+from tiltmeter.record.labelled import JSON, plain_json
 from tiltmeter.version import __version__
 
 
@@ -30,15 +31,22 @@ class Origin:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        # A private copy through JSON: later changes of the caller's dictionaries do not reach a frozen value,
-        # and whatever could not be written to disk is refused here rather than at the end of a long run.
+        if not isinstance(self.source, str) or not self.source:
+            raise TypeError(f"`source` of an Origin should be a word. Found source = {self.source!r}.")
+        if not isinstance(self.settings, Mapping):
+            raise TypeError(f"`settings` of an Origin should be a mapping. Found {type(self.settings).__name__}.")
+        # A private copy: later changes of the caller's dictionaries do not reach a frozen value, and whatever could
+        # not be written to disk is refused here rather than at the end of a long run.
         for name in ("problem", "settings"):
             try:
-                copy = json.loads(json.dumps(getattr(self, name), allow_nan=False))
-            except (TypeError, ValueError) as error:
+                copy = plain_json(getattr(self, name))
+            except TypeError as error:
                 raise TypeError(f"`{name}` of an Origin should be plain JSON: {error}.") from None
             object.__setattr__(self, name, copy)
-        object.__setattr__(self, "seeds", tuple(int(seed) for seed in self.seeds))
+        try:
+            object.__setattr__(self, "seeds", tuple(operator.index(seed) for seed in self.seeds))
+        except TypeError:
+            raise TypeError(f"`seeds` of an Origin should be a sequence of integers. Found {self.seeds!r}.") from None
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_json(), sort_keys=True))

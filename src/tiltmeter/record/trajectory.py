@@ -38,6 +38,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
     """
 
     __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin")
+    _curves: dict[str, xr.DataArray]
     clock: Clock
     origin: Origin
     diverged: xr.DataArray | None
@@ -59,7 +60,9 @@ class Trajectory(Mapping[str, xr.DataArray]):
         object.__setattr__(self, "_curves", frozen)
         object.__setattr__(self, "clock", clock)
         object.__setattr__(self, "origin", origin)
-        object.__setattr__(self, "diverged", diverged)
+        if diverged is not None and not isinstance(diverged, xr.DataArray):
+            raise TypeError(f"`diverged` should be an xarray.DataArray. Found {type(diverged).__name__}.")
+        object.__setattr__(self, "diverged", None if diverged is None else _read_only(diverged))
         object.__setattr__(self, "evaluate", evaluate)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -230,7 +233,7 @@ def stack(
         labels = seeds if own else range(len(trajectories))
     if len(labels) != len(trajectories):
         raise ValueError(f"`labels` should name every run. Found {len(labels)} labels for {len(trajectories)} runs.")
-    index = pd.Index(list(labels), name=dim)
+    index = pd.Index(list(labels), name=dim, tupleize_cols=False)
     curves = {}
     for name in first:
         arrays = [trajectory[name] for trajectory in trajectories]
@@ -258,13 +261,18 @@ def _freeze(name: str, curve: xr.DataArray) -> xr.DataArray:
             f"Curve {name!r} should have `time` as its first dimension, with coordinates. Found dims {curve.dims}."
         )
     times = curve.coords["time"].values
-    if times.dtype.kind not in "fiu" or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+    if times.dtype.kind not in "fiu" or not np.isfinite(times).all() or (times[1:] <= times[:-1]).any():
         raise ValueError(f"The times of curve {name!r} should be finite and strictly increasing.")
     if curve.dtype.kind not in "fiub":
         raise TypeError(f"Curve {name!r} should hold numbers. Found values of type {curve.dtype}.")
-    values = curve.values.view()
+    return _read_only(curve).rename(name)
+
+
+def _read_only(array: xr.DataArray) -> xr.DataArray:
+    # Whatever the caller could still write to is copied, once: a trajectory never changes behind its back.
+    values = array.values.copy() if array.values.flags.writeable else array.values
     values.flags.writeable = False
-    return curve.copy(deep=False, data=values).rename(name)
+    return array.copy(deep=False, data=values)
 
 
 def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:

@@ -1,0 +1,103 @@
+"""The main picture: group curves over log time, theory as lines and measurements as marks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from textwrap import wrap
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.phases import Phases
+from tiltmeter.plot.marks import series_layers
+from tiltmeter.plot.phase_shades import phase_layers
+from tiltmeter.plot.series import groups_among, series_of
+from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, look
+from tiltmeter.plot.time_axis import time_axis, time_domain
+from tiltmeter.plot.timescale_rules import timescale_layers
+from tiltmeter.record.trajectory import Trajectory
+
+
+def curves(
+    *trajectories: Trajectory,
+    curve: str = "loss",
+    phases: Phases | None = None,
+    timescales: xr.Dataset | None = None,
+    groups: Sequence[Hashable] | None = None,
+    labels: Sequence[str] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """One curve of one or several trajectories against log time, one colour, dash and shape per group.
+
+    What is calculated (theory, forecast) is a line. What is measured (simulation, training) is a line too when alone,
+    and marks when it stands beside a calculation; it is averaged over `seed`, with a band of two standard errors of
+    that mean (from the scatter over seeds, or from `<curve>_se`). The band says how well the *mean* is known, not how
+    far single runs scatter. `phases` shades the background by leader, `timescales` marks vertical lines; `groups`
+    chooses groups (or pairs); `labels` names the trajectories, by default after what made them.
+
+    >>> from tiltmeter import cases, phases, predict, timescales
+    >>> problem, sgd, times = cases.three_phases()
+    >>> theory = predict(problem, sgd, times, curves=("loss",))
+    >>> chart = curves(theory, phases=phases(theory), timescales=timescales(problem, sgd))
+    >>> chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["type"]
+    'log'
+
+    Time 0 has no place on a log axis and is left out, and more than 500 times are thinned.
+    """
+    _check(trajectories, curve, labels)
+    clock = trajectories[0].clock
+    if phases is not None:
+        if not isinstance(phases, Phases):
+            raise TypeError(f"`phases` should be the result of `tm.phases`. Found {type(phases).__name__}.")
+        same_clock("phases", phases.clock, clock)
+    if timescales is not None:
+        same_clock("timescales", "t", clock)
+    every = groups_among(trajectories, curve)
+    series = series_of(trajectories, curve, groups, labels)
+    domain = time_domain(np.concatenate([one.times for one in series]) if series else np.empty(0))
+    x = time_axis(clock, domain)
+    rules, above = ([], 0.0) if timescales is None else timescale_layers(timescales, domain, WIDTH, HEIGHT)
+    shades: list[alt.Chart] = []
+    if phases is not None:
+        colours = {group_name(group): look(group, every).colour for group in every}
+        shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
+    drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
+    return alt.LayerChart(layer=[*shades, *rules, *drawn]).properties(**frame(title))
+
+
+def same_clock(name: str, found: str, clock: str) -> None:
+    """Refuse an annotation that counts time otherwise than the trajectory."""
+    if found != clock:
+        raise ValueError(f'`{name}` counts time in "{found}", the trajectory in "{clock}": convert it with `on_clock`.')
+
+
+def y_title(trajectories: Sequence[Trajectory], curve: str) -> list[str]:
+    """The curve's name and meaning; several meanings are all named."""
+    meanings = dict.fromkeys(str(t[curve].attrs["long_name"]) for t in trajectories if "long_name" in t[curve].attrs)
+    text = f"{curve} ({'; '.join(meanings)})" if meanings else curve
+    return wrap(text, int(HEIGHT / (LETTER * 13)))
+
+
+def legend_title(trajectories: Sequence[Trajectory], curve: str) -> str | None:
+    """What the entries of the legend are, besides trajectories."""
+    return next((dim for dim in ("group", "pair") if any(dim in t[curve].dims for t in trajectories)), None)
+
+
+def _check(trajectories: Sequence[Trajectory], curve: str, labels: Sequence[str] | None) -> None:
+    if not trajectories:
+        raise ValueError("`curves` needs at least one trajectory. Found none.")
+    for trajectory in trajectories:
+        if not isinstance(trajectory, Trajectory):
+            raise TypeError(f"`curves` draws trajectories. Found {type(trajectory).__name__}.")
+        trajectory[curve]  # a KeyError that lists what there is
+    clocks = list(dict.fromkeys(trajectory.clock for trajectory in trajectories))
+    if len(clocks) > 1:
+        raise ValueError(
+            f'Cannot draw clocks "{clocks[0]}" and "{clocks[1]}" on one axis: convert one with `on_clock`, as in '
+            f'run.on_clock("{clocks[0]}", ...).'
+        )
+    if labels is not None and len(set(labels)) != len(trajectories):
+        raise ValueError(
+            f"`labels` should name every trajectory differently. Found {list(labels)} for {len(trajectories)}."
+        )

@@ -1,0 +1,55 @@
+"""The student's order parameters over log time, one panel each, one time axis for all."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from tiltmeter.plot.curves import same_clock
+from tiltmeter.plot.marks import series_layers
+from tiltmeter.plot.series import series_of
+from tiltmeter.plot.theme import WIDTH, heading
+from tiltmeter.plot.time_axis import time_axis, time_domain
+from tiltmeter.plot.timescale_rules import timescale_layers
+from tiltmeter.record.trajectory import Trajectory
+
+ORDER_PARAMETERS = ("M", "R", "Q")
+HEIGHT = 130
+
+
+def order_parameters(
+    trajectory: Trajectory, timescales: xr.Dataset | None = None, title: str | None = None
+) -> alt.VConcatChart:
+    """M (student along each group's mean), R (along its teacher) and Q (squared length), as far as recorded.
+
+    `timescales` marks when each settles: τ_M along the means, τ_R across them, τ_Q for the length.
+
+    >>> from tiltmeter import cases, predict, timescales
+    >>> problem, sgd, times = cases.three_phases()
+    >>> chart = order_parameters(predict(problem, sgd, times, curves=("M", "R", "Q")), timescales(problem, sgd))
+    >>> len(chart.to_dict()["vconcat"])
+    3
+    """
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(f"`order_parameters` draws a trajectory. Found {type(trajectory).__name__}.")
+    names = [name for name in ORDER_PARAMETERS if name in trajectory]
+    if not names:
+        raise KeyError(f"`order_parameters` draws M, R and Q. This trajectory has: {', '.join(trajectory) or 'none'}.")
+    if timescales is not None:
+        same_clock("timescales", "t", trajectory.clock)
+    domain = time_domain(np.concatenate([trajectory[name].coords["time"].values for name in names]))
+    panels = []
+    for name in names:
+        series = series_of((trajectory,), name, None, None)
+        x = time_axis(trajectory.clock, domain, labels=name == names[-1])
+        rules: list[alt.Chart] = []
+        if timescales is not None:
+            rules, _ = timescale_layers(timescales, domain, WIDTH, HEIGHT, labels=name == names[0])
+        shared = "group" in trajectory[name].dims
+        meaning = str(trajectory[name].attrs.get("long_name", ""))
+        drawn = series_layers(series, x, [name, *wrap(meaning, 20)], "group" if shared else None)
+        panels.append(alt.LayerChart(layer=[*rules, *drawn]).properties(width=WIDTH, height=HEIGHT))
+    return alt.vconcat(*panels, spacing=12, **({} if title is None else {"title": heading(title)}))

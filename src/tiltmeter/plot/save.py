@@ -1,0 +1,40 @@
+"""save: a picture to a file, in the format of its suffix, with no network."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+FORMATS = ("png", "svg", "pdf", "html", "json")
+
+
+def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
+    """Write a chart as .png (at twice its size), .svg, .pdf, .html (self-contained) or .json (Vega-Lite).
+
+    >>> import tempfile
+    >>> from tiltmeter import cases, plot, predict
+    >>> chart = plot.curves(predict(*cases.centred_crossing(), curves=("loss",)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(chart, folder + "/loss.json").name
+    'loss.json'
+    """
+    target = Path(path)
+    suffix = target.suffix.removeprefix(".").lower()
+    if suffix not in FORMATS:
+        ends = ", ".join(f".{name}" for name in FORMATS)
+        raise ValueError(f"`path` should end in one of {ends}. Found {target.name!r}.")
+    if not isinstance(chart, alt.TopLevelMixin):
+        raise TypeError(f"`chart` should be an Altair chart. Found {type(chart).__name__}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"`path` should lie in an existing directory. Found none at {target.parent}.")
+    options: dict[str, Any] = {}
+    if suffix == "png":
+        options = {"scale_factor": 2}
+    elif suffix == "html":
+        # Scripts written into the page; no menu entry that leaves it.
+        options = {"inline": True, "embed_options": {"actions": {"export": True, "source": False, "editor": False}}}
+    chart.save(str(target), format=suffix, **options)  # type: ignore[arg-type]
+    return target

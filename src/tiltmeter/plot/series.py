@@ -1,0 +1,130 @@
+"""Series: what one curve of one or several trajectories puts on a chart, one series per group and trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.pairs import SURE
+from tiltmeter.plot.theme import Look, group_name, look
+from tiltmeter.record.trajectory import Trajectory
+
+#: Origins that are calculated rather than measured: drawn as lines when both kinds share a chart.
+CALCULATED = ("theory", "forecast", "moments")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or one row of marks, with a band of two standard errors where these are known.
+
+    The label names group and trajectory as far as needed; it is empty where there is only one of either.
+    """
+
+    label: str
+    mark: Literal["line", "points"]
+    look: Look
+    times: np.ndarray
+    middle: np.ndarray
+    low: np.ndarray | None
+    high: np.ndarray | None
+
+
+def series_of(
+    trajectories: Sequence[Trajectory], curve: str, groups: Sequence[Hashable] | None, labels: Sequence[str] | None
+) -> list[Series]:
+    """All series of a chart, in the order of the legend: trajectory by trajectory, group by group."""
+    names = source_names(trajectories) if labels is None else list(labels)
+    every = groups_among(trajectories, curve)
+    wanted = every if groups is None else chosen(every, groups)
+    together = any(t.origin.source in CALCULATED for t in trajectories)
+    found: list[Series] = []
+    layers = {"line": 0, "points": 0}
+    for trajectory, name in zip(trajectories, names, strict=True):
+        middle, margin = band(trajectory, curve)
+        times = middle.coords["time"].values
+        marks = times[times > 0].size < 2 or (together and trajectory.origin.source not in CALCULATED)
+        mark: Literal["line", "points"] = "points" if marks else "line"
+        for group in wanted:
+            if (values := _of_group(middle, group)) is None:
+                continue
+            error = None if margin is None else _of_group(margin, group)
+            parts = ([] if group is None else [group_name(group)]) + ([name] if len(trajectories) > 1 else [])
+            found.append(
+                Series(
+                    label=", ".join(parts),
+                    mark=mark,
+                    look=look(group, every, layers[mark]),
+                    times=times,
+                    middle=values,
+                    low=None if error is None else values - error,
+                    high=None if error is None else values + error,
+                )
+            )
+        layers[mark] += 1
+    return found
+
+
+def groups_among(trajectories: Sequence[Trajectory], curve: str) -> list[Hashable]:
+    """Every group (or pair of groups) of a curve, in order of appearance; None stands for a curve without any."""
+    found: dict[Hashable, None] = {}
+    for trajectory in trajectories:
+        values = trajectory[curve]
+        extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "pair", "seed")]
+        if extra:
+            places = ", ".join(f"{dim}=..." for dim in extra)
+            raise ValueError(
+                f"Curve {curve!r} has a grid over {', '.join(extra)}, and a picture over time shows one run. Select a "
+                f"point: trajectory.replace({{{curve!r}: trajectory[{curve!r}].sel({places})}})."
+            )
+        dim = _dimension(values)
+        found.update(dict.fromkeys([None] if dim is None else values.coords[dim].values.tolist()))
+    return list(found)
+
+
+def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashable]:
+    """The groups asked for, checked."""
+    for group in groups:
+        if group not in every:
+            raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, every))}.")
+    return list(groups)
+
+
+def source_names(trajectories: Sequence[Trajectory]) -> list[str]:
+    """What made each trajectory, in a word or two; numbered where that does not tell them apart."""
+    names = [trajectory.origin.source for trajectory in trajectories]
+    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:
+    """The curve, averaged over seeds, and the half width of its band: two standard errors, where known."""
+    values = trajectory[curve]
+    values = values.where(np.isfinite(values))
+    if "seed" in values.dims:
+        count = values.notnull().sum("seed")
+        mean = values.mean("seed")
+        if values.sizes["seed"] > 1:
+            scatter = (((values - mean) ** 2).sum("seed") / (count - 1).where(count > 1)) ** 0.5
+            return mean, SURE * scatter / count**0.5
+        values = mean
+    if f"{curve}_se" in trajectory:
+        error = trajectory[f"{curve}_se"]
+        error = error.mean("seed") if "seed" in error.dims else error
+        return values, SURE * error.reindex(time=values.coords["time"])
+    return values, None
+
+
+def _dimension(values: xr.DataArray) -> str | None:
+    return next((dim for dim in ("group", "pair") if dim in values.dims), None)
+
+
+def _of_group(values: xr.DataArray, group: Hashable) -> np.ndarray | None:
+    dim = _dimension(values)
+    labels: list[Any] = [None] if dim is None else values.coords[dim].values.tolist()
+    if group not in labels:
+        return None
+    one = values if dim is None else values.isel({dim: labels.index(group)})
+    return one.values

@@ -1,0 +1,147 @@
+"""Theme: colours, dashes, shapes and sizes, so that a group looks the same in every picture, in colour and in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+#: Okabe and Ito's colours, which remain apart under every common colour blindness. The first two also differ in grey.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+#: Dark and light shade of each colour; those of the first two are four clearly different greys.
+SHADES = (
+    ("#00507D", "#8CC4E8"),
+    ("#B87900", "#FBE3B0"),
+    ("#006B4E", "#9ADBC5"),
+    ("#9C4A78", "#EBC6DA"),
+    ("#963F00", "#F6B98F"),
+    ("#2383B9", "#C4E4F7"),
+    ("#000000", "#BBBBBB"),
+)
+#: Lines that differ without colour.
+DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4], [5, 2, 1, 2, 1, 2], [4, 6], [16, 3, 3, 3])
+#: Marks that differ without colour.
+SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
+#: In a legend, a line is a symbol too: a horizontal stroke, as wide as its dashes need.
+LINE_SYMBOL, AREA_SYMBOL = "M-2.5,0L2.5,0", "M-2.5,-1.2L2.5,-1.2L2.5,1.2L-2.5,1.2Z"
+
+WIDTH, HEIGHT = 560, 300
+INK, FAINT, GRID = "#222222", "#666666", "#E8E8E8"
+#: Average width of a letter, in parts of the font size, on the wide side: what is judged to fit, fits.
+LETTER = 0.6
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn: by colour, and again by dash (lines) or shape (marks)."""
+
+    colour: str
+    dash: list[int]
+    shape: str
+
+
+def look(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Look:
+    """The look of a group by its place among `every`; `layer` counts the trajectories drawn with the same mark.
+
+    What belongs to no group (None) is drawn in ink.
+
+    >>> look("-", ["+", "-"])
+    Look(colour='#E69F00', dash=[7, 3], shape='triangle-up')
+    """
+    place = every.index(group)
+    colour = INK if group is None else PALETTE[place % len(PALETTE)]
+    place += layer * len(every)
+    return Look(colour, DASHES[place % len(DASHES)], SHAPES[place % len(SHAPES)])
+
+
+def group_name(group: Hashable) -> str:
+    """A group label as text; an intersection of attributes, a tuple, is joined.
+
+    >>> group_name(("young", "rural")), group_name(1)
+    ('young & rural', '1')
+    """
+    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
+def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
+    """An axis in the house style."""
+    return alt.Axis(
+        **{
+            "title": title,
+            "titleFontWeight": "normal",
+            "titleFontSize": 13,
+            "titleColor": INK,
+            "titlePadding": 8,
+            "labelFontSize": 12,
+            "labelColor": INK,
+            "labelFlush": False,
+            "gridColor": GRID,
+            "domainColor": FAINT,
+            "tickColor": FAINT,
+            "tickSize": 4,
+            **settings,
+        }
+    )
+
+
+def legend(title: str | list[str] | None, **settings: Any) -> alt.Legend:
+    """A legend in the house style."""
+    return alt.Legend(
+        **{
+            "title": title,
+            "titleFontWeight": "normal",
+            "titleFontSize": 12,
+            "titleColor": INK,
+            "labelFontSize": 12,
+            "labelColor": INK,
+            "labelLimit": 240,
+            "titleLimit": 240,
+            "symbolOpacity": 1.0,
+            "symbolSize": 80,
+            "symbolStrokeWidth": 2,
+            "symbolOffset": 6,
+            "labelOffset": 14,
+            **settings,
+        }
+    )
+
+
+def heading(title: str) -> alt.TitleParams:
+    """The title of a picture."""
+    return alt.TitleParams(title, anchor="start", fontSize=14, fontWeight="bold", color=INK, offset=12)
+
+
+def frame(title: str | None, width: float = WIDTH, height: float = HEIGHT) -> dict[str, Any]:
+    """The properties of a picture: its size and, if any, its title."""
+    size: dict[str, Any] = {"width": width, "height": height}
+    return size if title is None else {**size, "title": heading(title)}
+
+
+def airy(low: float, high: float) -> tuple[float, float]:
+    """A range with some air around it; what is flat up to rounding gets an axis that shows it flat.
+
+    >>> airy(0.0, 1.0), airy(0.0, 1e-17)
+    ((-0.05, 1.05), (-0.5, 0.5))
+    """
+    if high - low <= 1e-9 * max(1.0, abs(low)):
+        return low - 0.5, high + 0.5
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+
+def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """Data written into the picture itself: no row limit applies, no global setting is touched.
+
+    A plain dictionary, because Altair checks an `InlineData` row by row, which takes longer than all the rest.
+    """
+    return {"values": values}
+
+
+def short(value: float) -> float | None:
+    """A number to seven digits, which is finer than any pixel; None where there is no value.
+
+    >>> short(1 / 3), short(float("nan"))
+    (0.3333333, None)
+    """
+    return float(f"{value:.7g}") if abs(value) < float("inf") else None

@@ -1,0 +1,89 @@
+"""The time axis: logarithmic, from the first positive time on, with ticks at round numbers and few enough points."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+import numpy as np
+
+from tiltmeter.plot.theme import axis
+from tiltmeter.record.trajectory import Clock
+
+#: What each clock counts, as an axis title.
+CLOCK_TITLE: dict[Clock, str] = {"t": "t = steps/d", "step": "step", "epoch": "epoch"}
+#: No line needs more points than the picture has pixels.
+LINE_POINTS = 500
+
+Domain = tuple[float, float]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers between `low` and `high` for a logarithmic axis: powers of ten if there are three.
+
+    >>> log_ticks(0.01, 200.0)
+    [0.01, 0.1, 1.0, 10.0, 100.0]
+    >>> log_ticks(30.0, 250.0)
+    [50.0, 100.0, 200.0]
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for mantissas in ((1,), (1, 2, 5), tuple(range(1, 10))):
+        found = [float(f"{m}e{power}") for power in range(first, last + 1) for m in mantissas]
+        found = [tick for tick in found if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
+        if len(found) >= 3:
+            return found[:: math.ceil(len(found) / 9)]
+    return [low, high] if high > low else [low]
+
+
+def tick_labels(ticks: list[float]) -> str:
+    """The Vega expression that writes the ticks: 0.01, 1, 1,000, and 1k, 1M where there are millions."""
+    large = "',~r'" if max(ticks) < 1e6 else "'~s'"
+    return f"format(datum.value, datum.value < 1e-4 ? '.3~e' : datum.value < 1 ? '.3~r' : {large})"
+
+
+def log_scale(domain: Domain) -> alt.Scale:
+    return alt.Scale(type="log", domain=list(domain), nice=False)
+
+
+def time_axis(clock: Clock, domain: Domain, *, labels: bool = True) -> alt.X:
+    """The x channel of every picture over time; `labels=False` for all but the lowest of stacked panels."""
+    ticks = log_ticks(*domain)
+    title = CLOCK_TITLE[clock] if labels else None
+    written = axis(title, values=ticks, labelExpr=tick_labels(ticks), labels=labels, ticks=labels)
+    return alt.X("time:Q", scale=log_scale(domain), axis=written)
+
+
+def time_domain(times: np.ndarray) -> Domain:
+    """First and last positive time; a single one gets room on both sides.
+
+    >>> time_domain(np.array([0.0, 0.5, 8.0]))
+    (0.5, 8.0)
+    """
+    positive = times[times > 0]
+    if positive.size == 0:
+        raise ValueError("A picture over log time needs a time after 0. Found none.")
+    low, high = float(positive.min()), float(positive.max())
+    return (low, high) if high > low else (low / 2, high * 2)
+
+
+def thinned(times: np.ndarray, most: int = LINE_POINTS) -> np.ndarray:
+    """Places of the positive times to draw: all of them, or about `most` evenly spread in log time, ends included.
+
+    >>> thinned(np.array([0.0, 1.0, 2.0]))
+    array([1, 2])
+    >>> thinned(np.arange(10_001), most=5)
+    array([    1,    10,   100,  1000, 10000])
+    """
+    positive = np.flatnonzero(times > 0)
+    if positive.size <= most:
+        return positive
+    logs = np.log(times[positive])
+    wanted = np.linspace(logs[0], logs[-1], most)
+    after = np.clip(np.searchsorted(logs, wanted), 1, logs.size - 1)
+    nearest = np.where(wanted - logs[after - 1] < logs[after] - wanted, after - 1, after)
+    return np.asarray(positive[np.unique(nearest)])
+
+
+def pixels(time: float, domain: Domain, width: float) -> float:
+    """Where a time lies on the axis."""
+    return width * math.log(time / domain[0]) / math.log(domain[1] / domain[0])

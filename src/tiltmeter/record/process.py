@@ -1,0 +1,88 @@
+"""A process that can be told from a later one with the same pid, and asked whether it still runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.record.labelled import JSON
+
+
+@dataclass(frozen=True)
+class Process:
+    """A pid, its host and, where the system tells (Linux), when it started."""
+
+    pid: int
+    host: str
+    started: str | None
+
+    @classmethod
+    def this(cls) -> Process:
+        status = _status(os.getpid())
+        return cls(os.getpid(), socket.gethostname(), None if status is None else status[1])
+
+    def alive(self) -> bool:
+        """Whether it still runs. One on another host cannot be asked and counts as alive."""
+        if self.host != socket.gethostname():
+            return True
+        if not _exists(self.pid):
+            return False
+        status = _status(self.pid)
+        if status is None:
+            return True
+        state, started = status
+        # A zombie has ended and only waits for its parent to notice.
+        return state not in "ZX" and self.started in (None, started)
+
+    def __str__(self) -> str:
+        if self.host != socket.gethostname():
+            return f"process {self.pid} on {self.host}"
+        return f"this very process (pid {self.pid})" if self.pid == os.getpid() else f"process {self.pid}"
+
+    def to_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Process:
+        pid, host, started = value["pid"], value["host"], value["started"]
+        if not (isinstance(pid, int) and 0 < pid < 2**31 and isinstance(host, str)):
+            raise ValueError(f"A process should have a pid and a host. Found {value!r}.")
+        return cls(pid, host, started)
+
+
+def _status(pid: int) -> tuple[str, str] | None:
+    """State letter and start of a process, from Linux; None elsewhere. Boot and tick together never repeat."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return fields[0].decode(), f"{boot}:{int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+if sys.platform == "win32":
+
+    def _exists(pid: int) -> bool:
+        # `os.kill(pid, 0)` would not ask there but interrupt.
+        import ctypes
+
+        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)
+        if handle:
+            ctypes.windll.kernel32.CloseHandle(handle)
+        return bool(handle)
+
+else:
+
+    def _exists(pid: int) -> bool:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
