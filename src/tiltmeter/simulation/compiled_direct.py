@@ -11,82 +11,13 @@ import numpy as np
 from numba import njit
 
 from tiltmeter.simulation.compiled_activation import activate, slope
-from tiltmeter.simulation.compiled_draws import draw_group
+from tiltmeter.simulation.compiled_samples import draw_sample
+from tiltmeter.simulation.compiled_scalars import move_scalars
+from tiltmeter.simulation.divergence import HUGE
 
-#: A squared length beyond this is divergence; at the start it is of order one.
-HUGE = 1e12
+#: Scores below this need no second look: a student that has diverged has larger ones.
 LARGE = 1e3
 SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x):  # type: ignore[no-untyped-def]
-    """Fill x with one input of a random group; returns the group and whether its label is positive."""
-    group = draw_group(rng, cumulative)
-    sd = deviation[group]
-    field = label_bias[group]
-    for i in range(x.shape[0]):
-        x[i] = means[group, i] + sd * rng.standard_normal()
-        field += teachers[group, i] * x[i]
-    return group, 1 if field > 0.0 else 0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def draw_frame(rng, frame):  # type: ignore[no-untyped-def]
-    """Fill the rows of `frame` with a random orthonormal frame, uniform over all of them."""
-    for a in range(frame.shape[0]):
-        for i in range(frame.shape[1]):
-            frame[a, i] = rng.standard_normal()
-        for _ in range(2):  # the second pass removes the rounding of the first
-            for b in range(a):
-                overlap = 0.0
-                for i in range(frame.shape[1]):
-                    overlap += frame[a, i] * frame[b, i]
-                for i in range(frame.shape[1]):
-                    frame[a, i] -= overlap * frame[b, i]
-        length = 0.0
-        for i in range(frame.shape[1]):
-            length += frame[a, i] ** 2
-        length = sqrt(length)
-        for i in range(frame.shape[1]):
-            frame[a, i] /= length
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def draw_normals(rng, out, scale):  # type: ignore[no-untyped-def]
-    for k in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            out[k, i] = scale * rng.standard_normal()
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def place(  # type: ignore[no-untyped-def]
-    low, high, generators, w, frames, visible, hidden, scale, cumulative, means, teachers, label_bias, deviation,
-    inputs, groups, labels,
-):  # fmt: skip
-    """Draw frame, starting weights and data of the students low..high.
-
-    Weights are normal of standard deviation `scale`; where that is 0 they have coordinates `visible` in the frame and
-    `hidden` in random directions orthogonal to it.
-    """
-    rank, d = frames.shape[1:]
-    apart = hidden.shape[0] if scale == 0.0 and np.any(hidden != 0.0) else 0
-    frame = np.empty((rank + apart, d))
-    for i in range(low, high):
-        rng = generators[i]
-        draw_frame(rng, frame)
-        frames[i] = frame[:rank]
-        if scale > 0.0:
-            draw_normals(rng, w[i], scale)
-        else:
-            w[i] = np.dot(visible, frame[:rank])
-            if apart:
-                w[i] += np.dot(hidden, frame[rank:])
-        if inputs.shape[1]:
-            mean, teacher = np.dot(means, frames[i]), np.dot(teachers, frames[i])
-            for n in range(inputs.shape[1]):
-                group, label = draw_sample(rng, cumulative, mean, teacher, label_bias, deviation, inputs[i, n])
-                groups[i, n], labels[i, n] = group, label
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -136,6 +67,10 @@ def _advance(  # type: ignore[no-untyped-def]
                 for k in range(units):
                     for i in range(d):
                         gradient[k, i] += factors[k] * x[i]
+        if not learn_second:
+            push[:units] = 0.0
+        if not learn_bias:
+            push[units] = 0.0
         if batch == 1:
             if kind == SGD and momentum == 0.0 and clip == inf:
                 # The plain step, without ever writing the gradient down.
@@ -143,7 +78,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 for k in range(units):
                     for i in range(d):
                         w[k, i] = keep * w[k, i] - rate * factors[k] * x[i]
-                _move_scalars(scalars, push, rate, learn_second, learn_bias)
+                move_scalars(scalars, scalar_moments[0], push, rate, momentum, nesterov)
                 # A long student has large scores, so that its length need not be measured at every step.
                 if not abs(score) < LARGE and not _square(w) < HUGE:
                     return step
@@ -151,10 +86,6 @@ def _advance(  # type: ignore[no-untyped-def]
             for k in range(units):
                 for i in range(d):
                     gradient[k, i] = factors[k] * x[i]
-        if not learn_second:
-            push[:units] = 0.0
-        if not learn_bias:
-            push[units] = 0.0
         if clip < inf:
             size = 0.0
             for k in range(units):
@@ -167,7 +98,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 push *= clip / size
         if kind == SGD:
             _sgd(w, gradient, first_moment, rate, momentum, nesterov, decay)
-            _sgd_scalars(scalars, push, scalar_moments[0], rate, momentum, nesterov)
+            move_scalars(scalars, scalar_moments[0], push, rate, momentum, nesterov)
         else:
             count = done_before + step + 1
             _coordinatewise(
@@ -192,16 +123,6 @@ def _square(w):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _move_scalars(scalars, push, rate, learn_second, learn_bias):  # type: ignore[no-untyped-def]
-    units = scalars.shape[0] - 1
-    if learn_second:
-        for k in range(units):
-            scalars[k] -= rate * push[k]
-    if learn_bias:
-        scalars[units] -= rate * push[units]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
 def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
     for k in range(w.shape[0]):
         for i in range(w.shape[1]):
@@ -210,16 +131,6 @@ def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignor
                 velocity[k, i] = momentum * velocity[k, i] + now
                 now = now + momentum * velocity[k, i] if nesterov > 0.0 else velocity[k, i]
             w[k, i] -= rate * now
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _sgd_scalars(scalars, push, velocity, rate, momentum, nesterov):  # type: ignore[no-untyped-def]
-    for k in range(scalars.shape[0]):
-        now = push[k]
-        if momentum > 0.0:
-            velocity[k] = momentum * velocity[k] + now
-            now = now + momentum * velocity[k] if nesterov > 0.0 else velocity[k]
-        scalars[k] -= rate * now
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

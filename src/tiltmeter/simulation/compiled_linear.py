@@ -12,9 +12,9 @@ import numpy as np
 from numba import njit
 
 from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants, draw_group
+from tiltmeter.simulation.divergence import HUGE
 
-#: A student longer than this has diverged; its starting length is of order one.
-LONGEST = 1e6
+LONGEST = sqrt(HUGE)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -16,9 +16,8 @@ from numba import njit
 
 from tiltmeter.simulation.compiled_activation import activate, slope
 from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants, draw_group
-
-#: A squared length beyond this is divergence; at the start it is of order one.
-HUGE = 1e12
+from tiltmeter.simulation.compiled_scalars import move_scalars
+from tiltmeter.simulation.divergence import HUGE
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -172,7 +171,7 @@ def _advance(  # type: ignore[no-untyped-def]
         else:
             _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, nesterov, decay)
         triangular(rows, hidden)
-        _move_scalars(scalars, scalar_velocity, push, rate, momentum, nesterov)
+        move_scalars(scalars, scalar_velocity, push, rate, momentum, nesterov)
         length = 0.0
         for k in range(units):
             for a in range(k + 1):
@@ -203,16 +202,6 @@ def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, ne
             now = now + momentum * velocity if nesterov > 0.0 else velocity
             rows[v, a] = velocity
             rows[k, a] = weight - rate * now
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _move_scalars(scalars, velocity, push, rate, momentum, nesterov):  # type: ignore[no-untyped-def]
-    for k in range(scalars.shape[0]):
-        now = push[k]
-        if momentum > 0.0:
-            velocity[k] = momentum * velocity[k] + now
-            now = now + momentum * velocity[k] if nesterov > 0.0 else velocity[k]
-        scalars[k] -= rate * now
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

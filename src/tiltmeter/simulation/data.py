@@ -20,7 +20,7 @@ class Fresh:
 class Repeated:
     """A data set of n = alpha d samples per seed, shuffled anew for every epoch: does the student memorise it?
 
-    An epoch lasts alpha / batch in units of t.
+    An epoch lasts alpha / batch in units of t. All samples of all seeds are kept: alpha d^2 numbers per seed.
 
     >>> Repeated(alpha=2.0).epochs(3, batch=4)
     1.5

@@ -21,7 +21,8 @@ class DirectRun:
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
         from tiltmeter.simulation.compiled_activation import number_of
-        from tiltmeter.simulation.compiled_direct import ADAM, ADAMW, SGD, SIGN, place
+        from tiltmeter.simulation.compiled_direct import ADAM, ADAMW, SGD, SIGN
+        from tiltmeter.simulation.compiled_samples import place
 
         self._setting = setting
         self._generators = generators(seeds, route=1)

@@ -15,15 +15,13 @@ from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
 from tiltmeter.simulation.data import Fresh
+from tiltmeter.simulation.divergence import HUGE
 from tiltmeter.simulation.moment_map import MomentMap, State
 from tiltmeter.simulation.pace import Pace
 from tiltmeter.simulation.setting import Setting, random_scale, setting, start_coordinates
 from tiltmeter.simulation.simulate import checked_dimension, whole_steps
 from tiltmeter.student import Linear
 from tiltmeter.times import checked_times
-
-#: Mean squares beyond this are called divergence; they start of order one.
-HUGE = 1e12
 
 
 def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:

@@ -21,8 +21,8 @@ from tiltmeter.student import Network, Student
 class Setting:
     """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
 
-    `means`, `teachers` have shape (G, rank); `weights` (G, 2) multiply the loss of group and label (-1, +1) where
-    they do not change in time (see `Pace`); `shares` say how often a group is drawn.
+    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. What may change from step to
+    step, learning rate and loss weights, is in `Pace`.
     """
 
     par: Parameters

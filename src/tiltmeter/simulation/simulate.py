@@ -15,6 +15,7 @@ import xarray as xr
 from tiltmeter.mixture import Mixture
 from tiltmeter.observables.labelled_curves import chosen_names
 from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
@@ -87,11 +88,7 @@ def simulate(
 
     looks: list[Look] = []
     with ExitStack() as stack:
-        recorder = None
-        if to is not None:
-            from tiltmeter.record import Recorder
-
-            recorder = stack.enter_context(Recorder(to, clock="t", origin=origin))
+        recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
         tell = stack.enter_context(Progress(int(steps[-1]), size)) if progress else None
         for look in _looks(run, steps, pace, threads, tell):
             looks.append(look)
