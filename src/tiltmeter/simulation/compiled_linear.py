@@ -57,6 +57,7 @@ def _advance(  # type: ignore[no-untyped-def]
             spread += (miss * sd) ** 2
             push += miss
         spread *= chi_square(rng, freedom, shape, scale)
+        keep = 1.0 - rate * decay
         if clip < inf:
             size = along * along + spread
             if learn:
@@ -66,12 +67,6 @@ def _advance(  # type: ignore[no-untyped-def]
             size = sqrt(size / d)
             if size > clip:
                 rate *= clip / size
-                decay_rate = rate * size / clip
-            else:
-                decay_rate = rate
-        else:
-            decay_rate = rate
-        keep = 1.0 - decay_rate * decay
         for a in range(rank):
             w[a] = keep * w[a] - rate * pull[a]
         rest = keep * s - rate * along
