@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from tiltmeter import SGD, Chain, Direct, Erf, Linear, Network, Random, teacher_mixture
+from tiltmeter.blocks import in_blocks
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.pace import Pace
 from tiltmeter.simulation.setting import Setting, setting
@@ -44,6 +45,14 @@ def smallest_direct_loop(rng, w, steps, rate, share, means, teachers, label_bias
         f = rate * (score - (1.0 if field > 0.0 else -1.0))
         for i in range(d):
             w[i] -= f * x[i]
+
+
+@njit(nogil=True)
+def spin(low, high):
+    total = 0.0
+    for i in range(low, high):
+        total += np.sin(0.1 * i)
+    return total
 
 
 def advancing(
@@ -167,10 +176,14 @@ def main() -> None:
         {
             "one": (advancing(Chain(), chosen, 100_000, seeds=32, threads=1), 1),
             "two": (advancing(Chain(), chosen, 100_000, seeds=32, threads=2), 1),
+            "alone": (lambda: in_blocks(spin, 8_000_000, 1), 1),
+            "together": (lambda: in_blocks(spin, 8_000_000, 2), 1),
         },
         rounds=5,
     )
     rows["two threads against one"] = row(found["one"], found["two"], 1.5)
+    # What the machine gives right now: on one that is busy with other things no program can do better.
+    rows["the same for a loop that shares nothing"] = {"ratio": found["alone"] / found["together"]}
 
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = first_call(cache), first_call(cache)
