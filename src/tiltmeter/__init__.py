@@ -10,6 +10,10 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     # the problem and how it is trained
     from tiltmeter import cases as cases
+    from tiltmeter.activation import Erf as Erf
+    from tiltmeter.activation import Identity as Identity
+    from tiltmeter.activation import ReLU as ReLU
+    from tiltmeter.activation import Tanh as Tanh
 
     # questions
     from tiltmeter.analysis.agreement import agreement as agreement
@@ -31,6 +35,10 @@ if TYPE_CHECKING:
     from tiltmeter.observables.criteria import PredictiveParity as PredictiveParity
     from tiltmeter.observables.criteria import StatisticalParity as StatisticalParity
     from tiltmeter.observables.criteria import WorstGroupError as WorstGroupError
+    from tiltmeter.observables.quadrature import Sobol as Sobol
+    from tiltmeter.optimisers import Adam as Adam
+    from tiltmeter.optimisers import AdamW as AdamW
+    from tiltmeter.optimisers import SignSGD as SignSGD
 
     # records
     from tiltmeter.record import Origin as Origin
@@ -49,11 +57,21 @@ if TYPE_CHECKING:
     from tiltmeter.schedule import Warmup as Warmup
     from tiltmeter.sgd import SGD as SGD
 
+    # simulation
+    from tiltmeter.simulation.chain import Chain as Chain
+    from tiltmeter.simulation.data import Fresh as Fresh
+    from tiltmeter.simulation.data import Repeated as Repeated
+    from tiltmeter.simulation.direct import Direct as Direct
+    from tiltmeter.simulation.moments import moments as moments
+    from tiltmeter.simulation.simulate import simulate as simulate
+
     # finite dimension
     from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
     from tiltmeter.start import Overlaps as Overlaps
     from tiltmeter.start import Random as Random
     from tiltmeter.start import Zero as Zero
+    from tiltmeter.student import Linear as Linear
+    from tiltmeter.student import Network as Network
 
     # exact theory
     from tiltmeter.theory.ends import asymptotes as asymptotes
@@ -79,6 +97,15 @@ _HOMES = {
     "Zero": "start",
     "Random": "start",
     "Overlaps": "start",
+    "Linear": "student",
+    "Network": "student",
+    "Erf": "activation",
+    "ReLU": "activation",
+    "Tanh": "activation",
+    "Identity": "activation",
+    "Adam": "optimisers",
+    "AdamW": "optimisers",
+    "SignSGD": "optimisers",
     "PowerDecay": "schedule",
     "Cosine": "schedule",
     "Warmup": "schedule",
@@ -91,6 +118,14 @@ _HOMES = {
     "asymptotes": "theory.ends",
     "first_leader": "theory.ends",
     "final_leader": "theory.ends",
+    "Sobol": "observables.quadrature",
+    # simulation at finite d
+    "simulate": "simulation.simulate",
+    "moments": "simulation.moments",
+    "Chain": "simulation.chain",
+    "Direct": "simulation.direct",
+    "Fresh": "simulation.data",
+    "Repeated": "simulation.data",
     # the fully trained student
     "Loss": "losses",
     "Square": "losses",

@@ -22,17 +22,24 @@ class CurveName(NamedTuple):
 CURVES: dict[str, CurveName] = {
     # per group
     "loss": CurveName("half squared error", "lower"),
-    "training_loss": CurveName("loss of the training examples", "lower"),
     "error": CurveName("share of wrong decisions", "lower"),
     "positive_rate": CurveName("share decided positive", "higher"),
     "tpr": CurveName("share of positives decided positive", "higher"),
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
+    # per group, on the examples trained on
+    "training_loss": CurveName("loss of the examples trained on", "lower"),
+    "training_error": CurveName("share of wrong decisions on the examples trained on", "lower"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),
     "Q": CurveName("squared length of the student over d"),
     "student_bias": CurveName("offset that the student adds to its score"),
+    "second_layer": CurveName("weight of each unit in the student's score"),
+    # variance over runs at finite d, see `moments`
+    "M_variance": CurveName("variance over runs of the overlap with the group mean"),
+    "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
+    "student_bias_variance": CurveName("variance over runs of the student's offset"),
     "student_overlap": CurveName("overlap of the students of two groups"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),

@@ -171,6 +171,10 @@ def _start(sgd: SGD, groups: tuple[Hashable, ...], gram: np.ndarray) -> dict[str
         case Random(scale):
             Q0 = np.full(count, float(scale) ** 2)
         case Overlaps(M, R, Q, bias):
+            if isinstance(Q, tuple) or any(isinstance(value, tuple) for value in (*M.values(), *R.values())):
+                raise ValueError(
+                    "`start` gives overlaps per unit, as for a Network(...). A linear student has one unit."
+                )
             for key in (*M, *R):
                 if key not in groups:
                     raise KeyError(f"`start` names the unknown group {key!r}. There are: {_listed(groups)}.")

@@ -30,7 +30,8 @@ class SGD:
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
     (group, label) pair), `proportions` say how often each group is drawn (None: as in the data).
-    `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the gradient.
+    `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
+    gradient with respect to W.
 
     >>> SGD(lr=0.1).to_torch(d=100)
     {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}

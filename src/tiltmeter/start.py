@@ -6,7 +6,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from tiltmeter.record.labelled import JSON, label_from_json, label_to_json
+
+#: One number for a linear student, one per unit for a network.
+PerUnit: TypeAlias = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -30,28 +35,48 @@ class Overlaps:
     """Given overlaps with the means (`M`) and teachers (`R`) of each group, squared length `Q`, and `bias`.
 
     A warm start from another task's solution: read them off that task's trajectory. Groups left out have
-    overlap zero.
+    overlap zero. For a network M and R hold one number per unit for each group, and Q is a matrix.
 
     >>> Overlaps(M={"+": 0.1, "-": -0.1}, R={"+": 0.5, "-": 0.2}, Q=0.4).Q
     0.4
     """
 
-    M: Mapping[Hashable, float] = field(default_factory=dict)
-    R: Mapping[Hashable, float] = field(default_factory=dict)
-    Q: float = 0.0
+    M: Mapping[Hashable, PerUnit] = field(default_factory=dict)
+    R: Mapping[Hashable, PerUnit] = field(default_factory=dict)
+    Q: float | tuple[tuple[float, ...], ...] = 0.0
     bias: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "M", dict(self.M))
-        object.__setattr__(self, "R", dict(self.R))
-        if not self.Q >= 0:
-            raise ValueError(f"`Q` is a squared length and should not be negative. Found Q = {self.Q}.")
+        for name in ("M", "R"):
+            given = {group: _frozen(value, f"{name}[{group!r}]", 1) for group, value in getattr(self, name).items()}
+            object.__setattr__(self, name, given)
+        object.__setattr__(self, "Q", _frozen(self.Q, "Q", 2))
+        lengths = np.diagonal(np.atleast_2d(self.Q))
+        if not (lengths >= 0).all():
+            raise ValueError(f"`Q` is a squared length and should not be negative. Found Q = {lengths.min():g}.")
 
     def __hash__(self) -> int:
         return hash((tuple(self.M.items()), tuple(self.R.items()), self.Q, self.bias))
 
 
 Start: TypeAlias = Zero | Random | Overlaps
+
+
+def _frozen(value: Any, name: str, depth: int) -> Any:
+    """A number as it is; one number per unit, or per pair of units, as tuples."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim not in (0, depth) or (depth == 2 and array.ndim == 2 and not np.array_equal(array, array.T)):
+        kind = "a number, or for a network one per unit" if depth == 1 else "a number, or for a network symmetric"
+        raise ValueError(f"`{name}` of the start should be {kind}. Found {name} = {value!r}.")
+    return value if array.ndim == 0 else _tuples(array.tolist())
+
+
+def _tuples(nested: Any) -> Any:
+    return tuple(_tuples(part) for part in nested) if isinstance(nested, list) else nested
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(part) for part in value] if isinstance(value, tuple) else float(value)
 
 
 def start_to_json(start: Start) -> dict[str, JSON]:
@@ -62,10 +87,10 @@ def start_to_json(start: Start) -> dict[str, JSON]:
             return {"start": "random", "scale": float(scale)}
         case Overlaps(M, R, Q, bias):
             pairs: dict[str, JSON] = {
-                name: [[label_to_json(group), float(value)] for group, value in values.items()]
+                name: [[label_to_json(group), _plain(value)] for group, value in values.items()]
                 for name, values in (("M", M), ("R", R))
             }
-            return {"start": "overlaps", **pairs, "Q": float(Q), "bias": float(bias)}
+            return {"start": "overlaps", **pairs, "Q": _plain(Q), "bias": float(bias)}
     raise TypeError(f"`start` should be Zero(), Random(scale) or Overlaps(...). Found {type(start).__name__}.")
 
 

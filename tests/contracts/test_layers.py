@@ -25,10 +25,10 @@ LAYERS = [
     ["data"],
     ["cases"],
     ["observables"],
-    ["two_groups", "parameters", "flattened"],
+    ["two_groups", "parameters", "flattened", "geometry", "optimisers"],
     ["objective"],
     ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "times", "blocks"],
+    ["start", "schedule", "names", "times", "blocks", "activation"],
     ["record"],
     ["version"],
 ]

@@ -15,10 +15,12 @@ from tiltmeter.theory.predict import predict
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind a theory trajectory, rebuilt from its origin; None for anything else."""
+    """The problem and SGD behind the theory of a linear student, rebuilt from its origin; None for anything else."""
     origin = trajectory.origin
     if origin.source != "theory" or not isinstance(origin.problem, dict):
         return None
+    if "student" in origin.settings:
+        return None  # a network's curves have no closed form; `evaluate` integrates them again
     stored: Any = origin.settings.get("sgd")
     try:
         return Mixture.from_json(origin.problem), SGD.from_json(stored)

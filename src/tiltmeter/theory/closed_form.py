@@ -159,6 +159,10 @@ def _start(sgd: SGD, problem: Mixture) -> tuple[float, Pair, float]:
     match sgd.start:
         case Random(scale):
             return 0.0, np.zeros(2), float(scale) ** 2
-        case Overlaps(M, R, Q, _):
-            return float(M.get("+", 0.0)), np.array([R.get(group, 0.0) for group in problem.groups]), float(Q)
+        case Overlaps(M, R, Q, _) if not isinstance(Q, tuple):
+            return (
+                float(np.asarray(M.get("+", 0.0))),
+                np.array([R.get(group, 0.0) for group in problem.groups]),
+                float(Q),
+            )
     return 0.0, np.zeros(2), 0.0

@@ -52,7 +52,7 @@ def integrate(
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         M, R, Q, bias = split(y)
-        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, _rate(sgd, par, t), _weights(sgd, par, t))
+        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
@@ -84,13 +84,15 @@ def integrate(
     return par, OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
 
 
-def _rate(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+    """The learning rate at time t, at every grid point."""
     if not callable(sgd.lr):
         return par.lr
     return np.full(par.size, _checked(sgd.lr(t), "lr", t))
 
 
-def _weights(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
+    """The loss weights at time t, at every grid point."""
     if not any(callable(weight) for weight in (sgd.weights or {}).values()):
         return par.s
     now = loss_weights(sgd, par.groups, t)

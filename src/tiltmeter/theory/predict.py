@@ -11,19 +11,29 @@ import xarray as xr
 from tiltmeter.mixture import Mixture
 from tiltmeter.observables.labelled_curves import chosen_names, label_curves
 from tiltmeter.observables.overlaps import OverlapCurves
+from tiltmeter.observables.quadrature import Sobol
 from tiltmeter.parameters import Parameters, parameters
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.sgd import SGD
+from tiltmeter.student import Linear, Network, Student, checked_student
 from tiltmeter.theory.modes import modes
 from tiltmeter.theory.ode import integrate
 from tiltmeter.theory.overlaps import evaluate_modes
+from tiltmeter.theory.predict_network import predict_network
 from tiltmeter.theory.stability import divergence
 from tiltmeter.times import checked_times
 
 
-def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-    """Exact learning curves of the linear student in the limit of many dimensions, with t = steps/d.
+def predict(
+    problem: Mixture,
+    sgd: SGD,
+    times: Any,
+    curves: Iterable[str] | None = None,
+    student: Student = Linear(),
+    quadrature: Sobol | None = None,
+) -> Trajectory:
+    """Exact learning curves of the student in the limit of many dimensions, with t = steps/d.
 
     `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
     `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises; in a
@@ -35,10 +45,16 @@ def predict(problem: Mixture, sgd: SGD, times: Any, curves: Iterable[str] | None
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
 
+    A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
+    fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
+
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """
     times = checked_times(times)
     _refuse_what_needs_simulation(sgd)
+    student = checked_student(student)
+    if isinstance(student, Network):
+        return predict_network(problem, sgd, times, curves, student, quadrature)
     names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
     origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
     if sgd.scheduled:

@@ -1,0 +1,146 @@
+"""`tiltmeter simulate`: runs of SGD at finite d, exact in law, beside the theory if asked."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from cyclopts import Parameter
+
+from tiltmeter.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.analysis.agreement import Agreement, agreement
+from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.summary import Summary
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.simulation.chain import Chain
+from tiltmeter.simulation.data import Fresh, Repeated
+from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.run import Method
+from tiltmeter.simulation.simulate import simulate as simulate_runs
+from tiltmeter.student import Linear, Network, Student
+from tiltmeter.theory.predict import predict
+
+_METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}
+_ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tanh(), "identity": Identity()}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class StudentOptions:
+    """Who is trained."""
+
+    units: int | None = None
+    "Train a network of so many units instead of a linear student."
+    activation: Literal["erf", "relu", "tanh", "identity"] = "erf"
+    "Activation of the units."
+    train_second_layer: Annotated[bool, Parameter(negative="")] = False
+    "Also train the weights of the units in the score."
+
+    def build(self) -> Student:
+        if self.units is None:
+            return Linear()
+        return Network(self.units, _ACTIVATIONS[self.activation], self.train_second_layer)
+
+
+def simulate(
+    problem: ProblemOptions | None = None,
+    sgd: SGDOptions | None = None,
+    times: TimeOptions | None = None,
+    student: StudentOptions | None = None,
+    *,
+    d: int = 1000,
+    seeds: int = 16,
+    method: Literal["chain", "direct"] = "chain",
+    alpha: float | None = None,
+    threads: int | None = None,
+    against: Literal["theory"] | None = None,
+    config: Path | None = None,
+    curve: str = "loss",
+    to: Path | None = None,
+    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Runs of SGD in d dimensions: who leads beyond doubt, and how far from the theory.
+
+    Parameters
+    ----------
+    d
+        Dimension of the inputs.
+    seeds
+        How many runs.
+    method
+        chain (exact in law, cost per step the same in any dimension) or direct (all coordinates).
+    alpha
+        Go through a finite data set of alpha d samples again and again (needs --method direct).
+    threads
+        How many threads (default: all cores); results do not depend on it.
+    against
+        Compare with the theory, and draw both.
+    config
+        A TOML file with tables [problem], [sgd], [times]; options given here override it.
+    curve
+        The curve in which leaders are compared.
+    to
+        Keep the runs in this run directory, look by look: Ctrl-C keeps what is done.
+    save
+        Draw the curves to this file (png, svg, pdf or html); may be repeated.
+    json
+        Print the results as JSON.
+    """
+    case = resolve(problem, sgd, times, config)
+    who = (student or StudentOptions()).build()
+    data = Fresh() if alpha is None else Repeated(alpha)
+    # First, since it may refuse: nothing is simulated in vain.
+    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UserWarning)
+        runs = simulate_runs(
+            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method], data=data, to=to,
+            threads=threads,
+        )  # fmt: skip
+    for note in notes:
+        print(f"Note: {note.message}", file=sys.stderr)
+    if to is not None:
+        print(f"Saved to {to}", file=sys.stderr)
+    summary = Summary(runs, curve)
+    distance = None if theory is None else agreement(theory, runs)
+    _draw(runs, theory, curve, save)
+    if json:
+        found = summary.to_json()
+        if distance is not None:
+            found["agreement"] = [_finite(asdict(row)) for row in distance.rows]
+        print(json_text.dumps(found, indent=2, allow_nan=False))
+        return
+    _print(runs, summary, distance)
+
+
+def _print(runs: Trajectory, summary: Summary, distance: Agreement | None) -> None:
+    print(summary.sentence)
+    values = runs[summary.curve].isel(time=-1)
+    if "group" in values.dims and values.sizes["seed"] > 1:
+        mean, error = values.mean("seed"), values.std("seed", ddof=1) / np.sqrt(values.notnull().sum("seed"))
+        parts = [f"{g} {float(mean.sel(group=g)):.4f} ± {float(error.sel(group=g)):.4f}" for g in mean.group.values]
+        time, count = float(values.time), values.sizes["seed"]
+        print(f"At t = {time:.4g}, mean {summary.curve} of {count} seeds: {', '.join(parts)}.")
+    if distance is not None:
+        print(f"Against theory: {str(distance)[0].lower()}{str(distance)[1:]}")
+
+
+def _draw(runs: Trajectory, theory: Trajectory | None, curve: str, paths: tuple[Path, ...]) -> None:
+    if not paths:
+        return
+    from tiltmeter import plot
+
+    chart = plot.curves(*(trajectory for trajectory in (theory, runs) if trajectory is not None), curve=curve)
+    for path in paths:
+        plot.save(chart, path)
+        print(f"Drew {path}", file=sys.stderr)
+
+
+def _finite(row: dict[str, object]) -> dict[str, object]:
+    return {name: None if isinstance(value, float) and not np.isfinite(value) else value for name, value in row.items()}

@@ -1,0 +1,48 @@
+"""Chain: the exact Markov chain of the student's overlaps, whose steps cost the same in any dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tiltmeter.record.labelled import JSON
+from tiltmeter.sgd import SGD
+from tiltmeter.simulation.data import Fresh
+from tiltmeter.simulation.linear_chain import LinearChain
+from tiltmeter.simulation.network_chain import NetworkChain
+from tiltmeter.simulation.run import Run
+from tiltmeter.simulation.setting import Setting
+from tiltmeter.student import Linear
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The law of SGD in d dimensions, exactly, at a cost per step that does not depend on d.
+
+    Inputs are isotropic around their means, so the student's part outside the span of means and teachers matters only
+    through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`.
+    """
+
+    def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
+        if not isinstance(setting.optimiser, SGD):
+            raise ValueError(
+                f"{type(setting.optimiser).__name__} treats every coordinate by itself, so the chain cannot reduce it. "
+                "Use method=Direct()."
+            )
+        if not isinstance(setting.data, Fresh):
+            raise ValueError(
+                "With repeated data the student remembers every sample, so the chain cannot reduce it. "
+                "Use method=Direct()."
+            )
+        need = setting.rank + setting.vectors + 1
+        if setting.d < need:
+            vectors = "one vector" if setting.vectors == 1 else f"{setting.vectors} vectors"
+            raise ValueError(
+                f"`d` should be at least {need}: means and teachers span {setting.rank} dimensions, and {vectors} "
+                f"move. Found d = {setting.d}."
+            )
+        if isinstance(setting.student, Linear) and setting.sgd.momentum == 0.0:
+            return LinearChain(setting, seeds)
+        return NetworkChain(setting, seeds)
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"method": "chain"}

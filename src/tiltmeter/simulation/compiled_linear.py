@@ -1,0 +1,100 @@
+"""The chain of the linear student without momentum, in one compiled loop over steps.
+
+State: `rank` coordinates w in the span of means and teachers, the length s of the rest, the bias. Of a sample only
+its coordinates in the span, the one along the rest of the student and the squared length of all others matter.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+from numba import njit
+
+from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants, draw_group
+from tiltmeter.simulation.divergence import HUGE
+
+LONGEST = sqrt(HUGE)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _advance(  # type: ignore[no-untyped-def]
+    rng, state, steps, rates, weights, cumulative, means, teachers, label_bias, deviation, batch, decay, clip, learn, d
+):
+    """Move one student by `steps` updates in place; returns how many were made before it diverged."""
+    rank = means.shape[1]
+    freedom = d - rank - 1
+    shape, scale = chi_square_constants(freedom)
+    w = state[:rank].copy()
+    s, bias = state[rank], state[rank + 1]
+    x, pull = np.empty(rank), np.empty(rank)
+    share = 1.0 / batch
+    many_rates, many_weights = rates.shape[0] > 1, weights.shape[0] > 1
+    done = 0
+    while done < steps:
+        rate = rates[done] if many_rates else rates[0]
+        row = done if many_weights else 0
+        for a in range(rank):
+            pull[a] = 0.0
+        along, spread, push = 0.0, 0.0, 0.0
+        for _ in range(batch):
+            group = draw_group(rng, cumulative)
+            sd = deviation[group]
+            field, score = label_bias[group], bias
+            for a in range(rank):
+                x[a] = means[group, a] + sd * rng.standard_normal()
+                field += teachers[group, a] * x[a]
+                score += w[a] * x[a]
+            z = sd * rng.standard_normal()
+            score += s * z
+            if field > 0.0:
+                miss = (score - 1.0) * weights[row, group, 1] * share
+            else:
+                miss = (score + 1.0) * weights[row, group, 0] * share
+            for a in range(rank):
+                pull[a] += miss * x[a]
+            along += miss * z
+            spread += (miss * sd) ** 2
+            push += miss
+        spread *= chi_square(rng, freedom, shape, scale)
+        keep = 1.0 - rate * decay
+        if clip < inf:
+            size = along * along + spread
+            if learn:
+                size += push * push
+            for a in range(rank):
+                size += pull[a] * pull[a]
+            size = sqrt(size / d)
+            if size > clip:
+                rate *= clip / size
+        for a in range(rank):
+            w[a] = keep * w[a] - rate * pull[a]
+        rest = keep * s - rate * along
+        s = sqrt(rest * rest + rate * rate * spread)
+        if learn:
+            bias -= rate * push
+        if not s < LONGEST:
+            break
+        done += 1
+    state[:rank] = w
+    state[rank], state[rank + 1] = s, bias
+    return done
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def advance_linear(  # type: ignore[no-untyped-def]
+    low, high, generators, states, stopped, first, steps, rates, weights, cumulative, means, teachers, label_bias,
+    deviation, batch, decay, clip, learn, d,
+):  # fmt: skip
+    """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
+
+    `rates` and `weights` have one entry per step, or one for all. `learn` says whether the bias is trained.
+    """
+    for i in range(low, high):
+        if stopped[i] < 0:
+            made = _advance(
+                generators[i], states[i], steps, rates, weights, cumulative, means, teachers, label_bias, deviation,
+                batch, decay, clip, learn, d,
+            )  # fmt: skip
+            if made < steps:
+                stopped[i] = first + made + 1

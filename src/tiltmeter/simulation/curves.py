@@ -1,0 +1,45 @@
+"""From the looks of a run to the labelled curves that `predict` gives, with a dimension `seed`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.names import described
+from tiltmeter.observables.labelled_curves import label_curves
+from tiltmeter.observables.network_curves import NetworkOverlaps, label_network_curves
+from tiltmeter.observables.overlaps import OverlapCurves, losses
+from tiltmeter.parameters import Parameters
+from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.setting import Setting, seed_grid
+from tiltmeter.student import Network
+
+TRAINED_ON = ("training_loss", "training_error")
+
+
+def curves_of(
+    setting: Setting, seeds: tuple[int, ...], look: Look, times: np.ndarray, names: tuple[str, ...]
+) -> dict[str, xr.DataArray]:
+    """The named curves of looks that have a time axis."""
+    par = _for_each_seed(setting.par, seeds)
+    exact = tuple(name for name in names if name not in TRAINED_ON)
+    student = setting.student
+    if isinstance(student, Network):
+        overlaps = NetworkOverlaps(look.M, look.R, look.Q, look.second, look.bias)
+        curves = label_network_curves(par, overlaps, student.activation, times, exact)
+    else:
+        M, R, Q = (np.ascontiguousarray(x) for x in (look.M[..., 0], look.R[..., 0], look.Q[..., 0, 0]))
+        linear = OverlapCurves(M, R, Q, look.bias, losses(par, M, R, Q, look.bias))
+        curves = label_curves(par, linear, times, exact)
+    for name in TRAINED_ON:
+        values = getattr(look, name)
+        if name in names and values is not None:
+            curves[name] = described(name, par.label(values, "group", time=times))
+    return {name: curves[name] for name in names}
+
+
+def _for_each_seed(par: Parameters, seeds: tuple[int, ...]) -> Parameters:
+    prior, D, a, m, g = (np.repeat(x, len(seeds), axis=0) for x in (par.prior, par.D, par.a, par.m, par.g))
+    return replace(par, grid=seed_grid(seeds), prior=prior, D=D, a=a, m=m, g=g)

@@ -1,0 +1,58 @@
+"""LinearChain: the linear student without momentum, one length and a few coordinates per seed."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from tiltmeter.blocks import in_blocks
+from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.run import generators
+from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
+
+
+class LinearChain:
+    """State per seed: `rank` coordinates in the span of means and teachers, the length of the rest, the bias."""
+
+    def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
+        self._setting = setting
+        self._generators = generators(seeds, route=0)
+        rank, d = setting.rank, setting.d
+        visible, hidden, bias = start_coordinates(setting)
+        self._state = np.zeros((len(seeds), rank + 2))
+        self._state[:, :rank], self._state[:, rank], self._state[:, rank + 1] = visible[0], abs(hidden[0, 0]), bias
+        scale = random_scale(setting) / np.sqrt(d)
+        if scale > 0:
+            for state, rng in zip(self._state, self._generators, strict=True):
+                state[:rank] = scale * rng.standard_normal(rank)
+                state[rank] = scale * np.sqrt(rng.chisquare(d - rank))
+        self.stopped = np.full(len(seeds), -1, dtype=np.int64)
+
+    @property
+    def cost(self) -> float:
+        return 20.0 + 90.0 * self._setting.batch
+
+    def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
+        from tiltmeter.simulation.compiled_linear import advance_linear
+
+        chosen, sgd = self._setting, self._setting.sgd
+        clip = inf if sgd.clip is None else float(sgd.clip)
+        fixed = (
+            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
+            chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+        def work(low: int, high: int) -> None:
+            advance_linear(
+                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights, *fixed
+            )
+
+        in_blocks(work, len(self._state), threads, least=1)
+
+    def look(self) -> Look:
+        rank = self._setting.rank
+        w, s, bias = self._state[:, :rank], self._state[:, rank], self._state[:, rank + 1]
+        M, R = w @ self._setting.means.T, w @ self._setting.teachers.T
+        Q = (w**2).sum(1) + s**2
+        return Look(M[:, :, None], R[:, :, None], Q[:, None, None], np.ones((len(w), 1)), bias.copy())

@@ -1,0 +1,51 @@
+"""Progress: a line on stderr for runs that take long, nothing for those that do not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+
+class Progress:
+    """Says how far a run is, now and then, and only once it has taken a few seconds."""
+
+    def __init__(self, total: int, d: int, patience: float = 3.0) -> None:
+        self._total, self._d = total, d
+        self._terminal = sys.stderr.isatty()
+        self._pause = 0.2 if self._terminal else 30.0
+        self._next = time.monotonic() + patience
+        # Speed is measured from the first stretch on, which may include compilation.
+        self._began, self._done = 0.0, 0
+        self._spoken = False
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if not self._done:
+            self._began, self._done = now, done
+        if now < self._next or not self._done < done < self._total:
+            return
+        self._next, self._spoken = now + self._pause, True
+        left = (now - self._began) * (self._total - done) / (done - self._done)
+        line = (
+            f"t = {done / self._d:.4g} of {self._total / self._d:.4g} ({done / self._total:.0%}), {_spell(left)} left"
+        )
+        print(
+            f"\r{line:<60}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spoken and self._terminal:
+            print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
+
+
+def _spell(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

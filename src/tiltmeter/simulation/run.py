@@ -1,0 +1,51 @@
+"""Run: what simulate drives, whatever the method; all seeds side by side, advanced from look to look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tiltmeter.record.labelled import JSON
+from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.setting import Setting
+
+
+class Run(Protocol):
+    """The state of all seeds, changed in place. `stopped` holds the step at which a seed diverged, else -1."""
+
+    stopped: np.ndarray
+
+    @property
+    def cost(self) -> float:
+        """About how many nanoseconds one step of one seed takes."""
+
+    def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
+        """Make the updates first..stop of every seed that has not diverged."""
+
+    def look(self) -> Look:
+        """What the seeds show now."""
+
+
+class Method(Protocol):
+    """How to simulate: Chain() or Direct()."""
+
+    def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
+        """Check that the method can treat the setting, and place all seeds at their start."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """What the origin of a trajectory keeps of it."""
+
+
+def generators(seeds: tuple[int, ...], route: int) -> Sequence[np.random.Generator]:
+    """One independent stream per seed: what `SeedSequence(0).spawn` gives its children, so seed 7 is always seed 7.
+
+    `route` keeps the streams of different methods apart, so that they may be compared as independent samples. The list
+    is one that compiled loops can walk.
+    """
+    from numba.typed import List
+
+    streams = (np.random.SeedSequence(0, spawn_key=(seed, route)) for seed in seeds)
+    found: Sequence[np.random.Generator] = List(np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+    return found

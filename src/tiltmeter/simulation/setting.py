@@ -1,0 +1,112 @@
+"""Setting: one problem, its training and its student as plain arrays in the span of all means and teachers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.geometry import factor, place
+from tiltmeter.mixture import Mixture
+from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.parameters import Parameters, parameters
+from tiltmeter.sgd import SGD
+from tiltmeter.simulation.data import Data
+from tiltmeter.start import Random
+from tiltmeter.student import Network, Student
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
+
+    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. What may change from step to
+    step, learning rate and loss weights, is in `Pace`.
+    """
+
+    par: Parameters
+    optimiser: Optimiser
+    sgd: SGD
+    student: Student
+    data: Data
+    d: int
+    means: np.ndarray
+    teachers: np.ndarray
+    label_bias: np.ndarray
+    deviation: np.ndarray
+    shares: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        return int(self.means.shape[1])
+
+    @property
+    def units(self) -> int:
+        return self.student.units if isinstance(self.student, Network) else 1
+
+    @property
+    def batch(self) -> int:
+        return int(self.sgd.batch)  # type: ignore[arg-type]
+
+    @property
+    def second_layer(self) -> np.ndarray:
+        return np.array(self.student.weights if isinstance(self.student, Network) else (1.0,))
+
+    @property
+    def cumulative(self) -> np.ndarray:
+        return np.cumsum(self.shares)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors move: the units' weights and, with momentum, their velocities."""
+        return self.units * (2 if self.sgd.momentum > 0 else 1)
+
+
+def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data, d: int) -> Setting:
+    """Put a problem into coordinates; it must be a single one, not a grid."""
+    sgd = plain_sgd(optimiser)
+    # Weights may depend on the label here; who is drawn, and all that is observed, does not depend on them. Nor is the
+    # start of a network that of a linear student.
+    par = parameters(problem, _without_weights(sgd, isinstance(student, Network)))
+    if par.grid.sizes:
+        raise ValueError(
+            f"`simulate` is for one problem; this one has a grid over {', '.join(map(str, par.grid.sizes))}. "
+            "Select one point."
+        )
+    number = len(par.groups)
+    coordinates = factor(problem.gram.values)
+    return Setting(
+        par=par,
+        optimiser=optimiser,
+        sgd=sgd,
+        student=student,
+        data=data,
+        d=d,
+        means=np.ascontiguousarray(coordinates[:number]),
+        teachers=np.ascontiguousarray(coordinates[number:]),
+        label_bias=np.ascontiguousarray(problem.label_bias.values),
+        deviation=np.sqrt(par.D[0]),
+        shares=par.p[0],
+    )
+
+
+def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
+    """A start that is not random: the part in the span (K, rank), the triangular factor of the rest, the bias."""
+    visible, hidden, bias = place(chosen.sgd.start, chosen.par.groups, chosen.means, chosen.teachers, chosen.units)
+    return np.ascontiguousarray(visible), np.ascontiguousarray(np.linalg.qr(hidden.T)[1].T), bias
+
+
+def random_scale(chosen: Setting) -> float:
+    """The standard deviation of random starting weights; 0 for a start that is not random."""
+    start = chosen.sgd.start
+    return float(start.scale) if isinstance(start, Random) else 0.0
+
+
+def _without_weights(sgd: SGD, network: bool) -> SGD:
+    return replace(sgd, weights=None, start=Random(0.0) if network else sgd.start)
+
+
+def seed_grid(seeds: tuple[int, ...]) -> xr.Dataset:
+    """The dimension `seed` as a grid, so that runs are labelled like any other grid."""
+    return xr.Dataset(coords={"seed": np.asarray(seeds, dtype=np.int64)})

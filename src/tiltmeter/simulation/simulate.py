@@ -1,0 +1,175 @@
+"""simulate: many runs of SGD at finite d, exact in law."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.observables.labelled_curves import chosen_names
+from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.record import Recorder
+from tiltmeter.record.labelled import JSON
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.simulation.chain import Chain
+from tiltmeter.simulation.curves import curves_of
+from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
+from tiltmeter.simulation.look import Look, stack_looks
+from tiltmeter.simulation.pace import Pace
+from tiltmeter.simulation.progress import Progress
+from tiltmeter.simulation.run import Method, Run
+from tiltmeter.simulation.setting import setting
+from tiltmeter.student import Linear, Network, Student, checked_student
+from tiltmeter.times import checked_times
+
+#: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
+STRETCH = 0.3
+#: At most so many steps per stretch, which bounds what schedules take in memory.
+MOST_STEPS = 65536
+
+
+def simulate(
+    problem: Mixture,
+    sgd: Optimiser,
+    times: Any,
+    d: int,
+    seeds: int | Sequence[int] = 1,
+    student: Student = Linear(),
+    method: Method = Chain(),
+    data: Data = Fresh(),
+    curves: Iterable[str] | None = None,
+    to: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool = True,
+) -> Trajectory:
+    """Runs of SGD in d dimensions, one per seed, with the curves of `predict` and a dimension `seed`.
+
+    `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
+    multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in law at a cost
+    per step that does not depend on d, or `Direct()`, the plain d-dimensional run, which also has `Adam`, `AdamW`,
+    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps
+    what is done. A seed gives the same run whatever the number of threads and of other seeds.
+
+    A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
+
+    >>> from tiltmeter import SGD, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> runs = simulate(problem, SGD(lr=0.1), [1.0, 10.0], d=100, seeds=8, curves=("loss", "M"))
+    >>> runs
+    <Trajectory simulation, clock t, 2 curves>
+      loss  (time: 2, group: 2, seed: 8)  time 1 .. 10
+      M     (time: 2, group: 2, seed: 8)  time 1 .. 10
+    """
+    size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
+    steps = whole_steps(checked_times(times), size)
+    plain = plain_sgd(sgd)
+    chosen = setting(problem, sgd, student, checked_data(data), size)
+    more = (
+        *(("second_layer",) if isinstance(student, Network) else ()),
+        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+    )
+    names = chosen_names(curves, plain.train_bias, more)
+    described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
+    described |= {"method": method.to_json(), "data": data.to_json()}
+    origin = Origin("simulation", problem.to_json(), described, labels)
+    run = method.begin(chosen, labels)
+    pace = Pace(plain, chosen.par.groups, size)
+
+    def label(look: Look, at: np.ndarray) -> dict[str, xr.DataArray]:
+        return curves_of(chosen, labels, look, at, names)
+
+    looks: list[Look] = []
+    with ExitStack() as stack:
+        recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
+        tell = stack.enter_context(Progress(int(steps[-1]), size)) if progress else None
+        for look in _looks(run, steps, pace, threads, tell):
+            looks.append(look)
+            if recorder is not None:
+                now = label(stack_looks([look]), np.zeros(1))
+                readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
+                recorder.append(float(steps[len(looks) - 1] / size), readings)
+        diverged = _diverged(run, labels, size)
+        if recorder is not None and diverged is not None:
+            recorder.diverged(diverged)
+    return Trajectory(label(stack_looks(looks), steps / size), "t", origin, diverged)
+
+
+def checked_dimension(d: object) -> int:
+    if isinstance(d, (bool, np.bool_)) or not isinstance(d, (int, np.integer)):
+        raise TypeError(f"`d` should be an integer. Found d = {d!r}.")
+    if d < 1:
+        raise ValueError(f"`d` should be at least 1. Found d = {d}.")
+    return int(d)
+
+
+def checked_seeds(seeds: object) -> tuple[int, ...]:
+    """How many seeds, or which, as a tuple of different non-negative integers."""
+    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
+        if seeds < 1:
+            raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
+        return tuple(range(int(seeds)))
+    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray, range)):
+        raise TypeError(f"`seeds` should be an integer or a list of integers. Found seeds = {seeds!r}.")
+    for seed in seeds:
+        if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)):
+            raise TypeError(f"`seeds` should be an integer or a list of integers. Found the seed {seed!r}.")
+        if seed < 0:
+            raise ValueError(f"`seeds` should not be negative. Found the seed {seed}.")
+    labels = tuple(int(seed) for seed in seeds)
+    if not labels or len(set(labels)) != len(labels):
+        raise ValueError(f"`seeds` should name at least one seed, each once. Found seeds = {seeds!r}.")
+    return labels
+
+
+def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
+    """The steps nearest to the times; times that round to the same step are merged, with a warning."""
+    steps = np.unique(np.rint(times * d).astype(np.int64))
+    if len(steps) < len(times):
+        warnings.warn(
+            f"{len(times)} times give {len(steps)} different numbers of steps at d = {d}: time is recorded after whole "
+            "steps, and those that coincide are merged.",
+            stacklevel=3,
+        )
+    return steps
+
+
+def _looks(run: Run, steps: np.ndarray, pace: Pace, threads: int | None, tell: Progress | None) -> Iterable[Look]:
+    """Advance from look to look, in stretches short enough to be interrupted between."""
+    seeds = len(run.stopped)
+    cost, done = run.cost * seeds * 1e-9, 0
+    for target in steps.tolist():
+        while done < target and (run.stopped < 0).any():
+            stop = min(target, done + max(1, min(MOST_STEPS, int(STRETCH / cost))))
+            began = time.perf_counter()
+            # Threads cost more than they save on a short stretch.
+            alone = (stop - done) * cost < 1e-3
+            run.advance(done, stop, pace.rates(done, stop), pace.weights(done, stop), 1 if alone else threads)
+            if stop - done > 100:  # what it took, not what was guessed
+                cost = 0.5 * (cost + (time.perf_counter() - began) / (stop - done))
+            done = stop
+            if tell is not None:
+                tell(done)
+        done = target
+        yield run.look().blanked(run.stopped >= 0)
+
+
+def _diverged(run: Run, seeds: tuple[int, ...], d: int) -> xr.DataArray | None:
+    gone = run.stopped >= 0
+    if not gone.any():
+        return None
+    times = np.where(gone, run.stopped / d, np.nan)
+    first = int(np.nanargmin(times))
+    warnings.warn(
+        f"{int(gone.sum())} of {len(seeds)} seeds diverged, the first seed {seeds[first]} at t = {times[first]:.4g}: "
+        "their curves are NaN from then on, and `diverged` has the times. Lower the learning rate.",
+        stacklevel=3,
+    )
+    return xr.DataArray(times, dims="seed", coords={"seed": np.asarray(seeds, dtype=np.int64)})

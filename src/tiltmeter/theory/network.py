@@ -1,0 +1,163 @@
+"""Student networks in the limit of many dimensions: the equations of motion of K units, integrated.
+
+With w_k the part of unit k in the span of means and teachers, Q_kl = W_k.W_l / d, a_k the second layer,
+e = score - y and G_k = a_k e g'(field_k) (Saad and Solla 1995; Goldt et al. 2019; for mixtures Refinetti et al. 2021),
+
+    dw_k/dt  = -lr [ sum_g P_g E_g[G_k x] + decay w_k ]
+    dQ_kl/dt = -lr [ sum_g P_g E_g[G_k field_l + G_l field_k] + 2 decay Q_kl ]
+               + (lr^2 / batch) sum_g p_g s_g^2 D_g E_g[G_k G_l]
+    da_k/dt  = -lr sum_g P_g E_g[e g(field_k)],    db/dt = -lr sum_g P_g E_g[e]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from tiltmeter.activation import Erf, Identity
+from tiltmeter.geometry import factor, place
+from tiltmeter.mixture import Mixture
+from tiltmeter.observables.network_curves import NetworkOverlaps
+from tiltmeter.observables.quadrature import Sobol
+from tiltmeter.parameters import Parameters, parameters
+from tiltmeter.schedule import breaks_of
+from tiltmeter.sgd import SGD
+from tiltmeter.start import Random
+from tiltmeter.student import Network
+from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
+from tiltmeter.theory.ode import HUGE, rate_at, weights_at
+
+
+@dataclass(frozen=True)
+class Student:
+    """The state: w (K, rank), Q (K, K), second layer (K), bias; or its velocity."""
+
+    w: np.ndarray
+    Q: np.ndarray
+    second: np.ndarray
+    bias: float
+
+    def flat(self) -> np.ndarray:
+        return np.concatenate([self.w.ravel(), self.Q.ravel(), self.second, [self.bias]])
+
+    @staticmethod
+    def of(flat: np.ndarray, units: int, rank: int) -> Student:
+        w, Q, second = np.split(flat[:-1], [units * rank, units * (rank + units)])
+        return Student(w.reshape(units, rank), Q.reshape(units, units), second, float(flat[-1]))
+
+
+@dataclass(frozen=True)
+class NetworkTheory:
+    """One problem, its SGD and its network, ready to be integrated."""
+
+    par: Parameters
+    sgd: SGD
+    student: Network
+    groups: tuple[Group, ...]
+    start: Student
+    quadrature: Sobol | None
+
+    def averages(self, group: Group, now: Student) -> Averages:
+        """The Gaussian averages of one group, by the best rule there is."""
+        activation = self.student.activation
+        if isinstance(activation, Identity):
+            return linear_averages(group, now.w, now.Q, now.second, now.bias)
+        if isinstance(activation, Erf) and self.quadrature is None:
+            return erf_averages(group, now.w, now.Q, now.second, now.bias)
+        return node_averages(group, now.w, now.Q, now.second, now.bias, activation, self.quadrature or Sobol())
+
+    def velocity(self, t: float, now: Student) -> Student:
+        par, lr = self.par, float(rate_at(self.sgd, self.par, t)[0])
+        s = weights_at(self.sgd, par, t)[0]
+        decay = float(par.decay[0])
+        dw, dQ = -lr * decay * now.w, -2.0 * lr * decay * now.Q
+        dsecond, dbias = np.zeros_like(now.second), 0.0
+        for g, group in enumerate(self.groups):
+            found = self.averages(group, now)
+            P = float(par.p[0, g] * s[g])
+            dw = dw - lr * P * found.along
+            dQ = dQ - lr * P * (found.inner + found.inner.T)
+            dQ = dQ + lr**2 / par.batch[0] * par.p[0, g] * s[g] ** 2 * par.D[0, g] * found.noise
+            if self.student.train_second_layer:
+                dsecond = dsecond - lr * P * found.outputs
+            if self.sgd.train_bias:
+                dbias -= lr * P * found.miss
+        return Student(dw, dQ, dsecond, dbias)
+
+    def integrate(self, times: np.ndarray) -> NetworkOverlaps:
+        """Overlaps at these times, restarted where schedules break; node averages of ReLU units are not smooth."""
+        units, rank = self.start.w.shape
+        closed = self.quadrature is None and isinstance(self.student.activation, (Erf, Identity))
+        rtol, atol = (1e-9, 1e-11) if closed else (1e-6, 1e-7)
+
+        def rhs(t: float, flat: np.ndarray) -> np.ndarray:
+            return self.velocity(t, Student.of(flat, units, rank)).flat()
+
+        state = self.start.flat()
+        breaks = {b for s in (self.sgd.lr, *(self.sgd.weights or {}).values()) for b in breaks_of(s)}
+        edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
+        found = np.empty((len(times), state.size))
+        found[times == 0.0] = state
+        for low, high in pairwise(edges):
+            if high == low:
+                continue
+            inside = (times > low) & (times <= high)
+            end = np.nextafter(high, low) if high in breaks else high
+            asked = np.unique(np.append(np.minimum(times[inside], end), end))
+            method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
+            with np.errstate(over="ignore", invalid="ignore"):
+                run = solve_ivp(rhs, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
+            if run.status != 0 or not np.isfinite(run.y).all():
+                last = run.t[-1] if len(run.t) else low
+                raise ValueError(
+                    f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate."
+                )
+            found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
+            state = run.y[:, -1]
+        return self._overlaps(found)
+
+    def _overlaps(self, found: np.ndarray) -> NetworkOverlaps:
+        units, rank = self.start.w.shape
+        states = [Student.of(flat, units, rank) for flat in found]
+        w = np.stack([state.w for state in states])
+        means, teachers = (np.stack([getattr(g, name) for g in self.groups]) for name in ("mean", "teacher"))
+        return NetworkOverlaps(
+            M=np.einsum("tka,ga->tgk", w, means)[None],
+            R=np.einsum("tka,ga->tgk", w, teachers)[None],
+            Q=np.stack([state.Q for state in states])[None],
+            second=np.stack([state.second for state in states])[None],
+            bias=np.array([[state.bias for state in states]]),
+        )
+
+
+def _grown(_: float, flat: np.ndarray) -> float:
+    """Zero where the student has grown beyond all bounds, which ends the integration."""
+    return float(HUGE - np.abs(flat).max())
+
+
+_grown.terminal = True  # type: ignore[attr-defined]
+
+
+def network_theory(problem: Mixture, sgd: SGD, student: Network, quadrature: Sobol | None) -> NetworkTheory:
+    """Put a problem into the coordinates of its geometry; it must be a single one, not a grid."""
+    par = parameters(problem, replace(sgd, start=Random(0.0)))
+    if par.grid.sizes:
+        raise ValueError(
+            f"`predict` takes one problem at a time for a Network; this one has a grid over "
+            f"{', '.join(map(str, par.grid.sizes))}. Select one point."
+        )
+    number = len(par.groups)
+    coordinates = factor(problem.gram.values)
+    means, teachers = coordinates[:number], coordinates[number:]
+    groups = tuple(
+        Group(means[g].copy(), teachers[g].copy(), float(par.D[0, g]), float(par.a[0, g])) for g in range(number)
+    )
+    w, rest, bias = place(sgd.start, par.groups, means, teachers, student.units)
+    Q = w @ w.T + rest @ rest.T
+    if isinstance(sgd.start, Random):
+        Q = float(sgd.start.scale) ** 2 * np.eye(student.units)
+    return NetworkTheory(par, sgd, student, groups, Student(w, Q, np.array(student.weights), bias), quadrature)

@@ -1,0 +1,43 @@
+"""The part of `predict` that serves student networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.mixture import Mixture
+from tiltmeter.observables.labelled_curves import chosen_names
+from tiltmeter.observables.network_curves import label_network_curves
+from tiltmeter.observables.quadrature import Sobol
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.sgd import SGD
+from tiltmeter.student import Network
+from tiltmeter.theory.network import network_theory
+from tiltmeter.times import checked_times
+
+
+def predict_network(
+    problem: Mixture,
+    sgd: SGD,
+    times: np.ndarray,
+    curves: Iterable[str] | None,
+    student: Network,
+    quadrature: Sobol | None,
+) -> Trajectory:
+    """Curves of a network: M, R and Q have a dimension `unit`, and there is a curve `second_layer`."""
+    names = chosen_names(curves, sgd.train_bias, ("second_layer",))
+    theory = network_theory(problem, sgd, student, quadrature)
+    nodes = None if quadrature is None else quadrature.to_json()
+    settings = {"sgd": sgd.to_json(), "student": student.to_json(), "quadrature": nodes}
+    origin = Origin("theory", problem.to_json(), settings)
+
+    def evaluate(at: Any) -> Trajectory:
+        at = checked_times(at)
+        overlaps = theory.integrate(at)
+        found = label_network_curves(theory.par, overlaps, student.activation, at, names, quadrature)
+        return Trajectory(found, "t", origin, None, evaluate)
+
+    return evaluate(times)
