@@ -341,7 +341,7 @@ def test_the_fixed_point_is_found_from_nothing(loss, samples, ridge, coupling):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3, 1e5])
+@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3])
 @pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-1, 1e2])
 @pytest.mark.parametrize("coupling", [None, 0.5])
 def test_even_hard_fixed_points_are_found_from_nothing(loss, samples, ridge, coupling):
