@@ -27,6 +27,9 @@ CURVES: dict[str, CurveName] = {
     "tpr": CurveName("share of positives decided positive", "higher"),
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
+    # per group, on the examples trained on
+    "training_loss": CurveName("loss of the examples trained on", "lower"),
+    "training_error": CurveName("share of wrong decisions on the examples trained on", "lower"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),
@@ -37,11 +40,10 @@ CURVES: dict[str, CurveName] = {
     "M_variance": CurveName("variance over runs of the overlap with the group mean"),
     "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
     "student_bias_variance": CurveName("variance over runs of the student's offset"),
-    # per group, on a finite data set, see `Repeated`
-    "train_loss": CurveName("half squared error on the samples trained on", "lower"),
-    "train_error": CurveName("share of wrong decisions on the samples trained on", "lower"),
+    "student_overlap": CurveName("overlap of the students of two groups"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),
+    "population_error": CurveName("error averaged over the population", "lower"),
     # between two groups, first minus second
     "loss_gap": CurveName("difference of losses"),
     "error_gap": CurveName("difference of errors (accuracy parity)"),

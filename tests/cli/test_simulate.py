@@ -60,9 +60,9 @@ def test_a_network(capsys):
 
 
 def test_repeated_data_memorise(capsys):
-    code, out, _ = run(capsys, "--alpha", "0.5", "--method", "direct", "--curve", "train_loss", d="60")
+    code, out, _ = run(capsys, "--alpha", "0.5", "--method", "direct", "--curve", "training_loss", d="60")
     assert code == 0
-    assert "mean train_loss of 6 seeds" in out
+    assert "mean training_loss of 6 seeds" in out
 
 
 def test_to_a_run_directory_and_a_picture_of_both(capsys, tmp_path):

@@ -98,10 +98,10 @@ class TestRepeated:
         times = [Repeated(0.5).epochs(n) for n in (1, 400)]
         data, sgd = Repeated(0.5), SGD(lr=0.3)
         runs = simulate(PROBLEM, sgd, times, d=60, seeds=6, method=Direct(), data=data)
-        trained, tested = runs["train_loss"].mean("seed"), runs["loss"].mean("seed")
+        trained, tested = runs["training_loss"].mean("seed"), runs["loss"].mean("seed")
         assert (trained.isel(time=-1) < 0.01).all()
         assert (tested.isel(time=-1) > 0.2).all()
-        assert (runs["train_error"].isel(time=-1) == 0).all()
+        assert (runs["training_error"].isel(time=-1) == 0).all()
         assert runs.origin.settings["data"] == {"data": "repeated", "alpha": 0.5}
 
     def test_much_data_is_like_fresh_data(self):
@@ -114,8 +114,8 @@ class TestRepeated:
     def test_a_group_without_samples_has_no_training_loss(self):
         rare = teacher_mixture(0.9999, 0.0, (1.0, 1.0), 0.5)
         runs = simulate(rare, SGD(lr=0.1), [1.0], d=20, method=Direct(), data=Repeated(0.5))
-        assert runs["train_loss"].sel(group="-").isnull().all()
-        assert runs["train_loss"].sel(group="+").notnull().all()
+        assert runs["training_loss"].sel(group="-").isnull().all()
+        assert runs["training_loss"].sel(group="+").notnull().all()
 
     def test_it_needs_a_size(self):
         with pytest.raises(ValueError, match=r"`alpha` should be positive. Found alpha = 0"):

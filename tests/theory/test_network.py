@@ -20,7 +20,7 @@ from tiltmeter import (
     simulate,
     teacher_mixture,
 )
-from tiltmeter.theory.averages import Group, erf_averages, linear_averages, node_averages
+from tiltmeter.theory.network_averages import Group, erf_averages, linear_averages, node_averages
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 START = Overlaps(

@@ -18,6 +18,7 @@ VERBS = {
     "demo": "Show what tiltmeter does, on embedded problems; writes one HTML page.",
     "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
     "simulate": "Runs of SGD at finite d, exact in law, beside the theory if asked.",
+    "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
     "show": "What a run directory holds, in words, as a table and as a picture.",
     "bench": "Run the speed comparisons of a source checkout.",
 }

@@ -2,6 +2,7 @@
 
 `simulate` gives the curves of `predict` for many seeds. `Chain()` follows only the overlaps, an exact Markov chain for
 Gaussian groups; `Direct()` is the plain d-dimensional run. `moments` gives the exact mean over runs with no simulation.
+`train_to_equilibrium` minimises a convex loss on finite data: the experiment behind `equilibrium`.
 
 >>> from tiltmeter import cases, simulate
 >>> problem, sgd, _ = cases.centred_crossing()

@@ -16,7 +16,7 @@ from tiltmeter.simulation.look import Look
 from tiltmeter.simulation.setting import Setting, seed_grid
 from tiltmeter.student import Network
 
-TRAINED_ON = ("train_loss", "train_error")
+TRAINED_ON = ("training_loss", "training_error")
 
 
 def curves_of(

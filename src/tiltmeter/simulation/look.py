@@ -11,7 +11,7 @@ import numpy as np
 class Look:
     """Overlaps of S seeds, G groups and K units: M, R (S, G, K), Q (S, K, K), second layer (S, K), bias (S).
 
-    `train_loss` and `train_error` (S, G) on a finite data set; None with fresh samples.
+    `training_loss` and `training_error` (S, G) on a finite data set; None with fresh samples.
     """
 
     M: np.ndarray
@@ -19,14 +19,14 @@ class Look:
     Q: np.ndarray
     second: np.ndarray
     bias: np.ndarray
-    train_loss: np.ndarray | None = None
-    train_error: np.ndarray | None = None
+    training_loss: np.ndarray | None = None
+    training_error: np.ndarray | None = None
 
     def blanked(self, where: np.ndarray) -> Look:
         """NaN for the seeds `where`: they have diverged."""
         if not where.any():
             return self
-        parts = (self.M, self.R, self.Q, self.second, self.bias, self.train_loss, self.train_error)
+        parts = (self.M, self.R, self.Q, self.second, self.bias, self.training_loss, self.training_error)
         return Look(*(None if part is None else _blank(part, where) for part in parts))  # type: ignore[arg-type]
 
 
@@ -43,5 +43,5 @@ def stack_looks(looks: list[Look]) -> Look:
         parts = [getattr(look, name) for look in looks]
         return None if parts[0] is None else np.stack(parts, axis=1)
 
-    names = ("M", "R", "Q", "second", "bias", "train_loss", "train_error")
+    names = ("M", "R", "Q", "second", "bias", "training_loss", "training_error")
     return Look(*(over(name) for name in names))  # type: ignore[arg-type]

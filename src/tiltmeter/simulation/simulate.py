@@ -74,7 +74,7 @@ def simulate(
     chosen = setting(problem, sgd, student, checked_data(data), size)
     more = (
         *(("second_layer",) if isinstance(student, Network) else ()),
-        *(("train_loss", "train_error") if isinstance(data, Repeated) else ()),
+        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
     )
     names = chosen_names(curves, plain.train_bias, more)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}

@@ -1,107 +1,77 @@
-"""Gaussian averages over one group of what drives a student network: exact for linear and erf units, else by nodes."""
+"""Averages over the training examples of each group: what the replica equations need of a loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erf
 
-from tiltmeter.activation import Activation
-from tiltmeter.observables.network_curves import square_root
-from tiltmeter.observables.quadrature import Sobol
+from tiltmeter.flattened import LABELS, Point
+from tiltmeter.losses import Hinge, Logistic, Loss, Square
+from tiltmeter.observables.channel import NODES, WEIGHTS, Channel, channel, panel_edges, score_law
+from tiltmeter.theory.proximal import corners, proximal
 
-
-@dataclass(frozen=True)
-class Group:
-    """Mean and teacher in coordinates of the geometry, variance D, and a: the label is sign(nu + a)."""
-
-    mean: np.ndarray
-    teacher: np.ndarray
-    D: float
-    a: float
+#: Losses whose averages have a compiled loop.
+_KINDS: dict[type[Loss], int] = {Square: 0, Logistic: 1, Hinge: 2}
+_Y = np.array(LABELS, dtype=float)[None, :]
 
 
 @dataclass(frozen=True)
 class Averages:
-    """With G_k = a_k e g'(field_k): E[G_k x], E[G_k field_l], E[G_k G_l], E[e g(field_k)] and E[e]."""
+    """Per group: E[f], E[f^2], E[df / d score], E[df / d nu], and the mean loss of a training example.
 
-    along: np.ndarray
-    inner: np.ndarray
-    noise: np.ndarray
-    outputs: np.ndarray
-    miss: float
-
-
-def linear_averages(group: Group, w: np.ndarray, Q: np.ndarray, second: np.ndarray, bias: float) -> Averages:
-    """Linear units: e is a linear function of the input, so two moments of the label are all it takes."""
-    D, a = group.D, group.a
-    m, g = float(erf(a / np.sqrt(2.0))), float(np.sqrt(2.0 / np.pi) * np.exp(-0.5 * a**2))
-    fields = w @ group.mean
-    reach = np.sqrt(D) * g * (w @ group.teacher)
-    pooled = second @ w
-    score = float(second @ fields) + bias
-    miss = score - m
-    on_input = miss * group.mean + D * pooled - np.sqrt(D) * g * group.teacher
-    on_fields = miss * fields + D * (Q @ second) - reach
-    square = score**2 + D * float(second @ Q @ second) + 1.0 - 2.0 * (m * score + float(second @ reach))
-    return Averages(
-        along=np.outer(second, on_input),
-        inner=np.outer(second, on_fields),
-        noise=np.outer(second, second) * square,
-        outputs=on_fields,
-        miss=miss,
-    )
-
-
-def erf_averages(group: Group, w: np.ndarray, Q: np.ndarray, second: np.ndarray, bias: float) -> Averages:
-    """Erf units: closed up to bivariate normal probabilities, see `observables.compiled_erf`."""
-    from tiltmeter.theory.compiled_erf import fill_averages
-
-    units, rank = w.shape
-    along, inner, noise = np.empty((units, rank)), np.empty((units, units)), np.empty((units, units))
-    outputs = np.empty(units)
-    w, Q, second = (np.ascontiguousarray(x) for x in (w, Q, second))
-    miss = fill_averages(group.mean, group.teacher, group.D, group.a, w, Q, second, bias, along, inner, noise, outputs)
-    return Averages(along, inner, noise, outputs, float(miss))
-
-
-def node_averages(
-    group: Group,
-    w: np.ndarray,
-    Q: np.ndarray,
-    second: np.ndarray,
-    bias: float,
-    activation: Activation,
-    quadrature: Sobol,
-) -> Averages:
-    """Any units: averages over fixed nodes of the input's coordinates and of the units' fields across them.
-
-    The first coordinate of the nodes runs along the teacher: the jump of the label then lies across an axis, where
-    such nodes are at their best.
+    f = -s l'(y, u) is the force of an example at its place u = proximal step from the score it would have without
+    itself, nu the field that decides its label.
     """
-    units, rank = w.shape
-    nodes = quadrature.nodes(rank + units)
-    count, sd = len(nodes), np.sqrt(group.D)
-    x = group.mean + sd * nodes[:, :rank] @ _frame(group.teacher)
-    fields = x @ w.T + sd * nodes[:, rank:] @ square_root(Q - w @ w.T)
-    y = np.where(nodes[:, 0] + group.a > 0.0, 1.0, -1.0)
-    outputs = activation(fields)
-    e = outputs @ second + bias - y
-    G = e[:, None] * second * activation.slope(fields)
+
+    f: np.ndarray
+    square: np.ndarray
+    slope: np.ndarray
+    turn: np.ndarray
+    training_loss: np.ndarray
+
+
+def averages(
+    loss: Loss,
+    point: Point,
+    M: np.ndarray,
+    R: np.ndarray,
+    Q: np.ndarray,
+    bias: np.ndarray,
+    V: np.ndarray,
+    fineness: int = 1,
+) -> Averages:
+    """The averages at given overlaps; M, R, Q, bias and the response V = variance * dQ have one entry per group."""
+    mean, scale, r, rest = score_law(M, R, Q, bias, point.D)
+    strength = V[:, None] * point.s
+    cuts = corners(loss, _Y, strength)
+    if type(loss) in _KINDS:
+        from tiltmeter.theory.compiled_averages import fill_averages
+
+        out = np.empty((5, len(V)))
+        edges = panel_edges(mean, scale, r, rest, point.a, cuts, fineness)
+        kind = _KINDS[type(loss)]
+        fill_averages(kind, edges, NODES, WEIGHTS, mean, scale, r, rest, point.a, point.s, V, out)
+        return Averages(*out)
+    return general_averages(loss, channel(mean, scale, r, rest, point.a, cuts, fineness), point.s, V)
+
+
+def general_averages(loss: Loss, law: Channel, weights: np.ndarray, V: np.ndarray) -> Averages:
+    """The same for any convex loss, by its own functions."""
+    s, label = weights[:, :, None], law.label
+    push = V[:, None, None] * s
+    u = proximal(loss, law.score, label, push)
+    f = -s * loss.gradient(u, label)
+    bend = loss.curvature(u, label)
+    slope = -s * bend / (1.0 + push * bend)
+    for kink in loss.kinks:  # an example drawn to a kink stays there: its force makes up for any move of the score
+        drawn = (u == kink * label) & (u != law.score)
+        f = np.where(drawn, (u - law.score) / V[:, None, None], f)
+        slope = np.where(drawn, -1.0 / V[:, None, None], slope)
     return Averages(
-        along=G.T @ x / count,
-        inner=G.T @ fields / count,
-        noise=G.T @ G / count,
-        outputs=outputs.T @ e / count,
-        miss=float(e.mean()),
+        f=law.mean(f),
+        square=law.mean(f * f),
+        slope=law.mean(slope),
+        turn=law.response(f),
+        training_loss=law.mean(loss.value(u, label)),
     )
-
-
-def _frame(first: np.ndarray) -> np.ndarray:
-    """An orthonormal frame whose first row is this unit vector: a reflection that maps the first axis to it."""
-    axis = np.zeros_like(first)
-    axis[0] = 1.0
-    normal = first - axis
-    square = float(normal @ normal)
-    return np.eye(len(first)) if square == 0.0 else np.eye(len(first)) - 2.0 * np.outer(normal, normal) / square

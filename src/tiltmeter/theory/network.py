@@ -28,7 +28,7 @@ from tiltmeter.schedule import breaks_of
 from tiltmeter.sgd import SGD
 from tiltmeter.start import Random
 from tiltmeter.student import Network
-from tiltmeter.theory.averages import Averages, Group, erf_averages, linear_averages, node_averages
+from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
 from tiltmeter.theory.ode import HUGE, rate_at, weights_at
 
 

@@ -1,0 +1,158 @@
+"""`tiltmeter equilibrium`: what the fully trained model believes."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import xarray as xr
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
+from tiltmeter.losses import Hinge, Logistic, Loss, Square
+from tiltmeter.mixture import Mixture
+from tiltmeter.objective import Objective
+from tiltmeter.record import save as save_run
+from tiltmeter.record.labelled import values_to_json
+from tiltmeter.theory.equilibrium import at_equilibrium
+
+LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge()}
+#: Group curves that the table shows.
+SHOWN = ("error", "positive_rate", "tpr", "loss", "training_loss")
+
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions:
+    """What is minimised."""
+
+    loss: Literal["square", "logistic", "hinge"] = "logistic"
+    "The loss."
+    samples: tuple[float, ...] = (2.0,)
+    "Examples per dimension; several give a curve."
+    ridge: float = 0.1
+    "Weight of |W|^2 / 2 (scikit-learn's 1 / C on inputs x / sqrt(d))."
+    weights: tuple[float, float] | None = None
+    "Loss weights of + and -."
+    coupling: float | None = None
+    "One student per group, with this elastic coupling between them."
+
+
+def equilibrium(
+    problem: ProblemOptions | None = None,
+    objective: ObjectiveOptions | None = None,
+    *,
+    config: Path | None = None,
+    no_bias: Annotated[bool, Parameter(negative="")] = False,
+    to: Path | None = None,
+    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """What the fully trained model does to each group, by the number of samples, the loss and its weights.
+
+    Parameters
+    ----------
+    config
+        A TOML file with a table [problem]; options given here override it.
+    no_bias
+        Train no offset of the student.
+    to
+        Keep the result in this run directory.
+    save
+        Draw error and unfairness against samples to this file (png, svg, pdf or html); may be repeated.
+    json
+        Print the results as JSON.
+    """
+    # The problem has the same options as elsewhere; a learning rate has no meaning here, so any will do.
+    mixture = resolve(problem, SGDOptions(lr=0.1), None, config).problem
+    chosen = ObjectiveOptions() if objective is None else objective
+    found = at_equilibrium(mixture, _objective(chosen, mixture, not no_bias))
+    if to is not None:
+        save_run(found, to)
+        print(f"Saved to {to}", file=sys.stderr)
+    if save:
+        _draw(found, save)
+    if json:
+        print(json_module.dumps(_to_json(found), indent=2, allow_nan=False))
+        return
+    print(sentence(found))
+    Console(highlight=False).print(_table(found))
+
+
+def _objective(chosen: ObjectiveOptions, mixture: Mixture, bias: bool) -> Objective:
+    weights = None
+    if chosen.weights is not None:
+        if len(mixture.groups) != 2:
+            raise ValueError(f"`weights` gives two numbers, but there are {len(mixture.groups)} groups.")
+        weights = dict(zip(mixture.groups, chosen.weights, strict=True))
+    samples: Any = chosen.samples[0] if len(chosen.samples) == 1 else ("samples", list(chosen.samples))
+    return Objective(LOSSES[chosen.loss], samples, chosen.ridge, weights, bias, chosen.coupling)
+
+
+def sentence(found: xr.Dataset) -> str:
+    """Who is worse off, by how much, and how that changes with the samples."""
+    error = found["error"] if "samples" in found["error"].dims else found["error"].expand_dims("samples")
+    groups = error.coords["group"].values.tolist()
+    parts = []
+    for n in (0, -1) if error.sizes["samples"] > 1 else (0,):
+        values = error.isel(samples=n).values
+        worst, best = int(np.argmax(values)), int(np.argmin(values))
+        at = f" at samples = {float(error.coords['samples'].values[n]):g}" if "samples" in error.coords else ""
+        if values[worst] - values[best] < 5e-5:
+            parts.append(f"all groups are wrong {values[best]:.1%} of the time{at}")
+        else:
+            parts.append(
+                f"{groups[worst]} is wrong {values[worst]:.1%} of the time, {groups[best]} {values[best]:.1%}{at}"
+            )
+    text = ", and ".join(parts) + "."
+    return text[0].upper() + text[1:]
+
+
+def _table(found: xr.Dataset) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    grid = "samples" in found["error"].dims
+    if grid:
+        table.add_column("samples", justify="right")
+    groups = found.coords["group"].values.tolist()
+    shown = SHOWN[:2] if grid else SHOWN
+    if grid:
+        for name in shown:
+            for group in groups:
+                table.add_column(f"{name} {group}", justify="right")
+        for n, samples in enumerate(found.coords["samples"].values):
+            cells = [f"{value:.4f}" for name in shown for value in found[name].isel(samples=n).values]
+            table.add_row(f"{samples:.4g}", *cells)
+        return table
+    table.add_column("group")
+    for name in shown:
+        table.add_column(name, justify="right")
+    for i, group in enumerate(groups):
+        table.add_row(str(group), *(f"{found[name].values[i]:.4f}" for name in shown))
+    return table
+
+
+def _to_json(found: xr.Dataset) -> dict[str, Any]:
+    curves = {
+        str(name): {"dims": [str(d) for d in curve.dims], "values": values_to_json(curve.values)}
+        for name, curve in found.data_vars.items()
+    }
+    samples = found.coords["samples"].values.tolist() if "samples" in found.coords else None
+    return {"sentence": sentence(found), "samples": samples, "curves": curves, "origin": found.attrs["origin"]}
+
+
+def _draw(found: xr.Dataset, paths: tuple[Path, ...]) -> None:
+    if "samples" not in found.dims:
+        raise ValueError("A picture needs several samples, as in --samples 0.5 --samples 2 --samples 8.")
+    from tiltmeter import plot
+
+    chart = plot.equilibrium(found, curves=("error", "error_gap"))
+    for path in paths:
+        plot.save(chart, path)
+        print(f"Drew {path}", file=sys.stderr)
