@@ -143,17 +143,21 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
 
 def _looks(run: Run, steps: np.ndarray, pace: Pace, threads: int | None, tell: Progress | None) -> Iterable[Look]:
     """Advance from look to look, in stretches short enough to be interrupted between."""
-    seeds = len(run.stopped)
-    cost, done = run.cost * seeds * 1e-9, 0
+    cost, done = run.cost * len(run.stopped) * 1e-9, 0
+    stretch = STRETCH / cost
     for target in steps.tolist():
         while done < target and (run.stopped < 0).any():
-            stop = min(target, done + max(1, min(MOST_STEPS, int(STRETCH / cost))))
-            began = time.perf_counter()
+            stop = min(target, done + max(1, min(MOST_STEPS, int(stretch))))
             # Threads cost more than they save on a short stretch.
             alone = (stop - done) * cost < 1e-3
+            began = time.perf_counter()
             run.advance(done, stop, pace.rates(done, stop), pace.weights(done, stop), 1 if alone else threads)
-            if stop - done > 100:  # what it took, not what was guessed
-                cost = 0.5 * (cost + (time.perf_counter() - began) / (stop - done))
+            took = time.perf_counter() - began
+            # By factors of two only: one stretch that includes compilation, or a busy machine, says little.
+            if took > 2.0 * STRETCH:
+                stretch = max(1.0, 0.5 * stretch)
+            elif took < 0.5 * STRETCH and stop - done >= int(stretch):
+                stretch *= 2.0
             done = stop
             if tell is not None:
                 tell(done)
