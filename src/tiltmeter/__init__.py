@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.losses import Hinge as Hinge
+    from tiltmeter.losses import Logistic as Logistic
+    from tiltmeter.losses import Loss as Loss
+    from tiltmeter.losses import Square as Square
     from tiltmeter.mixture import Mixture as Mixture
+    from tiltmeter.observables.criteria import AccuracyParity as AccuracyParity
+    from tiltmeter.observables.criteria import EqualisedOdds as EqualisedOdds
+    from tiltmeter.observables.criteria import EqualOpportunity as EqualOpportunity
+    from tiltmeter.observables.criteria import PredictiveParity as PredictiveParity
+    from tiltmeter.observables.criteria import StatisticalParity as StatisticalParity
+    from tiltmeter.observables.criteria import WorstGroupError as WorstGroupError
 
     # records
     from tiltmeter.record import Origin as Origin
@@ -38,6 +48,9 @@ if TYPE_CHECKING:
     from tiltmeter.schedule import Steps as Steps
     from tiltmeter.schedule import Warmup as Warmup
     from tiltmeter.sgd import SGD as SGD
+
+    # finite dimension
+    from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
     from tiltmeter.start import Overlaps as Overlaps
     from tiltmeter.start import Random as Random
     from tiltmeter.start import Zero as Zero
@@ -47,7 +60,12 @@ if TYPE_CHECKING:
     from tiltmeter.theory.ends import final_leader as final_leader
     from tiltmeter.theory.ends import first_leader as first_leader
     from tiltmeter.theory.ends import initial_rates as initial_rates
+    from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
+    from tiltmeter.theory.equilibrium import equilibrium as equilibrium
+    from tiltmeter.theory.incompatibility import incompatibility as incompatibility
+    from tiltmeter.theory.optimal_weights import optimal_weights as optimal_weights
     from tiltmeter.theory.predict import predict as predict
+    from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
     from tiltmeter.theory.stability import timescales as timescales
     from tiltmeter.two_groups import teacher_mixture as teacher_mixture
@@ -73,6 +91,23 @@ _HOMES = {
     "asymptotes": "theory.ends",
     "first_leader": "theory.ends",
     "final_leader": "theory.ends",
+    # the fully trained student
+    "Loss": "losses",
+    "Square": "losses",
+    "Logistic": "losses",
+    "Hinge": "losses",
+    "equilibrium": "theory.equilibrium",
+    "coupled_equilibrium": "theory.equilibrium",
+    "separability": "theory.separability",
+    "optimal_weights": "theory.optimal_weights",
+    "incompatibility": "theory.incompatibility",
+    "StatisticalParity": "observables.criteria",
+    "EqualOpportunity": "observables.criteria",
+    "EqualisedOdds": "observables.criteria",
+    "AccuracyParity": "observables.criteria",
+    "PredictiveParity": "observables.criteria",
+    "WorstGroupError": "observables.criteria",
+    "train_to_equilibrium": "simulation.train_to_equilibrium",
     # questions
     "Crossing": "analysis.crossings",
     "crossings": "analysis.crossings",

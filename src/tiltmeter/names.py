@@ -22,6 +22,7 @@ class CurveName(NamedTuple):
 CURVES: dict[str, CurveName] = {
     # per group
     "loss": CurveName("half squared error", "lower"),
+    "training_loss": CurveName("loss of the training examples", "lower"),
     "error": CurveName("share of wrong decisions", "lower"),
     "positive_rate": CurveName("share decided positive", "higher"),
     "tpr": CurveName("share of positives decided positive", "higher"),
@@ -32,8 +33,10 @@ CURVES: dict[str, CurveName] = {
     "R": CurveName("overlap of student and group teacher"),
     "Q": CurveName("squared length of the student over d"),
     "student_bias": CurveName("offset that the student adds to its score"),
+    "student_overlap": CurveName("overlap of the students of two groups"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),
+    "population_error": CurveName("error averaged over the population", "lower"),
     # between two groups, first minus second
     "loss_gap": CurveName("difference of losses"),
     "error_gap": CurveName("difference of errors (accuracy parity)"),

@@ -1,0 +1,101 @@
+"""The channel: the joint law of score and label in each group, as nodes and weights for averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from scipy.special import ndtr
+
+#: Half the range of the standard normal that counts; what lies beyond has probability 1e-17.
+REACH = 8.5
+#: Nodes per panel.
+ORDER = 10
+#: Edges around the score at which the label turns, in units of the width of that turn.
+TURN = np.array([-6.0, -3.0, -1.0, 1.0, 3.0, 6.0])
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
+_LABEL = np.array([1.0, -1.0])[None, :, None]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Nodes over G groups, both labels (+1, -1) and J scores; every array has shape (G, 2, J), `label` (1, 2, 1).
+
+    `score` = mean + scale * xi with xi standard normal. `weight` is the probability of score and label together, so
+    that an average is `(weight * h).sum((1, 2))`; `slope` is its derivative with respect to the label's threshold a.
+    """
+
+    score: np.ndarray
+    xi: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    slope: np.ndarray
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """E[values] per group."""
+        return np.asarray((self.weight * values).sum((1, 2)))
+
+    def response(self, values: np.ndarray) -> np.ndarray:
+        """d E[values] / da per group, the values kept."""
+        return np.asarray((self.slope * values).sum((1, 2)))
+
+
+def channel(
+    mean: np.ndarray,
+    scale: np.ndarray,
+    r: np.ndarray,
+    rest: np.ndarray,
+    a: np.ndarray,
+    cuts: np.ndarray | None = None,
+    fineness: int = 1,
+) -> Channel:
+    """Gauss-Legendre panels over the score, cut where the label turns and where the integrand has corners.
+
+    In a group the score has the given mean and standard deviation `scale`, and the field that decides the label has
+    mean `a`, variance 1 and correlation `r` with it; `rest` = sqrt(1 - r^2). `cuts` (G, 2, C) are scores at which the
+    integrand is not smooth. `fineness` divides the width of the panels.
+
+    >>> one = np.ones(1)
+    >>> law = channel(0.2 * one, one, 0.6 * one, 0.8 * one, 0.3 * one)
+    >>> law.mean(law.label * np.ones_like(law.weight)).item()  # the mean label, erf(0.3 / sqrt 2)
+    0.235822...
+    """
+    scale = np.maximum(scale, 1e-150)
+    rest = np.maximum(rest, 1e-12)
+    panels = ceil(2.0 * REACH * fineness / min(1.3, 6.0 / max(float(scale.max()), 1e-9)))
+    panels = min(panels, 300 * fineness)
+    groups = len(mean)
+    edges = [np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (groups, 2, panels + 1))]
+    steep = np.abs(r) > 0.8
+    if steep.any():
+        safe = np.where(steep, r, 1.0)
+        turn = np.where(steep[:, None], (-a / safe)[:, None] + (rest / np.abs(safe))[:, None] * TURN, REACH)
+        edges.append(np.broadcast_to(turn[:, None, :], (groups, 2, len(TURN))))
+    if cuts is not None and cuts.size:
+        edges.append((cuts - mean[:, None, None]) / scale[:, None, None])
+    whole = edges[0] if len(edges) == 1 else np.sort(np.clip(np.concatenate(edges, axis=2), -REACH, REACH), axis=2)
+    half = 0.5 * np.diff(whole, axis=2)[..., None]
+    middle = 0.5 * (whole[:, :, 1:] + whole[:, :, :-1])[..., None]
+    xi = (middle + half * _NODES).reshape(groups, 2, -1)
+    mass = (half * _WEIGHTS).reshape(groups, 2, -1) * np.exp(-0.5 * xi * xi) / np.sqrt(2.0 * np.pi)
+    t = (a[:, None, None] + r[:, None, None] * xi) / rest[:, None, None]
+    turn_rate = np.exp(-0.5 * t * t) / (np.sqrt(2.0 * np.pi) * rest[:, None, None])
+    return Channel(
+        score=mean[:, None, None] + scale[:, None, None] * xi,
+        xi=xi,
+        label=_LABEL,
+        weight=mass * ndtr(_LABEL * t),
+        slope=mass * _LABEL * turn_rate,
+    )
+
+
+def score_law(
+    M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, D: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(mean, scale, r, rest) of the score in each group, from the overlaps of the student that judges it."""
+    length = np.maximum(Q, 1e-300)
+    r = np.clip(R / np.sqrt(length), -1.0, 1.0)
+    rest = np.sqrt(np.maximum(length - R * R, 0.0) / length)
+    return M + bias, np.sqrt(D * length), r, rest

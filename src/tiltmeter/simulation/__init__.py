@@ -1,0 +1,1 @@
+"""Simulation: finite dimension, many seeds, the same observables as the theory."""

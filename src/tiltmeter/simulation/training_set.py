@@ -1,0 +1,39 @@
+"""Training sets of a mixture in d dimensions, and the vectors of its geometry there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.flattened import Point
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """n inputs x / sqrt(d) of shape (n, d), their labels -1/+1, groups (by number) and loss weights."""
+
+    inputs: np.ndarray
+    y: np.ndarray
+    group: np.ndarray
+    weight: np.ndarray
+
+
+def coordinates(gram: np.ndarray) -> np.ndarray:
+    """Rows: all means, then all teachers, in an orthonormal basis of their span."""
+    values, vectors = np.linalg.eigh(gram)
+    keep = values > 1e-10 * max(values[-1], 1e-300)
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
+def draw(point: Point, d: int, n: int, generator: np.random.Generator) -> TrainingSet:
+    """n examples; the span of means and teachers lies along the first axes, which costs no generality."""
+    place = coordinates(point.gram)
+    rank = place.shape[1]
+    group = generator.choice(point.groups, size=n, p=point.p / point.p.sum())
+    x = generator.standard_normal((n, d)) * np.sqrt(point.D)[group, None]
+    x[:, :rank] += place[group]
+    field = (x[:, :rank] * place[point.groups + group]).sum(1) + point.offset[group]
+    y = np.where(field > 0, 1.0, -1.0)
+    weight = np.where(y > 0, point.s[group, 0], point.s[group, 1])
+    return TrainingSet(x / np.sqrt(d), y, group, weight)

@@ -1,0 +1,166 @@
+"""equilibrium: what the fully trained student believes, exactly, by the replica fixed point."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+import xarray as xr
+from scipy.special import ndtr
+
+from tiltmeter.flattened import Flattened, Point, flatten
+from tiltmeter.losses import Loss
+from tiltmeter.mixture import Mixture
+from tiltmeter.objective import Objective
+from tiltmeter.observables.at_rest import Rest, between_students, by_formula, labelled_observables
+from tiltmeter.record.labelled import Number
+from tiltmeter.record.origin import Origin
+from tiltmeter.theory.fixed_point import TOLERANCE, Solution, solve
+from tiltmeter.theory.separability import threshold
+
+#: A residual up to this is reported as found: it moves no observable by as much as 1e-6.
+ACCEPTED = 1e-8
+
+
+def equilibrium(
+    problem: Mixture,
+    loss: Loss,
+    samples: Number,
+    ridge: Number,
+    weights: Mapping[Hashable, Number] | None = None,
+    bias: bool = True,
+) -> xr.Dataset:
+    """The minimiser of loss plus ridge on n = samples * d examples of the mixture, in the limit of many dimensions.
+
+    The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus
+    (ridge / 2) |W|^2: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a
+    group, or of one label in it by the key (group, label). Any number may be a labelled grid, whose dimensions the
+    result carries; the solution of one grid point starts the search for the next. The observables are those of
+    `predict`, with `training_loss`, the mean loss of the examples the student was trained on.
+
+    The theory is that of Sarao Mannelli, Gerace, Rostamzadeh and Saglietti (2022), for any number of groups.
+
+    >>> from tiltmeter import Logistic, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> equilibrium(problem, Logistic(), samples=2.0, ridge=0.3).error.values.round(4)
+    array([0.235 , 0.3236])
+
+    These are typical values for d -> infinity; one training set at finite d scatters around them
+    (`train_to_equilibrium`).
+    """
+    return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias))
+
+
+def coupled_equilibrium(
+    problem: Mixture,
+    loss: Loss,
+    samples: Number,
+    ridge: Number,
+    coupling: Number,
+    weights: Mapping[Hashable, Number] | None = None,
+    bias: bool = True,
+) -> xr.Dataset:
+    """As `equilibrium`, with one student per group and an elastic coupling between them.
+
+    Every student minimises the loss on its own group, and each pair of students pays (coupling / 2) |W_a - W_b|^2.
+    Without coupling the groups are trained separately; a strong one leaves a single W with one bias per group. Every
+    group is judged by its own student, so Q and the bias have a group; `student_overlap` is W_a.W_b / d.
+
+    >>> from tiltmeter import Square, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> found = coupled_equilibrium(problem, Square(), samples=2.0, ridge=0.3, coupling=("coupling", [0.0, 1e3]))
+    >>> found.student_overlap.values.round(3)
+    array([[0.071, 0.479]])
+    """
+    return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
+
+
+def at_equilibrium(problem: Mixture, objective: Objective) -> xr.Dataset:
+    """The Dataset of any objective over its grid."""
+    flat = flatten(problem, objective)
+    return labelled_solutions(problem, objective, flat, walk(objective.loss, flat))
+
+
+def walk(loss: Loss, flat: Flattened) -> list[Solution]:
+    """Solve every grid point, each starting from the solution of the one before it along its row."""
+    found: list[Solution] = []
+    for n, point in enumerate(flat.points):
+        check_minimiser(loss, point, flat.where(n))
+        before = _neighbour(n, flat.shape)
+        solution = solve(loss, point, None if before is None else found[before].state)
+        if not solution.residual < ACCEPTED:
+            raise ValueError(
+                f"The fixed point was not found{flat.where(n)}: the residual is {solution.residual:.2g} after "
+                f"{solution.evaluations} evaluations, it should be below {TOLERANCE:g}. Try a larger ridge, or reach "
+                "this point along a grid that starts where the problem is easier (more ridge, fewer samples)."
+            )
+        found.append(solution)
+    return found
+
+
+def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
+    """Without ridge the minimiser may not exist, or not be the only one: say so before searching for it."""
+    interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label cost as well
+    if point.bias:
+        for k in range(point.students):
+            if not (point.s[point.student == k] > 0).any(0).all():
+                raise ValueError(
+                    f"`weights` leave a student examples of one label only{where}, which its bias alone fits. "
+                    "Give both labels a positive weight, or pass bias=False."
+                )
+    if point.precision[0, 0] > 0:
+        return
+    if interpolates:
+        positive = np.stack([ndtr(point.a), ndtr(-point.a)], axis=1)
+        counted = float((point.p[:, None] * positive * (point.s > 0)).sum()) * point.samples
+        if counted <= 1.0:
+            raise ValueError(
+                f"With ridge = 0 and {counted:.4g} examples per dimension{where} many students fit the data equally "
+                "well. Give a small ridge, which selects the shortest, or more than one example per dimension."
+            )
+        return
+    limit = threshold(point)
+    if point.samples <= limit:
+        upto = "at any number of samples" if np.isinf(limit) else f"up to samples = {limit:.4g}"
+        raise ValueError(
+            f"With ridge = 0 there is no single minimiser{where}: the data are linearly separable {upto}, so that "
+            f"nothing keeps the student from growing. Found samples = {point.samples:g}. Give a positive ridge, or "
+            "more samples."
+        )
+
+
+def labelled_solutions(
+    problem: Mixture, objective: Objective, flat: Flattened, found: list[Solution]
+) -> xr.Dataset:
+    """Solutions over a grid as a Dataset of observables, with its Origin in the attributes."""
+
+    def stack(parts: list[np.ndarray]) -> np.ndarray:
+        return np.stack(parts)
+
+    rest = Rest(
+        p=stack([point.p for point in flat.points]),
+        D=stack([point.D for point in flat.points]),
+        a=stack([point.a for point in flat.points]),
+        M=stack([one.M for one in found]),
+        R=stack([one.R for one in found]),
+        Q=stack([one.Q for one in found]),
+        bias=stack([one.bias for one in found]),
+    )
+    shared = objective.coupling is None
+    per_group = by_formula(rest, objective.loss)
+    per_group["training_loss"] = stack([one.training_loss for one in found])
+    curves = labelled_observables(rest, per_group, objective.loss, flat.label, shared, objective.bias)
+    if not shared:
+        curves["student_overlap"] = between_students(stack([one.students for one in found]), flat.groups, flat.label)
+    origin = Origin("equilibrium", problem.to_json(), {"objective": objective.to_json()})
+    return xr.Dataset(curves, attrs={"origin": origin.to_json()})
+
+
+def _neighbour(n: int, shape: tuple[int, ...]) -> int | None:
+    """The grid point before this one along its row, or at the head of a row the head of the row before."""
+    stride = 1
+    for size in reversed(shape):
+        if (n // stride) % size > 0:
+            return n - stride
+        stride *= size
+    return None

@@ -1,0 +1,210 @@
+"""The replica fixed point at zero temperature, for any number of groups and of coupled students.
+
+With the symbols of Sarao Mannelli et al. (2022) in vector form: students k, each trained on its own groups (one student
+on all of them, or one per group), have conjugate parameters Lam_k, chi_k and pulls H_kj towards every mean and teacher
+j. From these, with the precision P of ridge and coupling and the Gram matrix G of means and teachers,
+
+    K = (P + diag Lam)^-1,   overlaps = K H G,   Q = K (H G H' + diag chi) K,   dQ_k = K_kk
+
+and back, with averages over the examples of each group (`averages`) and V_g = D_g dQ_k,
+
+    Lam_k = -alpha sum_g p_g D_g E[df],  chi_k = alpha sum_g p_g D_g E[f^2],
+    H_k,mean g = alpha p_g E[f],         H_k,teacher g = alpha p_g sqrt(D_g) E[df/dnu],   sum_g p_g E[f] = 0 (bias).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tiltmeter.flattened import Point
+from tiltmeter.losses import Loss
+from tiltmeter.theory.averages import Averages, averages
+from tiltmeter.theory.root import anderson, newton
+
+#: The residual at which a fixed point counts as found.
+TOLERANCE = 1e-10
+#: How many steps a search may take.
+PATIENCE = 40
+#: Averages that change by more than this under a finer quadrature are computed with the finer one.
+QUADRATURE = 1e-8
+#: Extra ridges of the walk towards a hard problem, strongest first, in units of the pull of the data.
+WALK = 10.0 ** -np.arange(0.0, 10.5, 0.5)
+_SMALLEST = 1e-250
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The overlaps of each group with its own student, the overlaps between students, and how well they solve.
+
+    M, R, Q, bias, V, training_loss: per group; students: (K, K) overlaps of the students; state: where a search at a
+    neighbouring grid point may start.
+    """
+
+    M: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+    bias: np.ndarray
+    V: np.ndarray
+    students: np.ndarray
+    training_loss: np.ndarray
+    state: np.ndarray
+    residual: float
+    evaluations: int
+
+
+def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution:
+    """The fixed point, or the best that was found: the caller judges `residual`.
+
+    A search from `start`, then from scratch; if both fail, from a ridge strong enough to be easy, walked down.
+    """
+    if start is not None:
+        found = _refined(loss, point, start)
+        if found.residual < TOLERANCE:
+            return found
+    found = _refined(loss, point, first_guess(loss, point))
+    if found.residual < TOLERANCE:
+        return found
+    weakest = float(np.linalg.eigvalsh(point.precision)[0])
+    strongest = point.samples * float(point.p @ (point.D * point.s.mean(1)))
+    state = None
+    for factor in strongest * WALK:
+        if factor < 0.1 * weakest:
+            break
+        easier = replace(point, precision=point.precision + factor * np.eye(point.students))
+        step, residual, _ = _search(loss, easier, first_guess(loss, easier) if state is None else state, 1)
+        if residual < 1e-4:
+            state = step
+    for last in (found.state if state is None else state, _settled(loss, point, found.state)):
+        walked = _refined(loss, point, last, settle=last is not state)
+        if walked.residual < TOLERANCE:
+            return walked
+        found = min(found, walked, key=lambda one: one.residual)
+    return found
+
+
+def _refined(loss: Loss, point: Point, state: np.ndarray, settle: bool = False) -> Solution:
+    """Search with a quadrature that is made finer until that no longer matters."""
+    fineness, used = 1, 0
+    while True:
+        state, residual, count = _search(loss, point, state, fineness, settle)
+        used += count
+        rough, found = _conjugate(loss, point, state, fineness)
+        fine, _ = _conjugate(loss, point, state, 2 * fineness)
+        if fineness >= 16 or not residual < TOLERANCE or _distance(point, state, rough, fine) < QUADRATURE:
+            break
+        fineness *= 2
+    M, R, Q, bias, V, students = _overlaps(point, state)
+    return Solution(M, R, Q, bias, V, students, found.training_loss, state, residual, used)
+
+
+def first_guess(loss: Loss, point: Point) -> np.ndarray:
+    """The conjugate parameters that a student of length zero would cause."""
+    number, students = point.groups, point.students
+    y = np.array([1.0, -1.0])
+    zero = np.zeros((number, 2))
+    force = np.abs(point.s * loss.gradient(zero, y[None, :])).mean(1)
+    curve = np.maximum((point.s * loss.curvature(zero, y[None, :])).mean(1), 0.2 * force)
+    lam, chi = np.zeros(students), np.zeros(students)
+    np.add.at(lam, point.student, point.samples * point.p * point.D * curve)
+    np.add.at(chi, point.student, point.samples * point.p * point.D * force**2)
+    turn = point.samples * point.p * np.sqrt(point.D) * force * np.sqrt(2.0 / np.pi) * np.exp(-0.5 * point.a**2)
+    return _pack(lam, chi, np.zeros(number), turn, np.zeros(students))
+
+
+def _pack(lam: np.ndarray, chi: np.ndarray, means: np.ndarray, teachers: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.log(np.maximum(lam, _SMALLEST)), np.log(np.maximum(chi, _SMALLEST)), means, teachers, bias])
+
+
+def _unpack(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
+    k, g = point.students, point.groups
+    return tuple(np.split(state, np.cumsum([k, k, g, g])))
+
+
+def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
+    """M, R, Q, bias, V per group and the overlaps between students, from conjugate parameters."""
+    log_lam, log_chi, means, teachers, bias = _unpack(point, state)
+    number, own, rows = point.groups, point.student, np.arange(point.groups)
+    K = np.linalg.inv(point.precision + np.diag(np.exp(log_lam)))
+    H = np.zeros((point.students, 2 * number))
+    H[own, rows], H[own, number + rows] = means, teachers
+    pulled = K @ H
+    overlaps = pulled @ point.gram
+    students = overlaps @ pulled.T + (K * np.exp(log_chi)) @ K
+    V = point.D * np.diagonal(K)[own]
+    Q = np.maximum(np.diagonal(students), 0.0)[own]
+    return overlaps[own, rows], overlaps[own, number + rows], Q, bias[own], V, students
+
+
+def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, Averages]:
+    """One turn of the fixed-point map, and the averages behind it."""
+    M, R, Q, bias, V, _ = _overlaps(point, state)
+    found = averages(loss, point, M, R, Q, bias, V, fineness)
+    share, own = point.samples * point.p, point.student
+    lam, chi, pull, give = (np.zeros(point.students) for _ in range(4))
+    np.add.at(lam, own, -share * point.D * found.slope)
+    np.add.at(chi, own, share * point.D * found.square)
+    np.add.at(pull, own, share * found.f)
+    np.add.at(give, own, -share * found.slope)
+    offsets = state[-point.students :]
+    if point.bias:
+        offsets = offsets + np.clip(pull / np.maximum(give, 1e-12 * np.abs(pull) + _SMALLEST), -5.0, 5.0)
+    return _pack(lam, chi, share * found.f, share * np.sqrt(point.D) * found.turn, offsets), found
+
+
+def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> np.ndarray:
+    """The same state with the bias of every student at which the forces on it cancel, by bisection."""
+    if not point.bias:
+        return state
+    M, R, Q, _, V, _ = _overlaps(point, state)
+    k, own = point.students, point.student
+
+    def pull(offsets: np.ndarray) -> np.ndarray:
+        total = np.zeros(k)
+        np.add.at(total, own, point.p * averages(loss, point, M, R, Q, offsets[own], V, fineness).f)
+        return total
+
+    low, high, width = state[-k:] - 0.1, state[-k:] + 0.1, 0.1
+    while width < 1e3 and not ((pull(low) >= 0).all() and (pull(high) <= 0).all()):
+        width *= 2.0
+        low, high = np.where(pull(low) >= 0, low, low - width), np.where(pull(high) <= 0, high, high + width)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        up = pull(middle) > 0
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return np.concatenate([state[:-k], 0.5 * (low + high)])
+
+
+def _distance(point: Point, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of two states, with pulls measured by how far they move the student at `at`."""
+    k, g = point.students, point.groups
+    reach = np.diagonal(np.linalg.inv(point.precision + np.diag(np.exp(at[:k]))))[point.student]
+    live = at[: 2 * k] > np.log(_SMALLEST) + 1.0
+    scale = np.concatenate([live, reach, reach, 1.0 / np.maximum(1.0, np.abs(at[2 * k + 2 * g :]))])
+    gap = float((np.abs(one - other) * scale).max())
+    return gap if np.isfinite(gap) else np.inf
+
+
+def _search(
+    loss: Loss, point: Point, state: np.ndarray, fineness: int, settle: bool = False
+) -> tuple[np.ndarray, float, int]:
+    """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough.
+
+    `settle` solves for the bias at every turn, for scores so narrow that the bias cannot wait for the rest.
+    """
+
+    def turn(x: np.ndarray) -> tuple[np.ndarray, float]:
+        image = _conjugate(loss, point, _settled(loss, point, x, fineness) if settle else x, fineness)[0]
+        return image - x, _distance(point, x, image, x)
+
+    def bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """No step changes the logarithms of Lam and chi by more than 2."""
+        size = float(np.abs(new - old)[: 2 * point.students].max())
+        return new if size <= 2.0 else old + (2.0 / size) * (new - old)
+
+    state, residual, count = anderson(turn, bounded, state, TOLERANCE, PATIENCE)
+    if residual < TOLERANCE or settle:
+        return state, residual, count
+    state, residual, more = newton(turn, bounded, state, TOLERANCE, PATIENCE)
+    return state, residual, count + more
