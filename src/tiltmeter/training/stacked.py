@@ -1,0 +1,102 @@
+"""Stacked: many copies of one architecture, each with its own parameters, evaluated at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+
+from tiltmeter.training.linear_chain import linear_chain, run_chain
+
+
+class Stacked:
+    """Models of one architecture with their parameters and buffers stacked along a first dimension, `runs`.
+
+    Stacks of Linear layers and activations go through batched matrix products; every other module through
+    `torch.func`. The models that were given are not changed and share nothing with the stack.
+
+    >>> models = [nn.Linear(3, 1) for _ in range(4)]
+    >>> stacked = Stacked(models)
+    >>> stacked(torch.zeros(4, 10, 3)).shape
+    torch.Size([4, 10, 1])
+    """
+
+    def __init__(self, models: Sequence[nn.Module], quick: bool = True) -> None:
+        self._model = copy.deepcopy(models[0])
+        self._layers = linear_chain(self._model) if quick else None
+        try:
+            parameters, buffers = stack_module_state(list(models))
+        except RuntimeError as error:
+            raise _cannot(error) from None
+        trained = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad}
+        flipped = {
+            f"{name}.weight".removeprefix(".")
+            for name, module in self._model.named_modules()
+            if isinstance(module, nn.Linear)
+        }
+        self.parameters: dict[str, Tensor] = {
+            # A Linear layer multiplies by its transposed weights: stored that way round, the gradients of a batched
+            # product have the layout of the weights, and the update runs through memory in order.
+            name: (_flipped(value) if name in flipped else value).detach().requires_grad_(name in trained)
+            for name, value in parameters.items()
+        }
+        self.buffers: dict[str, Tensor] = {name: value.detach() for name, value in buffers.items()}
+        self.trained: tuple[Tensor, ...] = tuple(
+            value for name, value in self.parameters.items() if name in trained
+        )
+        self.runs = len(models)
+
+    @property
+    def quick(self) -> bool:
+        """Whether the forward pass is one batched product per layer."""
+        return self._layers is not None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The outputs while training, each run with its own batch: x has shape (runs, batch, ...)."""
+        if self._layers is not None:
+            return run_chain(self._layers, self.parameters, x)
+        self._model.train()
+        return self._forward(x, own_points=True)
+
+    @torch.no_grad()
+    def evaluate(self, x: Tensor) -> Tensor:
+        """The outputs in evaluation mode, all runs at the same points: x has shape (points, ...)."""
+        if self._layers is not None:
+            return run_chain(self._layers, self.parameters, x.unsqueeze(0))
+        self._model.eval()
+        return self._forward(x, own_points=False)
+
+    def model(self, run: int) -> nn.Module:
+        """A model of its own with the parameters and buffers of one run."""
+        single = copy.deepcopy(self._model)
+        state = {name: value[run].detach().clone() for name, value in {**self.parameters, **self.buffers}.items()}
+        missing, _ = single.load_state_dict(state, strict=False)
+        tied = {name for name, _ in single.named_parameters(remove_duplicate=False)}
+        if set(missing) - tied:
+            raise ValueError(f"The model of run {run} lacks {', '.join(sorted(set(missing) - tied))}.")
+        return single.train()
+
+    def _forward(self, x: Tensor, own_points: bool) -> Tensor:
+        def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], points: Tensor) -> Tensor:
+            return functional_call(self._model, (parameters, buffers), (points,))
+
+        every = torch.vmap(one, in_dims=(0, 0, 0 if own_points else None), randomness="different")
+        try:
+            return every(self.parameters, self.buffers, x)
+        except (RuntimeError, ValueError) as error:
+            raise _cannot(error) from error
+
+
+def _flipped(value: Tensor) -> Tensor:
+    return value.detach().transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _cannot(error: Exception) -> ValueError:
+    said = str(error).strip().split("\n")[0].rstrip(".")
+    return ValueError(
+        f"`make_model` should make models that torch.func can stack. Found: {said}. "
+        "Train the seeds one after another with `train` and join the runs with `stack`."
+    )
