@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     # the problem and how it is trained
     from tiltmeter import cases as cases
 
+    # for other programs
+    from tiltmeter import export as export
+
     # questions
     from tiltmeter.analysis.agreement import agreement as agreement
     from tiltmeter.analysis.crossings import Crossing as Crossing
@@ -129,7 +132,7 @@ _HOMES = {
     "log_spaced": "record",
     "at": "record",
 }
-_ROOMS = ("cases", "plot")
+_ROOMS = ("cases", "export", "plot")
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604
 

@@ -18,6 +18,7 @@ VERBS = {
     "demo": "Show what tiltmeter does, on embedded problems; writes one HTML page.",
     "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
     "show": "What a run directory holds, in words, as a table and as a picture.",
+    "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 

@@ -84,7 +84,7 @@ def _linear(name: str, with_bias: bool) -> Layer:
 def _elementwise(module: nn.Module) -> Layer:
     own = copy.deepcopy(module)
     if hasattr(own, "inplace"):
-        own.inplace = False  # the first layer would write into the caller's points
+        setattr(own, "inplace", False)  # noqa: B010 - the first layer would write into the caller's points
     return lambda _, x: own(x)
 
 

@@ -44,9 +44,7 @@ class Stacked:
             for name, value in parameters.items()
         }
         self.buffers: dict[str, Tensor] = {name: value.detach() for name, value in buffers.items()}
-        self.trained: tuple[Tensor, ...] = tuple(
-            value for name, value in self.parameters.items() if name in trained
-        )
+        self.trained: tuple[Tensor, ...] = tuple(value for name, value in self.parameters.items() if name in trained)
         self.runs = len(models)
 
     @property
@@ -85,9 +83,10 @@ class Stacked:
 
         every = torch.vmap(one, in_dims=(0, 0, 0 if own_points else None), randomness="different")
         try:
-            return every(self.parameters, self.buffers, x)
+            outputs: Tensor = every(self.parameters, self.buffers, x)
         except (RuntimeError, ValueError) as error:
             raise _cannot(error) from error
+        return outputs
 
 
 def _flipped(value: Tensor) -> Tensor:
