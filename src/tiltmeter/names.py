@@ -28,6 +28,11 @@ CURVES: dict[str, CurveName] = {
     "tpr": CurveName("share of positives decided positive", "higher"),
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
+    "squared_error": CurveName("squared difference of score and label", "lower"),
+    "margin": CurveName("score on the right side of the decision", "higher"),
+    "confidence": CurveName("probability that the model gives to its own decision"),
+    "calibration_gap": CurveName("confidence minus share of right decisions"),
+    "class_accuracy": CurveName("share of a class decided right", "higher"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),
