@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from tiltmeter.training.linear_chain import linear_chain, run_chain
+from tiltmeter.training.linear_chain import Product, differentiate_chain, linear_chain, run_chain
 
 
 class Stacked:
@@ -40,11 +40,11 @@ class Stacked:
         self.parameters: dict[str, Tensor] = {
             # A Linear layer multiplies by its transposed weights: stored that way round, the gradients of a batched
             # product have the layout of the weights, and the update runs through memory in order.
-            name: (_flipped(value) if name in flipped else value).detach().requires_grad_(name in trained)
+            name: (_flipped(value) if name in flipped else value).detach().requires_grad_(name in trained and not self.quick)
             for name, value in parameters.items()
         }
         self.buffers: dict[str, Tensor] = {name: value.detach() for name, value in buffers.items()}
-        self.trained: tuple[Tensor, ...] = tuple(value for name, value in self.parameters.items() if name in trained)
+        self.trained: tuple[str, ...] = tuple(name for name in self.parameters if name in trained)
         self.runs = len(models)
 
     @property
@@ -58,6 +58,21 @@ class Stacked:
             return run_chain(self._layers, self.parameters, x)
         self._model.train()
         return self._forward(x, own_points=True)
+
+    def differentiate(
+        self, x: Tensor, loss: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor | Product | None]]:
+        """The losses of all runs, from their outputs on their own batches, and the gradient of the *sum* of losses.
+
+        Every run has its own parameters, so that gradient holds the gradient of each. None: no part in the loss.
+        """
+        if self._layers is not None:
+            losses, gradients = differentiate_chain(self._layers, self.parameters, x, loss)
+            return losses, {name: gradients[name] for name in self.trained}
+        losses = loss(self(x))
+        wanted = [self.parameters[name] for name in self.trained]
+        found = torch.autograd.grad(losses.sum(), wanted, allow_unused=True)
+        return losses.detach(), dict(zip(self.trained, found, strict=True))
 
     @torch.no_grad()
     def evaluate(self, x: Tensor) -> Tensor:

@@ -26,10 +26,10 @@ def train_stacked(
 ) -> None:
     """Train all runs at once to the last of `looks`; `look(step, diverged)` is called after that many updates.
 
-    `loss` gives the loss of every run from its outputs and the places of its batch among the points. Every run has
-    its own parameters, so the gradient of the *sum* of the losses holds the gradient of each. `draws` may serve fewer
-    runs than there are: each of its batches then serves as many neighbouring runs as it takes. `diverged` holds the
-    number of updates each run had made when its loss was first not finite, NaN where it always was.
+    `loss` gives the loss of every run from its outputs and the places of its batch among the points. `draws`
+    may serve fewer runs than there are: each of its batches then serves as many neighbouring runs as it takes.
+    `diverged` holds the number of updates each run had made when its loss was first not finite, NaN where it always
+    was.
     """
     diverged = torch.full((stacked.runs,), torch.nan, dtype=torch.float64)
     step = 0
@@ -50,10 +50,9 @@ def _step(
     stacked: Stacked, update: Update, points: Tensor, loss: Callable[[Tensor, Tensor], Tensor], places: Tensor
 ) -> Tensor:
     batch = points.index_select(0, places.flatten()).view(*places.shape, *points.shape[1:])
-    losses = loss(stacked(batch), places)
-    gradients = torch.autograd.grad(losses.sum(), stacked.trained, allow_unused=True)
-    update(stacked.trained, gradients)
-    return losses.detach()
+    losses, gradients = stacked.differentiate(batch, lambda outputs: loss(outputs, places))
+    update(stacked.parameters, gradients)
+    return losses
 
 
 def _note(losses: Tensor, step: int, diverged: Tensor) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+
+from tiltmeter.training.linear_chain import Product
 
 #: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.SGD, momentum=0.9)`.
 MakeOptimizer: TypeAlias = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -15,8 +17,8 @@ MakeOptimizer: TypeAlias = Callable[[Iterable[nn.Parameter]], torch.optim.Optimi
 #: A number for all runs, or one for each, of shape (runs,).
 Rate: TypeAlias = float | Tensor
 
-#: Parameters of all runs and their gradients (None: no part in the loss); the parameters are changed.
-Update: TypeAlias = Callable[[Sequence[Tensor], Sequence[Tensor | None]], None]
+#: Changes the parameters of all runs, by name, given their gradients (None: no part in the loss).
+Update: TypeAlias = Callable[[Mapping[str, Tensor], Mapping[str, Tensor | Product | None]], None]
 
 
 def stacked_update(settings: torch.optim.Optimizer, lr: Rate, weight_decay: Rate) -> Update:
@@ -42,53 +44,82 @@ def stacked_update(settings: torch.optim.Optimizer, lr: Rate, weight_decay: Rate
 
 
 def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nesterov: bool) -> Update:
-    velocities: dict[int, Tensor] = {}
+    velocities: dict[str, Tensor] = {}
 
-    def change(key: int, parameter: Tensor, gradient: Tensor) -> None:
-        gradient = _decayed(gradient, parameter, weight_decay)
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+        gradient = _decayed(gradient, parameter, weight_decay, spare)
         if momentum:
-            if key not in velocities:
-                velocities[key] = gradient.clone()
+            if name not in velocities:
+                velocities[name] = gradient.clone()
             else:
-                velocities[key].mul_(momentum).add_(gradient, alpha=1 - dampening)
-            gradient = gradient.add(velocities[key], alpha=momentum) if nesterov else velocities[key]
-        _subtract(parameter, gradient, lr)
+                velocities[name].mul_(momentum).add_(gradient, alpha=1 - dampening)
+            velocity = velocities[name]
+            gradient = torch.add(gradient, velocity, alpha=momentum, out=spare) if nesterov else velocity
+        if isinstance(lr, float):
+            parameter.add_(gradient, alpha=-lr)
+        else:
+            parameter.addcmul_(gradient, _along(lr, parameter), value=-1)
 
-    return _for_each(change)
+    def at_once(parameter: Tensor, gradient: Product) -> bool:
+        # Plain descent adds the product to the weights while it is taken.
+        if momentum or parameter.shape[1] == 1 or isinstance(weight_decay, Tensor):
+            return False
+        if isinstance(lr, Tensor) and weight_decay:
+            return False
+        slopes = gradient.slopes * _along(lr, gradient.slopes)
+        kept = 1.0 - lr * weight_decay if isinstance(lr, float) else 1.0
+        parameter.transpose(1, 2).baddbmm_(gradient.inputs.transpose(1, 2), slopes, beta=kept, alpha=-1)
+        return True
+
+    return _for_each(change, at_once)
 
 
 def _adam(lr: Rate, weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: bool) -> Update:
     first, second = (float(beta) for beta in betas)
-    states: dict[int, tuple[Tensor, Tensor]] = {}
-    counts: dict[int, int] = {}
+    states: dict[str, tuple[Tensor, Tensor]] = {}
+    counts: dict[str, int] = {}
 
-    def change(key: int, parameter: Tensor, gradient: Tensor) -> None:
-        if key not in states:
-            states[key] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        mean, square = states[key]
-        count = counts[key] = counts.get(key, 0) + 1
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+        if name not in states:
+            states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        mean, square = states[name]
+        count = counts[name] = counts.get(name, 0) + 1
         if not decoupled:
-            gradient = _decayed(gradient, parameter, weight_decay)
+            gradient = _decayed(gradient, parameter, weight_decay, spare)
         elif _is_set(weight_decay):
             parameter.mul_(1 - _along(lr, parameter) * _along(weight_decay, parameter))
         mean.lerp_(gradient, 1 - first)
         square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        scale = (square.sqrt() / math.sqrt(1 - second**count)).add_(eps)
+        scale = torch.sqrt(square, out=spare).div_(math.sqrt(1 - second**count)).add_(eps)
         correction = 1 - first**count
         if isinstance(lr, float):
             parameter.addcdiv_(mean, scale, value=-lr / correction)
         else:
-            parameter.sub_(mean.div(scale).mul_(_along(lr, parameter) / correction))
+            parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
-    return _for_each(change)
+    return _for_each(change, lambda parameter, gradient: False)
 
 
-def _for_each(change: Callable[[int, Tensor, Tensor], None]) -> Update:
+def _for_each(
+    change: Callable[[str, Tensor, Tensor, Tensor], None], at_once: Callable[[Tensor, Product], bool]
+) -> Update:
+    """Apply a formula to every parameter; `spare` is memory of its size, at the formula's disposal.
+
+    Fresh memory for stacked parameters costs more than the arithmetic, so it is taken only once. Gradients are left
+    alone, as autograd may hand out one tensor twice.
+    """
+    spares: dict[str, Tensor] = {}
+
     @torch.no_grad()
-    def update(parameters: Sequence[Tensor], gradients: Sequence[Tensor | None]) -> None:
-        for key, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-            if gradient is not None:
-                change(key, parameter, gradient)
+    def update(parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor | Product | None]) -> None:
+        for name, gradient in gradients.items():
+            parameter = parameters[name]
+            if gradient is None or (isinstance(gradient, Product) and at_once(parameter, gradient)):
+                continue
+            if name not in spares:
+                spares[name] = torch.empty_like(parameter)
+            dense = gradient.dense(spares[name]) if isinstance(gradient, Product) else gradient
+            change(name, parameter, dense, spares[name])
 
     return update
 
@@ -97,19 +128,12 @@ def _is_set(rate: Rate) -> bool:
     return isinstance(rate, Tensor) or rate != 0.0
 
 
-def _decayed(gradient: Tensor, parameter: Tensor, weight_decay: Rate) -> Tensor:
+def _decayed(gradient: Tensor, parameter: Tensor, weight_decay: Rate, spare: Tensor) -> Tensor:
     if not _is_set(weight_decay):
         return gradient
     if isinstance(weight_decay, float):
-        return gradient.add(parameter, alpha=weight_decay)
-    return gradient.addcmul(parameter, _along(weight_decay, parameter))
-
-
-def _subtract(parameter: Tensor, change: Tensor, lr: Rate) -> None:
-    if isinstance(lr, float):
-        parameter.add_(change, alpha=-lr)
-    else:
-        parameter.addcmul_(change, _along(lr, parameter), value=-1)
+        return torch.add(gradient, parameter, alpha=weight_decay, out=spare)
+    return torch.addcmul(gradient, parameter, _along(weight_decay, parameter), out=spare)
 
 
 def _along(rate: Rate, parameter: Tensor) -> Any:
