@@ -34,12 +34,12 @@ def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hasha
     """
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iubUS":
         values, codes = np.unique(labels, return_inverse=True)
-        found = [plain_label(value) for value in values.tolist()]
+        found: list[Any] = [plain_label(value) for value in values.tolist()]
     else:
         every = [plain_label(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
         found = list(dict.fromkeys(every))
         with suppress(TypeError):
-            found.sort()  # type: ignore[type-var]
+            found.sort()
         place = {label: i for i, label in enumerate(found)}
         codes = np.fromiter((place[label] for label in every), dtype=np.int64, count=len(every))
     if groups is None:
