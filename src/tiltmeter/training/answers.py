@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.repeated import repeated
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task, task_of
@@ -48,8 +50,12 @@ class Answers:
 
     def snapshot(self, model: nn.Module) -> Snapshot:
         """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
+        return self.assemble(scores(model, self._x, self.read, self.chunk))
+
+    def assemble(self, chunks: Iterable[tuple[slice, Tensor]]) -> Snapshot:
+        """The same from scores that somebody else computed."""
         parts: dict[str, list[Tensor]] = {}
-        for where, score in scores(model, self._x, self.read, self.chunk):
+        for where, score in chunks:
             if score.is_meta:
                 raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
             for name, values in self._read(score, self._y[where]).items():
@@ -72,6 +78,12 @@ class Answers:
             confidence=found.get("confidence"),
             score=kept,
         )
+
+    def repeated(self, times: int) -> Answers:
+        """The same points once for each of several models, with groups of their own for every model."""
+        many = copy.copy(self)
+        many.data, many._y = repeated(self.data, times), self._y.repeat(times)
+        return many
 
     def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
         y = _beside(y, score)

@@ -14,12 +14,12 @@ from torch.optim import Optimizer
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.record import Trajectory, When, every, log_spaced
-from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.training.checkpoint import load_checkpoint, save_checkpoint
 from tiltmeter.training.example_weights import example_weights
 from tiltmeter.training.forward import Read, flat_scores
 from tiltmeter.training.probe import Probe
-from tiltmeter.training.sampling import Draws, Epochs
+from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
+from tiltmeter.training.sampling import Sampling
 from tiltmeter.training.streams import put_back, streams
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -37,7 +37,7 @@ def train(
     proportions: Mapping[Any, float] | None = None,
     *,
     epochs: int | None = None,
-    sampling: Epochs | Draws | None = None,
+    sampling: Sampling | None = None,
     when: When = log_spaced(20),  # noqa: B008
     measures: Sequence[Callable[..., Any]] = (),
     read: Read | None = None,
@@ -68,9 +68,9 @@ def train(
     """
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
-    sampling = _sampling(sampling, proportions)
+    sampling = chosen_sampling(sampling, proportions)
     share_of(train, getattr(sampling, "proportions", None))
-    total = _total(steps, epochs, sampling, train, batch)
+    total = total_steps(steps, epochs, sampling, train, batch)
     made = optimizer if isinstance(optimizer, Optimizer) else optimizer(model.parameters())
     if not isinstance(made, Optimizer):
         raise TypeError(f"`optimizer` should be one, or make one from the parameters. Found {type(made).__name__}.")
@@ -92,11 +92,11 @@ def train(
             resume=resume and Path(to or ".", "run.json").exists(),
             settings={
                 "train": train.to_json(),
-                "optimizer": {"class": type(made).__name__, **_numbers(made.defaults)},
+                "optimizer": {"class": type(made).__name__, **plain_numbers(made.defaults)},
                 "steps": total,
                 "batch": batch,
-                "weights": _pairs(weights),
-                "proportions": _pairs(getattr(sampling, "proportions", None)),
+                "weights": plain_pairs(weights),
+                "proportions": plain_pairs(getattr(sampling, "proportions", None)),
                 "sampling": type(sampling).__name__,
             },
         )
@@ -157,39 +157,3 @@ class _Update:
         if loss.each is None:
             raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
         return (self._weights[chosen] * loss.each(score, y)).mean()
-
-
-def _sampling(sampling: Epochs | Draws | None, proportions: Mapping[Any, float] | None) -> Epochs | Draws:
-    if sampling is None:
-        return Epochs() if proportions is None else Draws(proportions)
-    if proportions is not None:
-        raise ValueError("`proportions` is short for `sampling=Draws(proportions)`: give one of them.")
-    if not isinstance(sampling, (Epochs, Draws)):
-        raise TypeError(f"`sampling` should be Epochs() or Draws(). Found {type(sampling).__name__}.")
-    return sampling
-
-
-def _total(steps: int | None, epochs: int | None, sampling: Epochs | Draws, data: GroupedData, batch: int) -> int:
-    for name, value in (("steps", steps), ("epochs", epochs), ("batch", batch)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"`{name}` should be a positive integer. Found {name} = {value!r}.")
-    if (steps is None) == (epochs is None):
-        raise ValueError("Say how long to train with either steps= or epochs=.")
-    if steps is not None:
-        return steps
-    if not isinstance(sampling, Epochs):
-        raise ValueError("`epochs` needs finite data; with proportions every batch is drawn anew: give steps=.")
-    assert epochs is not None
-    return epochs * sampling.batches(data, batch)
-
-
-def _numbers(defaults: Mapping[str, Any]) -> dict[str, JSON]:
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in defaults.items()
-        if isinstance(value, (int, float, str, tuple)) or value is None
-    }
-
-
-def _pairs(values: Mapping[Any, float] | None) -> JSON:
-    return None if values is None else [[label_to_json(key), float(value)] for key, value in values.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,8 @@ class Stacked:
     """Models of one architecture with their parameters and buffers stacked along a first dimension, `runs`.
 
     Stacks of Linear layers and activations go through batched matrix products; every other module through
-    `torch.func`. The models that were given are not changed and share nothing with the stack.
+    `torch.func`. The models that were given are not changed and share nothing with the stack. `read` finds the scores
+    in what a model returns.
 
     >>> models = [nn.Linear(3, 1) for _ in range(4)]
     >>> stacked = Stacked(models)
@@ -24,9 +26,11 @@ class Stacked:
     torch.Size([4, 10, 1])
     """
 
-    def __init__(self, models: Sequence[nn.Module], quick: bool = True) -> None:
-        self._model = copy.deepcopy(models[0])
-        self._layers = linear_chain(self._model) if quick else None
+    def __init__(
+        self, models: Sequence[nn.Module], read: Callable[[Any], Tensor] | None = None, quick: bool = True
+    ) -> None:
+        self._model, self._read = copy.deepcopy(models[0]), read
+        self._layers = linear_chain(self._model) if quick and read is None else None
         try:
             parameters, buffers = stack_module_state(list(models))
         except RuntimeError as error:
@@ -94,7 +98,8 @@ class Stacked:
 
     def _forward(self, x: Tensor, own_points: bool) -> Tensor:
         def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], points: Tensor) -> Tensor:
-            return functional_call(self._model, (parameters, buffers), (points,))
+            output = functional_call(self._model, (parameters, buffers), (points,))
+            return output if self._read is None else self._read(output)
 
         every = torch.vmap(one, in_dims=(0, 0, 0 if own_points else None), randomness="different")
         try:
