@@ -23,8 +23,8 @@ from tiltmeter.training.probe import as_measure, describe
 from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
 from tiltmeter.training.sampling import Sampling
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_looks import StackedLooks
+from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_optimizers import MakeOptimizer, Rate, stacked_update
 from tiltmeter.training.streams import put_back, streams
@@ -142,7 +142,7 @@ def _data(data: object, look: object) -> tuple[GroupedData, GroupedData]:
     return data.split() if look is None else (data, look)  # type: ignore[return-value]
 
 
-def _seeds(seeds: int | Sequence[int]) -> list[int]:
+def _seeds(seeds: object) -> list[int]:
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         if seeds < 1:
             raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
@@ -201,7 +201,7 @@ def _setting(values: np.ndarray, grid: Mapping[str, np.ndarray]) -> JSON:
     if (values == values[0]).all():
         return float(values[0])
     shape = [len(labels) for labels in grid.values()]
-    return array_to_json(xr.DataArray(values.reshape(shape), dims=list(grid), coords=dict(grid)))  # type: ignore[return-value]
+    return array_to_json(xr.DataArray(values.reshape(shape), dims=list(grid), coords=dict(grid)))
 
 
 def _point_loss(model: nn.Module, loss: Any, train: GroupedData, x: Tensor, read: Read | None) -> Any:

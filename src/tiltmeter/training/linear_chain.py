@@ -29,6 +29,7 @@ ELEMENTWISE = (
     nn.Tanh,
 )
 
+
 class Product(NamedTuple):
     """The gradient of stacked weights as a product not yet taken: inputs transposed times `slopes`.
 
@@ -121,7 +122,9 @@ def differentiate_chain(
     losses = loss(x)
     slopes = torch.autograd.grad(losses.sum(), outputs)
     gradients: dict[str, Tensor | Product] = {}
-    for layer, seen, slope in zip((layer for layer in layers if isinstance(layer, Affine)), inputs, slopes, strict=True):
+    for layer, seen, slope in zip(
+        (layer for layer in layers if isinstance(layer, Affine)), inputs, slopes, strict=True
+    ):
         gradients[layer.weight] = Product(seen.detach(), slope)
         if layer.bias is not None:
             gradients[layer.bias] = slope.sum(1)

@@ -43,7 +43,7 @@ class Epochs(Sampling):
     def batches(self, data: GroupedData, batch: int) -> int:
         return -(-len(data) // batch)
 
-    def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:
+    def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:  # noqa: ARG002
         return np.random.default_rng((seed, number)).permutation(len(data))
 
 
@@ -53,7 +53,7 @@ class Draws(Sampling):
 
     proportions: Mapping[Any, float] | None = None
 
-    def batches(self, data: GroupedData, batch: int) -> int:
+    def batches(self, data: GroupedData, batch: int) -> int:  # noqa: ARG002
         return STRETCH
 
     def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:

@@ -44,7 +44,9 @@ class Stacked:
         self.parameters: dict[str, Tensor] = {
             # A Linear layer multiplies by its transposed weights: stored that way round, the gradients of a batched
             # product have the layout of the weights, and the update runs through memory in order.
-            name: (_flipped(value) if name in flipped else value).detach().requires_grad_(name in trained and not self.quick)
+            name: (_flipped(value) if name in flipped else value)
+            .detach()
+            .requires_grad_(name in trained and not self.quick)
             for name, value in parameters.items()
         }
         self.buffers: dict[str, Tensor] = {name: value.detach() for name, value in buffers.items()}

@@ -40,10 +40,13 @@ class StackedLooks:
         self._coords = {name: np.asarray(values) for name, values in coords.items()}
         self._sizes = tuple(len(values) for values in self._coords.values())
         self._diverged = np.full(stacked.runs, np.nan)
+        self._layouts: dict[str, xr.DataArray] = {}  # labels once: they cost more than the numbers
 
     def __call__(self, step: int) -> bool:
         """Look after `step` updates; whether any run goes on."""
-        chunks = [stacked_scores(self._stacked.evaluate(part)) for part in self._points.split(self._chunk)]
+        starts = range(0, len(self._points), self._chunk)
+        parts = (self._points[start : start + self._chunk] for start in starts)
+        chunks = [stacked_scores(self._stacked.evaluate(part)) for part in parts]
         scores = torch.cat(chunks, dim=1).flatten(0, 1)
         snapshot = self._answers.assemble([(slice(0, len(scores)), scores)])
         readings: dict[str, xr.DataArray] = {}
@@ -51,7 +54,7 @@ class StackedLooks:
             for name, values in measure(snapshot).items():
                 if name in readings:
                     raise ValueError(f"Two measures give a curve {name!r}: rename one.")
-                readings[name] = self._apart(values)
+                readings[name] = self._apart(name, values)
         self._recorder.append(step, readings)
         finite = np.isfinite(readings["loss"].values).reshape(len(self._groups), -1).all(0)
         fresh = ~finite & np.isnan(self._diverged)
@@ -62,18 +65,15 @@ class StackedLooks:
             )
         return bool(np.isnan(self._diverged).any())
 
-    def _apart(self, values: xr.DataArray) -> xr.DataArray:
+    def _apart(self, name: str, values: xr.DataArray) -> xr.DataArray:
         """A reading over the groups of all runs, in order of the runs, as one over groups and the runs' dimensions."""
-        others = [str(dim) for dim in values.dims if dim != "group"]
-        array = values.transpose("group", ...).values
+        array = values.values
         array = array.reshape(self._stacked.runs, len(self._groups), *array.shape[1:])
         if np.isfinite(self._diverged).any():
             array = np.where(np.isfinite(self._diverged).reshape(-1, *(1,) * (array.ndim - 1)), np.nan, array)
         array = np.moveaxis(array, 0, -1).reshape(*array.shape[1:], *self._sizes)
-        kept = {dim: values.coords[dim].values for dim in others if dim in values.coords}
-        return xr.DataArray(
-            array,
-            dims=("group", *others, *self._coords),
-            coords={"group": self._groups, **kept, **self._coords},
-            attrs=values.attrs,
-        )
+        if name not in self._layouts:
+            kept = {str(dim): values.coords[dim].values for dim in values.dims[1:]}
+            coords: dict[str, Any] = {"group": self._groups, **kept, **self._coords}
+            self._layouts[name] = xr.DataArray(array, dims=list(coords), coords=coords, attrs=values.attrs)
+        return self._layouts[name].copy(deep=False, data=array)

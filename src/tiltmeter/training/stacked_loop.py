@@ -19,7 +19,7 @@ def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Se
     """Step by step the places of the points of every seed, of shape (seeds, batch): those that `train` would take."""
     for number in count():
         stretch = torch.as_tensor(np.stack([sampling.stretch(data, batch, seed, number) for seed in seeds]))
-        yield from stretch.split(batch, dim=1)
+        yield from (stretch[:, start : start + batch] for start in range(0, stretch.shape[1], batch))
 
 
 def train_stacked(

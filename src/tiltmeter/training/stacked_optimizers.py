@@ -97,7 +97,7 @@ def _adam(lr: Rate, weight_decay: Rate, betas: tuple[Any, Any], eps: float, deco
         else:
             parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
-    return _for_each(change, lambda parameter, gradient: False)
+    return _for_each(change, lambda *_: False)
 
 
 def _for_each(
