@@ -79,6 +79,11 @@ if TYPE_CHECKING:
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
     from tiltmeter.theory.stability import timescales as timescales
+    from tiltmeter.training.adapters.hugging_face import hugging_face_callback as hugging_face_callback
+    from tiltmeter.training.adapters.ignite import ignite_handler as ignite_handler
+    from tiltmeter.training.adapters.lightning import lightning_callback as lightning_callback
+    from tiltmeter.training.adapters.skorch import skorch_callback as skorch_callback
+    from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
     from tiltmeter.two_groups import teacher_mixture as teacher_mixture
@@ -126,6 +131,11 @@ _HOMES = {
     "CrossEntropy": "losses",
     "Probe": "training.probe",
     "train": "training.loop",
+    "ensemble": "training.ensemble",
+    "lightning_callback": "training.adapters.lightning",
+    "hugging_face_callback": "training.adapters.hugging_face",
+    "ignite_handler": "training.adapters.ignite",
+    "skorch_callback": "training.adapters.skorch",
     "GroupMetric": "measures.group_metric",
     "report": "report.runs",
     # questions
