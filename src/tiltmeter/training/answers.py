@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from tiltmeter.training.forward import Read, scores
 
 #: Points on which the model and the loss are tried before training.
 TRIED = 8
+#: Scores (numbers) that are read together.
+GATHERED = 2**20
 
 
 class Answers:
@@ -33,6 +35,7 @@ class Answers:
         keep_scores: bool,
     ) -> None:
         self.data, self.decide, self.read, self.chunk = data, decide, read, chunk
+        self._blanks: dict[str, Any] = {}
         self._x, y = data.tensors()
         labels = data.labels.tolist()
         # Points from all over, so that the trial sees every kind of label.
@@ -49,10 +52,8 @@ class Answers:
     def snapshot(self, model: nn.Module) -> Snapshot:
         """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
         parts: dict[str, list[Tensor]] = {}
-        for where, score in scores(model, self._x, self.read, self.chunk):
-            if score.is_meta:
-                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
-            for name, values in self._read(score, self._y[where]).items():
+        for first, score in self._gathered(model):
+            for name, values in self._read(score, self._y[first : first + len(score)]).items():
                 parts.setdefault(name, []).append(values)
         found = {name: torch.cat(values).cpu().numpy().astype(np.float64) for name, values in parts.items()}
         kept = found.get("score")
@@ -71,7 +72,20 @@ class Answers:
             margin=found.get("margin"),
             confidence=found.get("confidence"),
             score=kept,
+            blanks=self._blanks,
         )
+
+    def _gathered(self, model: nn.Module) -> Iterator[tuple[int, Tensor]]:
+        """Scores of many chunks together, so that small operations are few, yet never too many at once."""
+        waiting: list[Tensor] = []
+        first = 0
+        for where, score in scores(model, self._x, self.read, self.chunk):
+            if score.is_meta:
+                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
+            waiting.append(score)
+            if where.stop == len(self.data) or score.numel() * len(waiting) >= GATHERED:
+                yield first, torch.cat(waiting)
+                waiting, first = [], where.stop
 
     def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
         y = _beside(y, score)
@@ -119,11 +133,10 @@ def _of_one(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
 
 
 def _of_several(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
-    two = score.topk(2, dim=1)
-    best, second = two.values[:, 0], two.values[:, 1]
-    own = score.gather(1, y[:, None])[:, 0]
-    decision = two.indices[:, 0]
-    found = {"decision": decision, "margin": own - torch.where(decision == y, second, best)}
+    best, decision = score.max(1)
+    own = score.gather(1, y[:, None])
+    other = score.scatter(1, y[:, None], -torch.inf).amax(1)
+    found = {"decision": decision, "margin": own[:, 0] - other}
     if task.link == "softmax":
         found["confidence"] = torch.exp(best - torch.logsumexp(score, 1))
     elif task.link == "linear":
