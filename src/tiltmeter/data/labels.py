@@ -50,7 +50,6 @@ def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hasha
             raise ValueError(f"Every group should have points. Found none in group {label!r}.")
     for label in found:
         if label not in wanted:
-            raise KeyError(
-                f"No group {label!r} in `groups`, but points of it. There are: {', '.join(map(repr, wanted))}."
-            )
+            listed = ", ".join(map(repr, wanted))
+            raise KeyError(f"`groups` lacks {label!r}, of which there are points. There are: {listed}.")
     return wanted, np.asarray([wanted.index(label) for label in found], dtype=np.int64)[codes]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tiltmeter.measures.snapshot import Snapshot, group_share
-from tiltmeter.names import described
+from tiltmeter.measures.snapshot import Snapshot, shares
 from tiltmeter.record.labelled import labels_array
 
 #: With more classes than this a table of classes and groups is no longer read by anyone.
@@ -18,10 +17,12 @@ def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     labels = snapshot.task.labels
     if snapshot.decision is None or not 2 < len(labels) <= MOST:
         return {}
-    right = snapshot.decision == snapshot.data.y
-    found = [group_share(right, snapshot.data, snapshot.data.y == label) for label in labels]
-    coords = {"group": labels_array(snapshot.data.groups), "class": np.asarray(labels)}
+    data, shape = snapshot.data, (len(snapshot.data.groups), len(labels))
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    cells = data.codes * len(labels) + data.y.astype(np.int64)  # labels of several outputs are 0, 1, 2, ...
+    share, error = shares(snapshot.decision == data.y, mass, cells, shape[0] * shape[1])
+    coords = {"group": labels_array(data.groups), "class": np.asarray(labels)}
     return {
-        name: described(name, xr.DataArray(np.stack(values, 1), dims=("group", "class"), coords=coords))
-        for name, values in zip(("class_accuracy", "class_accuracy_se"), zip(*found, strict=True), strict=True)
+        "class_accuracy": snapshot.reading("class_accuracy", share.reshape(shape), coords),
+        "class_accuracy_se": snapshot.reading("class_accuracy_se", error.reshape(shape), coords),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,11 +32,18 @@ class Snapshot:
     margin: np.ndarray | None = None
     confidence: np.ndarray | None = None
     score: np.ndarray | None = None
+    blanks: dict[str, xr.DataArray] = field(default_factory=dict, repr=False, compare=False)
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
         """One number per group as a curve's reading, described by the glossary or by these attributes."""
-        blank = xr.DataArray(values, dims="group", coords={"group": labels_array(self.data.groups)}, attrs=attrs)
-        return blank if attrs else described(name, blank)
+        return self.reading(name, values, {"group": labels_array(self.data.groups)}, **attrs)
+
+    def reading(self, name: str, values: np.ndarray, coords: Mapping[str, np.ndarray], **attrs: Any) -> xr.DataArray:
+        """Numbers with these dimensions and labels as a curve's reading; labelled once, then only filled in."""
+        if name not in self.blanks:
+            blank = xr.DataArray(values, dims=tuple(coords), coords=dict(coords), attrs=attrs)
+            self.blanks[name] = blank if attrs else described(name, blank)
+        return self.blanks[name].copy(deep=False, data=values)
 
     def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
         """The mean of a number per point, and its standard error, in every group (NaN: no points)."""
@@ -79,11 +86,16 @@ def group_share(holds: np.ndarray, data: GroupedData, where: np.ndarray | None =
     >>> share.tolist(), error.round(3).tolist()
     ([0.0, 0.0], [0.04, 0.04])
     """
-    mass, share = _mean(holds.astype(float), data, where)
-    count = len(data.groups)
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    return shares(holds, mass if where is None else mass * where, data.codes, len(data.groups))
+
+
+def shares(holds: np.ndarray, mass: np.ndarray, codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Share and standard error in each of `count` cells, `codes` saying to which a point belongs."""
     with np.errstate(all="ignore"):
-        total = np.bincount(data.codes, mass, count)
-        points = total**2 / np.bincount(data.codes, mass**2, count)
+        total = np.bincount(codes, mass, count)
+        share = np.bincount(codes, mass * holds, count) / total
+        points = total**2 / np.bincount(codes, mass**2, count)
         middle = (share * points + 2.0) / (points + 4.0)
         error = np.sqrt(middle * (1.0 - middle) / (points + 4.0))
     return share, error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from tiltmeter.training.forward import Read, scores
 
 #: Points on which the model and the loss are tried before training.
 TRIED = 8
+#: Scores (numbers) that are read together.
+GATHERED = 2**20
 
 
 class Answers:
@@ -35,6 +37,7 @@ class Answers:
         keep_scores: bool,
     ) -> None:
         self.data, self.decide, self.read, self.chunk = data, decide, read, chunk
+        self._blanks: dict[str, Any] = {}
         self._x, y = data.tensors()
         labels = data.labels.tolist()
         # Points from all over, so that the trial sees every kind of label.
@@ -50,15 +53,13 @@ class Answers:
 
     def snapshot(self, model: nn.Module) -> Snapshot:
         """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
-        return self.assemble(scores(model, self._x, self.read, self.chunk))
+        return self.assemble(self._gathered(model))
 
-    def assemble(self, chunks: Iterable[tuple[slice, Tensor]]) -> Snapshot:
-        """The same from scores that somebody else computed."""
+    def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
+        """The same from scores that somebody else computed, each part with the place of its first point."""
         parts: dict[str, list[Tensor]] = {}
-        for where, score in chunks:
-            if score.is_meta:
-                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
-            for name, values in self._read(score, self._y[where]).items():
+        for first, score in chunks:
+            for name, values in self._read(score, self._y[first : first + len(score)]).items():
                 parts.setdefault(name, []).append(values)
         found = {name: torch.cat(values).cpu().numpy().astype(np.float64) for name, values in parts.items()}
         kept = found.get("score")
@@ -77,13 +78,27 @@ class Answers:
             margin=found.get("margin"),
             confidence=found.get("confidence"),
             score=kept,
+            blanks=self._blanks,
         )
 
     def repeated(self, times: int) -> Answers:
         """The same points once for each of several models, with groups of their own for every model."""
         many = copy.copy(self)
         many.data, many._y = repeated(self.data, times), self._y.repeat(times)
+        many._blanks = {}
         return many
+
+    def _gathered(self, model: nn.Module) -> Iterator[tuple[int, Tensor]]:
+        """Scores of many chunks together, so that small operations are few, yet never too many at once."""
+        waiting: list[Tensor] = []
+        first = 0
+        for where, score in scores(model, self._x, self.read, self.chunk):
+            if score.is_meta:
+                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
+            waiting.append(score)
+            if where.stop == len(self.data) or score.numel() * len(waiting) >= GATHERED:
+                yield first, torch.cat(waiting)
+                waiting, first = [], where.stop
 
     def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
         y = _beside(y, score)
@@ -131,11 +146,10 @@ def _of_one(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
 
 
 def _of_several(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
-    two = score.topk(2, dim=1)
-    best, second = two.values[:, 0], two.values[:, 1]
-    own = score.gather(1, y[:, None])[:, 0]
-    decision = two.indices[:, 0]
-    found = {"decision": decision, "margin": own - torch.where(decision == y, second, best)}
+    best, decision = score.max(1)
+    own = score.gather(1, y[:, None])
+    other = score.scatter(1, y[:, None], -torch.inf).amax(1)
+    found = {"decision": decision, "margin": own[:, 0] - other}
     if task.link == "softmax":
         found["confidence"] = torch.exp(best - torch.logsumexp(score, 1))
     elif task.link == "linear":

@@ -48,7 +48,7 @@ class StackedLooks:
         parts = (self._points[start : start + self._chunk] for start in starts)
         chunks = [stacked_scores(self._stacked.evaluate(part)) for part in parts]
         scores = torch.cat(chunks, dim=1).flatten(0, 1)
-        snapshot = self._answers.assemble([(slice(0, len(scores)), scores)])
+        snapshot = self._answers.assemble([(0, scores)])
         readings: dict[str, xr.DataArray] = {}
         for measure in self._measures:
             for name, values in measure(snapshot).items():
