@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tiltmeter.version import __version__
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from tiltmeter.activation import ReLU as ReLU
     from tiltmeter.activation import Tanh as Tanh
 
+    # for other programs
+    from tiltmeter import export as export
+
     # questions
     from tiltmeter.analysis.agreement import agreement as agreement
     from tiltmeter.analysis.crossings import Crossing as Crossing
@@ -24,10 +29,15 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.stopping import stopping as stopping
+
+    # real training
+    from tiltmeter.data.grouped import GroupedData as GroupedData
+    from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Loss as Loss
     from tiltmeter.losses import Square as Square
+    from tiltmeter.measures.group_metric import GroupMetric as GroupMetric
     from tiltmeter.mixture import Mixture as Mixture
     from tiltmeter.observables.criteria import AccuracyParity as AccuracyParity
     from tiltmeter.observables.criteria import EqualisedOdds as EqualisedOdds
@@ -51,6 +61,7 @@ if TYPE_CHECKING:
     from tiltmeter.record import log_spaced as log_spaced
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
+    from tiltmeter.report.runs import report as report
     from tiltmeter.schedule import Cosine as Cosine
     from tiltmeter.schedule import PowerDecay as PowerDecay
     from tiltmeter.schedule import Steps as Steps
@@ -86,6 +97,13 @@ if TYPE_CHECKING:
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
     from tiltmeter.theory.stability import timescales as timescales
+    from tiltmeter.training.adapters.hugging_face import hugging_face_callback as hugging_face_callback
+    from tiltmeter.training.adapters.ignite import ignite_handler as ignite_handler
+    from tiltmeter.training.adapters.lightning import lightning_callback as lightning_callback
+    from tiltmeter.training.adapters.skorch import skorch_callback as skorch_callback
+    from tiltmeter.training.ensemble import ensemble as ensemble
+    from tiltmeter.training.loop import train as train
+    from tiltmeter.training.probe import Probe as Probe
     from tiltmeter.two_groups import teacher_mixture as teacher_mixture
 
 # Where each daily name lives. Looked up on first use, so that `import tiltmeter` stays as light as xarray.
@@ -143,6 +161,18 @@ _HOMES = {
     "PredictiveParity": "observables.criteria",
     "WorstGroupError": "observables.criteria",
     "train_to_equilibrium": "simulation.train_to_equilibrium",
+    # real training
+    "GroupedData": "data.grouped",
+    "CrossEntropy": "losses",
+    "Probe": "training.probe",
+    "train": "training.loop",
+    "ensemble": "training.ensemble",
+    "lightning_callback": "training.adapters.lightning",
+    "hugging_face_callback": "training.adapters.hugging_face",
+    "ignite_handler": "training.adapters.ignite",
+    "skorch_callback": "training.adapters.skorch",
+    "GroupMetric": "measures.group_metric",
+    "report": "report.runs",
     # questions
     "Crossing": "analysis.crossings",
     "crossings": "analysis.crossings",
@@ -164,7 +194,7 @@ _HOMES = {
     "log_spaced": "record",
     "at": "record",
 }
-_ROOMS = ("cases", "plot")
+_ROOMS = ("cases", "export", "plot")
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]  # noqa: PLE0604
 
@@ -174,10 +204,26 @@ def __getattr__(name: str) -> Any:
         return import_module(f"tiltmeter.{name}")
     if name not in _HOMES:
         raise AttributeError(f"tiltmeter has no {name!r}.")
-    value = getattr(import_module(f"tiltmeter.{_HOMES[name]}"), name)
+    try:
+        value = getattr(import_module(f"tiltmeter.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(f"`{name}` needs PyTorch: pip install 'tiltmeter[torch]'", name="torch") from None
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _House(ModuleType):
+    """A room may be called like a daily name (`report`): importing the room must not hide the name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _House

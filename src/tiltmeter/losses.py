@@ -1,4 +1,4 @@
-"""Losses: convex losses of a score and a label -1 or +1, shared by theory, simulation, training and forecast."""
+"""Losses: convex losses of a score and a label, shared by theory, simulation, training and forecast."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
 
 from tiltmeter.record.labelled import JSON
 
@@ -110,6 +110,31 @@ class Hinge(Loss):
 
     def torch(self) -> Callable[[Any, Any], Any]:
         return lambda score, y: (1.0 - y * score).clamp(min=0.0)
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """-log softmax(scores)[y], for several outputs and labels 0, 1, 2, ...; the theory of one score refuses it.
+
+    >>> CrossEntropy().value(np.zeros((1, 4)), np.array([2])).round(3).tolist()
+    [1.386]
+    """
+
+    definition: ClassVar[str] = "cross-entropy"
+
+    def value(self, score: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss of every example: one row of scores each."""
+        return np.asarray(logsumexp(score, axis=-1) - np.take_along_axis(score, y[..., None], -1)[..., 0])
+
+    def gradient(self, score: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Its derivatives with respect to the scores: softmax minus one at the label."""
+        return np.asarray(softmax(score, axis=-1) - np.eye(score.shape[-1])[y])
+
+    def torch(self) -> Callable[[Any, Any], Any]:
+        """The same per-example loss for tensors; take `.mean()` to train."""
+        from torch.nn.functional import cross_entropy
+
+        return lambda score, y: cross_entropy(score, y, reduction="none")
 
 
 _NAMED: dict[str, Loss] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge()}

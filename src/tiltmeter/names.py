@@ -27,6 +27,11 @@ CURVES: dict[str, CurveName] = {
     "tpr": CurveName("share of positives decided positive", "higher"),
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
+    "squared_error": CurveName("squared difference of score and label", "lower"),
+    "margin": CurveName("score on the right side of the decision", "higher"),
+    "confidence": CurveName("probability that the model gives to its own decision"),
+    "calibration_gap": CurveName("confidence minus share of right decisions"),
+    "class_accuracy": CurveName("share of a class decided right", "higher"),
     # per group, on the examples trained on
     "training_loss": CurveName("loss of the examples trained on", "lower"),
     "training_error": CurveName("share of wrong decisions on the examples trained on", "lower"),

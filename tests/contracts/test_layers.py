@@ -16,6 +16,7 @@ LAYERS = [
     ["experiments"],
     ["report"],
     ["plot"],
+    ["export"],
     ["study"],
     ["analysis"],
     ["theory", "simulation", "training", "forecast"],

@@ -35,14 +35,29 @@ class Crossing:
         return f"{self.leader_before} hands the lead to {self.leader_after} at {self.time:.4g}{spread}"
 
 
+@dataclass(frozen=True)
+class Undecided:
+    """A stretch in which a measured gap changes sign inside the noise: whether the lead changed is not known."""
+
+    low: float
+    high: float
+    pair: Pair
+
+    def __str__(self) -> str:
+        a, b = self.pair
+        return f"undecided between {self.low:.4g} and {self.high:.4g} whether {a} or {b} leads"
+
+
 class Crossings(tuple[Crossing, ...]):
-    """The crossings in order of time; as text, one sentence."""
+    """The crossings in order of time; as text, one sentence. `undecided` lists where the noise hides the answer."""
 
     sentence: str
+    undecided: tuple[Undecided, ...]
 
-    def __new__(cls, found: Iterable[Crossing], sentence: str) -> Self:
+    def __new__(cls, found: Iterable[Crossing], sentence: str, undecided: Iterable[Undecided] = ()) -> Self:
         self = super().__new__(cls, tuple(found))
         self.sentence = sentence
+        self.undecided = tuple(undecided)
         return self
 
     def __str__(self) -> str:
@@ -63,6 +78,7 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     >>> print(found)
     - leads until t = 5.643, then +.
 
+    Where the sign changes only inside the noise, nothing is claimed; `.undecided` says between which looks.
     A crossing of losses is not one of errors: ask for `crossings(trajectory, "error")` too.
     """
     values = trajectory[curve]
@@ -79,6 +95,7 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     exact = exact_curve(trajectory, curve) if "seed" not in values.dims else None
     found: list[Crossing] = []
     openings: list[Hashable | None] = []
+    doubts: list[Undecided] = []
     for a, b in pairs:
         times, sign, refine = _signs(trajectory, curve, (a, b), exact)
         decided = np.flatnonzero(sign)
@@ -88,8 +105,24 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
                 time, low, high = refine(times[i], times[j])
                 before, after = (_ahead(a, b, sign[k] * lower_leads) for k in (i, j))
                 found.append(Crossing(time, low, high, (a, b), before, after))
+        if exact is None:
+            doubts += _undecided(times, pair_gap(trajectory, curve, (a, b))[0].values, sign, (a, b))
     found.sort(key=lambda crossing: crossing.time)
-    return Crossings(found, _sentence(found, openings, pairs, trajectory.clock))
+    doubts.sort(key=lambda doubt: doubt.low)
+    return Crossings(found, _sentence(found, openings, pairs, trajectory.clock), doubts)
+
+
+def _undecided(times: np.ndarray, gap: np.ndarray, sign: np.ndarray, pair: Pair) -> list[Undecided]:
+    """Changes of sign between looks that are decided the same way, or before the first or after the last of them."""
+    decided = [0, *np.flatnonzero(sign).tolist(), len(times) - 1]
+    found = []
+    for i, j in pairwise(decided):
+        inside = np.sign(gap[i : j + 1])
+        inside = inside[np.isfinite(inside) & (inside != 0)]
+        crossing = sign[i] != 0 and sign[j] != 0 and sign[i] != sign[j]
+        if not crossing and (inside[1:] != inside[:-1]).any():
+            found.append(Undecided(float(times[i]), float(times[j]), pair))
+    return found
 
 
 def _signs(

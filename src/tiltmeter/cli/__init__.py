@@ -19,7 +19,11 @@ VERBS = {
     "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
     "simulate": "Runs of SGD at finite d, exact in law, beside the theory if asked.",
     "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
+    "train": "Train a network on grouped data, and tell who leads and when that changes.",
     "show": "What a run directory holds, in words, as a table and as a picture.",
+    "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
+    "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
+    "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +14,16 @@ from tiltmeter.cli.summary import Summary
 from tiltmeter.record import check, load
 from tiltmeter.record.trajectory import Trajectory
 
+#: Seconds between two looks at a run that is being written.
+PAUSE = 0.5
+
 
 def show(
     run: Path,
     *,
     curve: str = "loss",
     save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
+    follow: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """What a run directory holds, in words, as a table and as a picture.
@@ -30,9 +36,36 @@ def show(
         The curve in which leaders are compared.
     save
         Draw the curves to this file (png, svg, pdf or html); may be repeated.
+    follow
+        Show it again whenever the run has grown, until it ends.
     json
         Print the results as JSON.
     """
+    if follow:
+        for _ in growing(run):
+            _show(run, curve, (), json)
+    else:
+        _show(run, curve, save, json)
+    if follow and save:
+        _show(run, curve, save, json)
+
+
+def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
+    """The number of looks, whenever there are new ones, until nobody writes any more."""
+    seen = 0
+    while True:
+        state = check(run)
+        if not state.ok:
+            raise ValueError(str(state))
+        if state.looks > seen:
+            seen = state.looks
+            yield seen
+        if state.state != "running":
+            return
+        time.sleep(pause)
+
+
+def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
     loaded = load(run)
     if not isinstance(loaded, Trajectory):
         print(loaded)

@@ -37,6 +37,9 @@ class Summary:
         self.theory = theory_of(trajectory)
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
+        self.doubts = (
+            [] if self.crossings is None else [f"In the noise: {doubt}." for doubt in self.crossings.undecided]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Everything that the text shows, for machines."""
@@ -48,6 +51,7 @@ class Summary:
         }
         if self.crossings is not None:
             found["crossings"] = [_plain(asdict(crossing)) for crossing in self.crossings]
+            found["undecided"] = [_plain(asdict(doubt)) for doubt in self.crossings.undecided]
         if self.phases is not None:
             found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
         if self.theory is not None and not self.theory[1].scheduled:
@@ -66,6 +70,8 @@ class Summary:
             print(json.dumps(self.to_json(), indent=2, allow_nan=False))
             return
         print(self.sentence)
+        for doubt in self.doubts:
+            print(doubt)
         table = self._table()
         if table is not None:
             Console(highlight=False).print(table)

@@ -15,7 +15,11 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; }
 th { text-align: left; } td { font-variant-numeric: tabular-nums; }
-.chart { overflow-x: auto; margin: 1rem 0; } footer { color: #666; font-size: .85rem; margin-top: 3rem; }
+.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; height: auto; }
+pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
+td { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { margin: .5rem auto; } th, td { padding: .25rem .4rem; font-size: .85rem; } }
+ footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """
 
 
@@ -34,12 +38,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One heading with its sentences, tables and charts, in that order."""
+    """One heading with its sentences, tables, charts and blocks of plain text, in that order."""
 
     heading: str
     text: Sequence[str] = ()
     tables: Sequence[Table] = ()
     charts: Sequence[Any] = ()
+    code: Sequence[str] = ()
 
 
 def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
@@ -54,15 +59,19 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
     for section in sections:
         body.append(f"<h2>{escape(section.heading)}</h2>")
         body += [f"<p>{escape(text)}</p>" for text in section.text]
-        body += [table.to_html() for table in section.tables]
+        body += [f"<div class='wide'>{table.to_html()}</div>" for table in section.tables]
         for chart in section.charts:
             body.append(f'<div class="chart" id="chart{len(specs)}"></div>')
             specs.append(chart.to_dict())
+        body += [f"<pre>{escape(block)}</pre>" for block in section.code]
     # "</" inside a script element would end it early.
     data = json.dumps(specs, allow_nan=False).replace("</", "<\\/")
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") if specs else ""
     bundle = bundle.replace("</script", "<\\/script")
-    draw = f"const charts = {data};\ncharts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {{actions: false}}));"
+    draw = (
+        f"const charts = {data};\n"
+        "charts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {actions: false, renderer: 'svg'}));"
+    )
     path.write_text(
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"

@@ -1,0 +1,101 @@
+"""Comparison: several runs beside one another: who leads, when that changes, who is worst off, how large the gap is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.pairs import SURE, groups_of, leader_sign, pair_gap
+from tiltmeter.names import NOBODY
+from tiltmeter.record.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One run. A leader is "" where the best two differ by less than two standard errors.
+
+    `area` is the largest gap between any two groups, integrated over decades of time; `worst` is the worst group's
+    value at the last look and `mean` that of all groups alike.
+    """
+
+    name: str
+    first_leader: Hashable
+    last_leader: Hashable
+    crossings: Crossings
+    worst_group: Hashable
+    worst: float
+    mean: float
+    gap: float
+    area: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The runs in the order given; as text, one sentence each."""
+
+    rows: tuple[Compared, ...]
+    curve: str
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.rows:
+            who = row.last_leader if row.last_leader != NOBODY else "nobody"
+            times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "never"
+            lines.append(
+                f"{row.name}: {who} leads at the end; the lead changes {'at ' if row.crossings else ''}{times}; worst "
+                f"group {row.worst_group} ({self.curve} {row.worst:.4g}); area under the gap {row.area:.4g}."
+            )
+        return "\n".join(lines)
+
+
+def comparison(trajectories: Sequence[Trajectory], names: Sequence[str], curve: str = "loss") -> Comparison:
+    """Runs beside one another in one curve.
+
+    >>> from tiltmeter import cases, predict
+    >>> runs = [predict(*case()) for case in (cases.centred_crossing, cases.three_phases)]
+    >>> print(comparison(runs, ["one", "two"]))
+    one: + leads at the end; the lead changes at 5.643; worst group - (loss 0.4416); area under the gap 0.2108.
+    two: + leads at the end; the lead changes at 1.128, 11.88; worst group - (loss 0.3158); area under the gap 0.08243.
+    """
+    if not trajectories:
+        raise ValueError("`comparison` needs at least one run. Found none.")
+    return Comparison(tuple(_row(t, name, curve) for t, name in zip(trajectories, names, strict=True)), curve)
+
+
+def _row(trajectory: Trajectory, name: str, curve: str) -> Compared:
+    found = crossings(trajectory, curve)
+    values = trajectory[curve]
+    values = (values.mean("seed") if "seed" in values.dims else values).transpose("time", "group")
+    groups = groups_of(values)
+    last = values.values[-1]
+    worst = int(np.nanargmax(last * leader_sign(curve, values)))
+    return Compared(
+        name=name,
+        first_leader=_leader(trajectory, curve, values, 0),
+        last_leader=_leader(trajectory, curve, values, -1),
+        crossings=found,
+        worst_group=groups[worst],
+        worst=float(last[worst]),
+        mean=float(np.nanmean(last)),
+        gap=float(np.nanmax(last) - np.nanmin(last)),
+        area=_area(values),
+    )
+
+
+def _leader(trajectory: Trajectory, curve: str, values: xr.DataArray, look: int) -> Hashable:
+    groups = groups_of(values)
+    order = np.argsort(values.values[look] * leader_sign(curve, values))
+    best, second = groups[int(order[0])], groups[int(order[1])]
+    gap, error = pair_gap(trajectory, curve, (best, second))
+    margin = 0.0 if error is None else SURE * float(error.values[look])
+    return best if abs(float(gap.values[look])) > margin else NOBODY
+
+
+def _area(values: xr.DataArray) -> float:
+    positive = values.isel(time=values.coords["time"].values > 0)
+    gap = positive.max("group") - positive.min("group")
+    return float(np.trapezoid(gap.values, np.log10(gap.coords["time"].values)))

@@ -1,0 +1,152 @@
+"""The file of `tiltmeter train`: tables [data], [model], [training] and [looks] as data, model and options."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.digits import digits
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
+from tiltmeter.record import every, log_spaced
+
+TABLES = ("data", "model", "training", "looks")
+DATA = ("source", "label", "group", "columns", "look", "seed", "share")
+MODEL = ("hidden", "activation")
+TRAINING = (
+    *("optimizer", "lr", "momentum", "weight_decay", "loss", "steps", "epochs", "batch", "seed"),
+    *("weights", "proportions", "checkpoint"),
+)
+LOSSES: dict[str, Any] = {
+    "square": Square(),
+    "logistic": Logistic(),
+    "hinge": Hinge(),
+    "cross-entropy": CrossEntropy(),
+}
+OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
+
+
+def read_config(path: Path) -> dict[str, dict[str, Any]]:
+    """The tables of the file, with known keys only."""
+    if not path.is_file():
+        raise FileNotFoundError(f"No file {path}.")
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    _only(tables, TABLES, path.name)
+    for name, keys in (("data", DATA), ("model", MODEL), ("training", TRAINING), ("looks", ("per_decade",))):
+        _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
+    return tables
+
+
+def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
+    """What to train on and what to look at: the embedded digits, or a CSV file beside the configuration."""
+    source = given.get("source", "digits")
+    if source == "digits":
+        return digits(share=given.get("share", 0.8), seed=given.get("seed", 0))
+    path = folder / source
+    if not path.is_file():
+        raise FileNotFoundError(f"[data] source: no file {path}.")
+    for key in ("label", "group"):
+        if key not in given:
+            raise KeyError(f"[data] of a table needs `{key}`, the name of a column.")
+    import pandas as pd
+
+    table = pd.read_csv(path, skipinitialspace=True).dropna()
+    label, group = given["label"], given["group"]
+    for name in (label, *([group] if isinstance(group, str) else group)):
+        if name not in table.columns:
+            raise KeyError(f"{path.name}: no column {name!r}. There are: {', '.join(map(str, table.columns))}.")
+    y, names = table[label], None
+    if y.dtype.kind not in "fiub":
+        codes, names = pd.factorize(y, sort=True)
+        y = pd.Series(codes, index=table.index)
+        print("Labels: " + ", ".join(f"{name} = {i}" for i, name in enumerate(names)), file=sys.stderr)
+    members = (
+        table[group].tolist() if isinstance(group, str) else list(map(tuple, table[list(group)].to_numpy().tolist()))
+    )
+    features = pd.get_dummies(table[given["columns"]] if "columns" in given else table.drop(columns=label), dtype=float)
+    x = features.to_numpy(dtype=np.float64)
+    train, look = GroupedData(x, y.to_numpy(), members).split(given.get("look", 0.2), given.get("seed", 0))
+    middle, width = train.x.mean(0), train.x.std(0)
+    width[width == 0] = 1.0
+    return tuple(_scaled(part, middle, width) for part in (train, look))  # type: ignore[return-value]
+
+
+def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
+    """A stack of Linear layers for this data; one output for two labels or numbers, else one for each class."""
+    from torch import nn
+
+    word = given.get("activation", "relu")
+    if word not in ACTIVATIONS:
+        raise KeyError(f"[model] activation: no {word!r}. There are: {', '.join(ACTIVATIONS)}.")
+    several = data.y.dtype.kind in "iub" and len(data.labels) > 2 and not isinstance(loss, Square)
+    outputs = int(data.y.max()) + 1 if several or isinstance(loss, CrossEntropy) else 1
+    sizes = [int(np.prod(data.x.shape[1:])), *given.get("hidden", [64])]
+    layers: list[Any] = [nn.Flatten()]
+    for a, b in pairwise(sizes):
+        layers += [nn.Linear(a, b), getattr(nn, ACTIVATIONS[word])()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+
+def build_loss(given: Mapping[str, Any]) -> Any:
+    word = given.get("loss")
+    if word is not None and word not in LOSSES:
+        raise KeyError(f"[training] loss: no {word!r}. There are: {', '.join(LOSSES)}.")
+    return None if word is None else LOSSES[word]
+
+
+def build_optimizer(given: Mapping[str, Any]) -> Callable[..., Any]:
+    import torch
+
+    word = given.get("optimizer", "sgd")
+    if word not in OPTIMIZERS:
+        raise KeyError(f"[training] optimizer: no {word!r}. There are: {', '.join(OPTIMIZERS)}.")
+    if "lr" not in given:
+        raise KeyError("[training] needs `lr`, the learning rate.")
+    if "momentum" in given and word != "sgd":
+        raise ValueError(f"[training] momentum belongs to sgd. Found optimizer = {word!r}.")
+    options = {name: given[name] for name in ("lr", "momentum", "weight_decay") if name in given}
+    return partial(getattr(torch.optim, OPTIMIZERS[word]), **options)
+
+
+def options(tables: Mapping[str, Mapping[str, Any]], data: GroupedData) -> dict[str, Any]:
+    """What `train` takes besides data, model and optimiser."""
+    given = tables["training"]
+    found = {name: given[name] for name in ("steps", "epochs", "batch", "seed") if name in given}
+    for name in ("weights", "proportions"):
+        if name in given:
+            found[name] = {_group(key, data): value for key, value in given[name].items()}
+    found["when"] = log_spaced(tables["looks"].get("per_decade", 20))
+    if "checkpoint" in given:
+        found["checkpoint"] = every(given["checkpoint"])
+    return found
+
+
+def _group(text: str, data: GroupedData) -> Any:
+    """The group whose label reads like this key of a TOML table."""
+    return next((group for group in data.groups if str(group) == text), text)
+
+
+def _scaled(part: GroupedData, middle: np.ndarray, width: np.ndarray) -> GroupedData:
+    import warnings
+
+    with warnings.catch_warnings():  # small groups were warned about already
+        warnings.simplefilter("ignore")
+        labels = [part.groups[code] for code in part.codes]
+        return GroupedData(((part.x - middle) / width).astype(np.float32), part.y, labels, groups=part.groups)
+
+
+def _only(given: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+    for name in given:
+        if name not in names:
+            raise KeyError(f"{where}: unknown key {name!r}. There are: {', '.join(names)}.")

@@ -1,0 +1,212 @@
+"""GroupedData: points with labels and the groups they belong to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data import glance
+from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
+from tiltmeter.data.labels import coded
+from tiltmeter.data.tables import is_table, read_table
+from tiltmeter.record.labelled import JSON, label_to_json
+
+#: Fewer points than this say little about a group: its standard errors are wide and themselves uncertain.
+SMALL = 30
+
+
+class GroupedData:
+    """Points `x` with labels `y`, each in one group; frozen.
+
+    `x` is an array or a tensor with one point per row, a DataFrame (then `y`, `group` and `weights` may be names of its
+    columns, and the features are the others or those in `columns`), or a torch Dataset that yields (x, y, group), which
+    is read once. Groups have any hashable labels: `group="sex"`, `group=["sex", "race"]` for intersections,
+    `group="label"` for the classes themselves. `groups` fixes their order, else they are sorted.
+
+    >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
+    >>> data
+    <GroupedData 80 points of 4, 2 groups, imbalance 1>
+      group  points  share  label 0  label 1
+      a          40  50.0%    50.0%    50.0%
+      b          40  50.0%     0.0%   100.0%
+    """
+
+    __slots__ = ("codes", "groups", "weights", "x", "y")
+    x: Any
+    y: np.ndarray
+    codes: np.ndarray
+    groups: tuple[Hashable, ...]
+    weights: np.ndarray | None
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any = None,
+        group: Any = None,
+        weights: Any = None,
+        *,
+        groups: Sequence[Any] | None = None,
+        columns: Sequence[Any] | None = None,
+    ) -> None:
+        if y is None and group is None and not is_table(x):
+            x, y, group = read_dataset(x)
+        if is_table(x):
+            x, y, group, weights = read_table(x, y, group, weights, columns)
+        elif columns is not None:
+            raise TypeError(f"`columns` chooses columns of a DataFrame. Found x of type {type(x).__name__}.")
+        points, labels = points_of(x), numbers_of("y", y)
+        if isinstance(group, str):
+            if group != "label":
+                raise TypeError(f'`group` may be a name only for a DataFrame, or "label". Found group = {group!r}.')
+            group = labels
+        if group is None:
+            raise TypeError("`group` should give the group of every point. Found None.")
+        members = members_of(group)
+        checked = None if weights is None else numbers_of("weights", weights)
+        lengths = {"x": len(points), "y": len(labels), "group": len(members)}
+        if checked is not None:
+            lengths["weights"] = len(checked)
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{count} in {name}" for name, count in lengths.items())
+            raise ValueError(f"Lengths should agree. Found {found}.")
+        if not len(points):
+            raise ValueError("`x` should hold at least one point. Found none.")
+        check_finite(points, labels)
+        if checked is not None and not (np.isfinite(checked).all() and (checked >= 0).all() and checked.sum() > 0):
+            raise ValueError("`weights` should be finite, not negative, and not all zero.")
+        names, codes = coded(members, groups)
+        self._set(points, labels, codes, names, None if checked is None else checked.astype(float))
+        self.warn_small()
+
+    def _set(
+        self, x: Any, y: np.ndarray, codes: np.ndarray, groups: tuple[Hashable, ...], weights: np.ndarray | None
+    ) -> None:
+        for name, value in (("x", x), ("y", y), ("codes", codes), ("groups", groups), ("weights", weights)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("GroupedData is immutable: build new data instead.")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def sizes(self) -> dict[Hashable, int]:
+        """Points per group."""
+        return dict(zip(self.groups, np.bincount(self.codes, minlength=len(self.groups)).tolist(), strict=True))
+
+    @property
+    def imbalance(self) -> float:
+        """The largest group over the smallest."""
+        return max(self.sizes.values()) / max(1, min(self.sizes.values()))
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The different labels, ascending."""
+        return np.unique(self.y)
+
+    @property
+    def label_rates(self) -> dict[Hashable, dict[float, float]]:
+        """For each group the share of every label; empty where labels are measurements rather than classes."""
+        labels, places = np.unique(self.y, return_inverse=True)
+        if self.y.dtype.kind == "f" and len(labels) > 2:
+            return {}
+        counts = np.zeros((len(self.groups), len(labels)))
+        np.add.at(counts, (self.codes, places), 1.0)
+        shares = counts / np.maximum(1, counts.sum(1, keepdims=True))
+        return {
+            g: dict(zip(labels.tolist(), row, strict=True)) for g, row in zip(self.groups, shares.tolist(), strict=True)
+        }
+
+    def of_group(self, group: Hashable) -> np.ndarray:
+        """The places of all points of one group."""
+        if group not in self.groups:
+            raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, self.groups))}.")
+        return np.flatnonzero(self.codes == self.groups.index(group))
+
+    def take(self, places: Any) -> GroupedData:
+        """The points at these places, with the same groups."""
+        chosen = np.asarray(places, dtype=np.int64)
+        part = object.__new__(GroupedData)
+        weights = None if self.weights is None else self.weights[chosen]
+        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights)
+        return part
+
+    def split(self, look: float = 0.2, seed: int = 0) -> tuple[GroupedData, GroupedData]:
+        """Two parts, to train on and to look at: this share of *every* group goes to the second.
+
+        >>> data = GroupedData(np.zeros((500, 1)), np.zeros(500), np.arange(500) % 10 == 0)
+        >>> [part.sizes for part in data.split(look=0.4)]
+        [{False: 270, True: 30}, {False: 180, True: 20}]
+        """
+        if isinstance(look, bool) or not isinstance(look, (int, float)) or not 0 < look < 1:
+            raise ValueError(f"`look` should be a share strictly between 0 and 1. Found look = {look!r}.")
+        rng = np.random.default_rng(seed)
+        away = np.zeros(len(self), dtype=bool)
+        for group in self.groups:
+            members = self.of_group(group)
+            count = round(look * len(members))
+            if not 0 < count < len(members):
+                raise ValueError(
+                    f"Both parts should have points of every group. Found that group {group!r} with {len(members)} "
+                    f"points leaves {count} to look at."
+                )
+            away[rng.permutation(members)[:count]] = True
+        parts = self.take(np.flatnonzero(~away)), self.take(np.flatnonzero(away))
+        if not any(size < SMALL for size in self.sizes.values()):
+            parts[1].warn_small()
+        return parts
+
+    def warn_small(self) -> None:
+        """Warn about groups too small to judge, by name."""
+        small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
+        if small:
+            warnings.warn(
+                f"Groups with fewer than {SMALL} points are hardly to be judged: {', '.join(small)}.", stacklevel=3
+            )
+
+    def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
+        """`x` and `y` as tensors, for a TensorDataset; floating x in this dtype (default: float32, a tensor's own)."""
+        import torch
+
+        x = self.x if torch.is_tensor(self.x) else torch.as_tensor(self.x)
+        if x.is_floating_point() and (dtype is not None or not torch.is_tensor(self.x)):
+            x = x.to(dtype or torch.float32)
+        y = torch.as_tensor(self.y)
+        return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
+
+    def to_json(self) -> dict[str, JSON]:
+        """What is worth knowing about the data, for an Origin: not the points."""
+        rates: list[JSON] = [
+            [label_to_json(group), [[label, rate] for label, rate in found.items()]]
+            for group, found in self.label_rates.items()
+        ]
+        return {
+            "points": len(self),
+            "shape": [int(n) for n in self.x.shape[1:]],
+            "sizes": [[label_to_json(group), size] for group, size in self.sizes.items()],
+            "label_rates": rates,
+            "weighted": self.weights is not None,
+        }
+
+    def __repr__(self) -> str:
+        return glance.text(self)
+
+    def _repr_html_(self) -> str:
+        return glance.html(self)
+
+
+def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.ndarray:
+    """The share of each group, in order: as asked for (normalised), or as in the data."""
+    if proportions is None:
+        return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
+    for group in proportions:
+        if group not in data.groups:
+            raise KeyError(f"`proportions`: no group {group!r}. There are: {', '.join(map(repr, data.groups))}.")
+    shares = np.asarray([float(proportions.get(group, 0.0)) for group in data.groups])
+    if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+        raise ValueError(f"`proportions` should be shares, not negative and not all zero. Found {dict(proportions)}.")
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,55 @@
+"""Labels: any hashable group labels as a short list of groups and one code per point."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+
+def plain_label(label: Any) -> Hashable:
+    """A label as plain Python: NumPy scalars become numbers and text, lists become tuples."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, (list, tuple, np.ndarray)):
+        return tuple(plain_label(part) for part in label)
+    if not isinstance(label, Hashable):
+        raise TypeError(
+            f"A group label should be hashable, as text, a number or a tuple. Found {type(label).__name__}."
+        )
+    if label is None or label != label:
+        raise ValueError(f"Every point should belong to a group. Found the label {label}.")
+    return label
+
+
+def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hashable, ...], np.ndarray]:
+    """The groups, in order, and for every point the place of its group among them.
+
+    >>> coded(["b", "a", "b"])
+    (('a', 'b'), array([1, 0, 1]))
+
+    The order is the one given, else ascending, else (labels that do not compare) that of appearance.
+    """
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iubUS":
+        values, codes = np.unique(labels, return_inverse=True)
+        found: list[Any] = [plain_label(value) for value in values.tolist()]
+    else:
+        every = [plain_label(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+        found = list(dict.fromkeys(every))
+        with suppress(TypeError):
+            found.sort()
+        place = {label: i for i, label in enumerate(found)}
+        codes = np.fromiter((place[label] for label in every), dtype=np.int64, count=len(every))
+    if groups is None:
+        return tuple(found), codes.astype(np.int64)
+    wanted = tuple(plain_label(group) for group in groups)
+    for label in wanted:
+        if label not in found:
+            raise ValueError(f"Every group should have points. Found none in group {label!r}.")
+    for label in found:
+        if label not in wanted:
+            listed = ", ".join(map(repr, wanted))
+            raise KeyError(f"`groups` lacks {label!r}, of which there are points. There are: {listed}.")
+    return wanted, np.asarray([wanted.index(label) for label in found], dtype=np.int64)[codes]

@@ -1,0 +1,50 @@
+"""GroupMetric: any function f(y_true, y_score) as a curve of every group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.names import CURVES, Better
+
+
+@dataclass(frozen=True)
+class GroupMetric:
+    """A user's f(y_true, y_score) -> number, evaluated on the points of each group; the curve bears its name.
+
+    `y_score` holds the model's outputs: one number per point, or one row of them. Without `better` no group leads
+    in it. Its standard error is not known.
+    """
+
+    function: Callable[[np.ndarray, np.ndarray], Any]
+    name: str = ""
+    better: Better = "neither"
+    needs_score = True
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"A measure should be a function. Found {type(self.function).__name__}.")
+        name = self.name or getattr(self.function, "__name__", "")
+        if not name.isidentifier():
+            raise ValueError(f'A measure needs a name for its curve: GroupMetric(f, "my_name"). Found {name!r}.')
+        if name in CURVES:
+            raise ValueError(f"{name!r} already means {CURVES[name].meaning}: choose another name for this measure.")
+        object.__setattr__(self, "name", name)
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        assert snapshot.score is not None
+        values = []
+        for code, group in enumerate(snapshot.data.groups):
+            members = snapshot.data.codes == code
+            try:
+                value = self.function(snapshot.data.y[members], snapshot.score[members]) if members.any() else np.nan
+                values.append(float(value))
+            except Exception as error:
+                error.add_note(f"Raised by the measure {self.name!r} in group {group!r}.")
+                raise
+        return {self.name: snapshot.by_group(self.name, np.asarray(values), long_name=self.name, better=self.better)}

@@ -1,0 +1,111 @@
+"""Snapshot: all that a measure may see of a model at one look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.task import Task
+from tiltmeter.names import described
+from tiltmeter.record.labelled import labels_array
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The points looked at and what the model answered, one number per point.
+
+    `loss` is None where the loss is only known per group (`group_loss`); `decision`, `margin` and `confidence` are None
+    where the task has none; `score` is None unless some measure asks for it.
+    """
+
+    data: GroupedData
+    task: Task
+    definition: str
+    loss: np.ndarray | None = None
+    group_loss: np.ndarray | None = None
+    decision: np.ndarray | None = None
+    margin: np.ndarray | None = None
+    confidence: np.ndarray | None = None
+    score: np.ndarray | None = None
+    blanks: dict[str, xr.DataArray] = field(default_factory=dict, repr=False, compare=False)
+
+    def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
+        """One number per group as a curve's reading, described by the glossary or by these attributes."""
+        return self.reading(name, values, {"group": labels_array(self.data.groups)}, **attrs)
+
+    def reading(self, name: str, values: np.ndarray, coords: Mapping[str, np.ndarray], **attrs: Any) -> xr.DataArray:
+        """Numbers with these dimensions and labels as a curve's reading; labelled once, then only filled in."""
+        if name not in self.blanks:
+            blank = xr.DataArray(values, dims=tuple(coords), coords=dict(coords), attrs=attrs)
+            self.blanks[name] = blank if attrs else described(name, blank)
+        return self.blanks[name].copy(deep=False, data=values)
+
+    def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
+        """The mean of a number per point, and its standard error, in every group (NaN: no points)."""
+        return self._pair(name, *group_mean(values, self.data, where))
+
+    def share(self, name: str, holds: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
+        """The share of points for which something holds, and its standard error, in every group (NaN: no points)."""
+        return self._pair(name, *group_share(holds, self.data, where))
+
+    def _pair(self, name: str, mean: np.ndarray, error: np.ndarray) -> dict[str, xr.DataArray]:
+        return {name: self.by_group(name, mean), f"{name}_se": self.by_group(f"{name}_se", error)}
+
+
+Measure: TypeAlias = Callable[[Snapshot], Mapping[str, xr.DataArray]]
+
+
+def group_mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error in every group; with weights, of the weighted mean.
+
+    >>> two = GroupedData(np.zeros((60, 1)), np.zeros(60), [0, 1] * 30)
+    >>> mean, error = group_mean(np.arange(60.0), two)
+    >>> mean.tolist(), error.round(2).tolist()
+    ([29.0, 30.0], [3.21, 3.21])
+    """
+    mass, mean = _mean(values, data, where)
+    count = len(data.groups)
+    with np.errstate(all="ignore"):
+        spread = (mass * (values - mean[data.codes])) ** 2
+        total = np.bincount(data.codes, np.where(mass > 0, spread, 0.0), count)
+        points = np.bincount(data.codes, mass > 0, count)
+        error = np.sqrt(total * points / (points - 1)) / np.bincount(data.codes, mass, count)
+    return mean, np.where(points > 1, error, np.nan)
+
+
+def group_share(holds: np.ndarray, data: GroupedData, where: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Share and standard error in every group, the latter of (k + 2) / (n + 4): 0 of n is not certainty.
+
+    >>> two = GroupedData(np.zeros((60, 1)), np.zeros(60), [0, 1] * 30)
+    >>> share, error = group_share(np.zeros(60, dtype=bool), two)
+    >>> share.tolist(), error.round(3).tolist()
+    ([0.0, 0.0], [0.04, 0.04])
+    """
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    return shares(holds, mass if where is None else mass * where, data.codes, len(data.groups))
+
+
+def shares(holds: np.ndarray, mass: np.ndarray, codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Share and standard error in each of `count` cells, `codes` saying to which a point belongs."""
+    with np.errstate(all="ignore"):
+        total = np.bincount(codes, mass, count)
+        share = np.bincount(codes, mass * holds, count) / total
+        points = total**2 / np.bincount(codes, mass**2, count)
+        middle = (share * points + 2.0) / (points + 4.0)
+        error = np.sqrt(middle * (1.0 - middle) / (points + 4.0))
+    return share, error
+
+
+def _mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    if where is not None:
+        mass = mass * where
+    count = len(data.groups)
+    with np.errstate(all="ignore"):
+        weighed = np.where(mass > 0, mass * values, 0.0)
+        return mass, np.bincount(data.codes, weighed, count) / np.bincount(data.codes, mass, count)

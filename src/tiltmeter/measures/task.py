@@ -1,0 +1,75 @@
+"""Task: what kind of answer the model gives, from its outputs, the labels and the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+#: How a score becomes a probability: the score itself between two labels, a sigmoid, a softmax, or not at all.
+Link = Literal["linear", "sigmoid", "softmax", "none"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Regression (`labels` empty) or a decision among `labels`; with one output, positive above `threshold`."""
+
+    outputs: int
+    labels: tuple[float, ...] = ()
+    threshold: float | None = None
+    link: Link = "none"
+
+    @property
+    def decides(self) -> bool:
+        return bool(self.labels)
+
+    @property
+    def binary(self) -> bool:
+        return len(self.labels) == 2
+
+    @property
+    def positive(self) -> float:
+        """The larger of two labels."""
+        return self.labels[1]
+
+
+def task_of(y: np.ndarray, outputs: int, link: Link, decided: bool) -> Task:
+    """The task of a model with so many outputs on these labels; `decided` says that the user decides himself."""
+    found = np.unique(y)
+    if outputs > 1:
+        if y.dtype.kind == "f" and not (found == np.round(found)).all():
+            raise ValueError(
+                f"With {outputs} outputs labels should be classes 0 to {outputs - 1}. Found y = "
+                f"{found[found != np.round(found)][0]:g}."
+            )
+        if found[0] < 0 or found[-1] >= outputs:
+            bad = found[0] if found[0] < 0 else found[-1]
+            raise ValueError(
+                f"Labels should lie among the model's {outputs} outputs, 0 to {outputs - 1}. Found y = {bad:g}."
+            )
+        return Task(outputs, tuple(range(outputs)), None, link)
+    if len(found) > 2:
+        if link == "sigmoid":
+            raise ValueError(
+                f"A model with one output and this loss decides between two labels. Found {len(found)} different ones."
+            )
+        return Task(1)
+    low, high = _two(found)
+    if link == "none" and not decided:
+        raise ValueError(
+            "With one output and a loss of your own, say when the decision is positive with decide=, as in "
+            "decide=lambda score: score > 0."
+        )
+    return Task(1, (low, high), (low + high) / 2 if link == "linear" else 0.0, link)
+
+
+def _two(found: np.ndarray) -> tuple[float, float]:
+    if len(found) == 2:
+        return float(found[0]), float(found[1])
+    only = float(found[0])
+    if only == -1.0:
+        return -1.0, 1.0
+    if only == 0.0:
+        return 0.0, 1.0
+    raise ValueError(f"The points to look at should have both labels. Found y = {only:g} only.")

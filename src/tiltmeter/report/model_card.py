@@ -1,0 +1,40 @@
+"""Model card: a run as a section of Markdown, to paste into the card of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiltmeter.plot.series import band
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.report.page import Table
+
+#: Curves of the card, where they exist.
+SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calibration_gap")
+
+
+def model_card(trajectory: Trajectory, sentences: Sequence[str]) -> str:
+    """Sentences, then the last value of every group with two standard errors."""
+    names = [name for name in SHOWN if name in trajectory and "group" in trajectory[name].dims]
+    lines = ["## Bias during training", "", *[f"- {sentence}" for sentence in sentences], ""]
+    if names:
+        groups = trajectory[names[0]].coords["group"].values.tolist()
+        rows = [[str(group), *(_value(trajectory, name, i) for name in names)] for i, group in enumerate(groups)]
+        lines += [*markdown(Table(["group", *names], rows)), "", "Values at the last look, ± two standard errors."]
+    return "\n".join([*lines, f"Measured with tiltmeter {trajectory.origin.version}."])
+
+
+def markdown(table: Table) -> list[str]:
+    """A table in Markdown; a bar inside a cell would end it."""
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in [table.header, *table.rows]]
+    return [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
+
+
+def _value(trajectory: Trajectory, name: str, group: int) -> str:
+    middle, margin = band(trajectory, name)
+    value = float(middle.isel(time=-1, group=group))
+    if not np.isfinite(value):
+        return "no data"
+    error = np.nan if margin is None else float(margin.isel(time=-1, group=group))
+    return f"{value:.4f} ± {error:.4f}" if np.isfinite(error) else f"{value:.4f}"

@@ -1,0 +1,150 @@
+"""report: runs as one HTML page that opens offline, to hand to a reviewer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.analysis.comparison import comparison
+from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.phases import phases
+from tiltmeter.analysis.stopping import stopping
+from tiltmeter.names import better_of
+from tiltmeter.plot.curves import curves as draw
+from tiltmeter.record import Trajectory, load
+from tiltmeter.report import facts
+from tiltmeter.report.model_card import model_card
+from tiltmeter.report.page import Section, write_page
+from tiltmeter.version import __version__
+
+Run = Trajectory | str | os.PathLike[str]
+
+#: Curves in this order first, then a user's own.
+ORDER = (
+    *("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "ppv"),
+    *("margin", "confidence", "calibration_gap"),
+)
+#: In these the lead is followed, where they exist.
+FOLLOWED = ("loss", "error", "squared_error")
+
+
+def report(runs: Sequence[Run], path: str | os.PathLike[str], *, title: str = "Bias during training") -> Path:
+    """Write one self-contained HTML page about runs (trajectories or run directories); where it was written.
+
+    What was trained, group sizes, curves with bands and phases, crossings, stopping advice with the price of each rule,
+    settings, and a Markdown section for a model card; for several runs also a comparison.
+    """
+    if isinstance(runs, (Trajectory, str, os.PathLike)):
+        raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
+    if not runs:
+        raise ValueError("`report` needs at least one run. Found none.")
+    loaded = [_loaded(run) for run in runs]
+    names = _names(runs, loaded)
+    curve = _main_curve(loaded)
+    sections: list[Section] = []
+    if len(loaded) > 1:
+        sections.append(_together(loaded, names, curve))
+    for trajectory, name in zip(loaded, names, strict=True):
+        sections += run_sections(trajectory, name if len(loaded) > 1 else "")
+    return write_page(Path(path), title, sections, f"tiltmeter {__version__}")
+
+
+def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
+    """All about one run."""
+    before = f"{name}: " if name else ""
+    shown = _shown(trajectory)
+    found = {curve: crossings(trajectory, curve) for curve in FOLLOWED if curve in shown}
+    sentences = [f"In {curve}: {_sentence(trajectory, curve, lead)}" for curve, lead in found.items()]
+    sections = [Section(f"{before}In short", sentences or ["No curve of groups in which one could lead."])]
+    sections.append(Section(f"{before}What was trained", tables=[facts.trained(trajectory)]))
+    table = facts.groups(trajectory)
+    if table is not None:
+        small = _small(trajectory)
+        warning = [f"Too few points to judge (fewer than 30): {', '.join(small)}."] if small else []
+        sections.append(Section(f"{before}Groups", warning, [table]))
+    charts = [_chart(trajectory, curve, found) for curve in shown]
+    bands = "Bands are two standard errors: over seeds where there are several, else from the finite number of points."
+    sections.append(Section(f"{before}Curves", [bands], charts=charts))
+    if any(lead or lead.undecided for lead in found.values()):
+        sections.append(Section(f"{before}Changes of leader", tables=[facts.crossing_rows(found, trajectory.clock)]))
+    sections.append(_stopping(trajectory, before, found))
+    sections.append(Section(f"{before}Settings", tables=[facts.settings(trajectory)]))
+    sections.append(Section(f"{before}For the model card", code=[model_card(trajectory, sentences)]))
+    return sections
+
+
+def _together(loaded: Sequence[Trajectory], names: Sequence[str], curve: str) -> Section:
+    same = len({trajectory.clock for trajectory in loaded}) == 1
+    charts = [draw(*loaded, curve=curve, labels=names)] if same else []
+    text = [] if same else ["The runs count time differently and cannot share a chart: convert one with `on_clock`."]
+    return Section("Beside one another", text, [facts.compared(comparison(loaded, names, curve))], charts)
+
+
+def _stopping(trajectory: Trajectory, before: str, found: dict[str, Crossings]) -> Section:
+    heading = f"{before}When to stop"
+    try:
+        advice = stopping(trajectory, curve=next(iter(found)))
+    except (ValueError, StopIteration) as error:
+        return Section(heading, [str(error) or "No curve to advise from."])
+    text = [
+        f"Among looks whose mean {advice.curve} is within {advice.within:.0%} of the best seen. Advice from the points "
+        "that will judge the model is optimistic."
+    ]
+    return Section(heading, text, [facts.stopping_rows(advice)])
+
+
+def _chart(trajectory: Trajectory, curve: str, found: dict[str, Crossings]) -> Any:
+    two = trajectory[curve].sizes.get("group") == 2
+    return draw(trajectory, curve=curve, phases=phases(trajectory, curve) if two and curve in found else None)
+
+
+def _sentence(trajectory: Trajectory, curve: str, found: Crossings) -> str:
+    two = trajectory[curve].sizes["group"] == 2
+    doubts = [f" In the noise: {doubt}." for doubt in found.undecided]
+    return str(phases(trajectory, curve) if two else found) + "".join(doubts)
+
+
+def _shown(trajectory: Trajectory) -> list[str]:
+    """Curves that a chart can show: of groups, of one run, with at least one positive time."""
+    fit = [
+        name
+        for name, values in trajectory.items()
+        if "group" in values.dims
+        and set(values.dims) <= {"time", "group", "seed"}
+        and not name.endswith("_se")
+        and values.sizes["group"] > 1
+        and (values.coords["time"].values > 0).any()
+    ]
+    own = [name for name in fit if name not in ORDER and better_of(name, trajectory[name]) != "neither"]
+    return [name for name in ORDER if name in fit] + own
+
+
+def _main_curve(loaded: Sequence[Trajectory]) -> str:
+    for name in FOLLOWED:
+        if all(name in trajectory for trajectory in loaded):
+            return name
+    raise ValueError(f"The runs share none of the curves {', '.join(FOLLOWED)}: nothing to report.")
+
+
+def _small(trajectory: Trajectory) -> list[str]:
+    problem: Any = trajectory.origin.problem
+    sizes = problem["look"]["sizes"] if isinstance(problem, dict) and "look" in problem else []
+    return [f"{label} ({size})" for label, size in sizes if size < 30]
+
+
+def _loaded(run: Run) -> Trajectory:
+    found = run if isinstance(run, Trajectory) else load(run)
+    if not isinstance(found, Trajectory):
+        raise TypeError(f"`report` takes trajectories or their run directories. Found a dataset in {run}.")
+    return found
+
+
+def _names(runs: Sequence[Run], loaded: Sequence[Trajectory]) -> list[str]:
+    """The name of the directory, or what made the run; numbered where that does not tell them apart."""
+    names = [
+        one.origin.source if isinstance(run, Trajectory) else Path(run).name
+        for run, one in zip(runs, loaded, strict=True)
+    ]
+    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]

@@ -1,0 +1,157 @@
+"""Answers: what a model says of every point, read chunk by chunk into one snapshot."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.repeated import repeated
+from tiltmeter.measures.point_loss import PointLoss, point_loss
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.measures.task import Task, task_of
+from tiltmeter.training.forward import Read, scores
+
+#: Points on which the model and the loss are tried before training.
+TRIED = 8
+#: Scores (numbers) that are read together.
+GATHERED = 2**20
+
+
+class Answers:
+    """The points to look at with everything about model and loss that does not change during training."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: GroupedData,
+        loss: Any,
+        decide: Callable[[Any], Any] | None,
+        read: Read | None,
+        chunk: int,
+        keep_scores: bool,
+    ) -> None:
+        self.data, self.decide, self.read, self.chunk = data, decide, read, chunk
+        self._blanks: dict[str, Any] = {}
+        self._x, y = data.tensors()
+        labels = data.labels.tolist()
+        # Points from all over, so that the trial sees every kind of label.
+        few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
+        _, sample = next(scores(model, self._x[few], read, len(few)))
+        outputs = sample.shape[1] if sample.ndim == 2 else 1
+        if outputs > 1:
+            task_of(data.y, outputs, "softmax", False)  # labels outside the outputs, before the loss meets them
+        self._y = y.long() if outputs > 1 else y.to(torch.float32)
+        self.loss: PointLoss = point_loss(loss, sample, _beside(self._y[few], sample), labels)
+        self.task: Task = task_of(data.y, outputs, self.loss.link, decide is not None)
+        self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
+
+    def snapshot(self, model: nn.Module) -> Snapshot:
+        """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
+        return self.assemble(self._gathered(model))
+
+    def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
+        """The same from scores that somebody else computed, each part with the place of its first point."""
+        parts: dict[str, list[Tensor]] = {}
+        for first, score in chunks:
+            for name, values in self._read(score, self._y[first : first + len(score)]).items():
+                parts.setdefault(name, []).append(values)
+        found = {name: torch.cat(values).cpu().numpy().astype(np.float64) for name, values in parts.items()}
+        kept = found.get("score")
+        decision = found.get("decision")
+        if self.decide is not None and self.task.decides:
+            decision = self._decided(kept)
+        elif decision is not None and self.task.outputs == 1:
+            decision = np.where(decision > 0, self.task.labels[-1], self.task.labels[0])
+        return Snapshot(
+            data=self.data,
+            task=self.task,
+            definition=self.loss.definition,
+            loss=found.get("loss"),
+            group_loss=self._group_loss(kept) if self.loss.each is None else None,
+            decision=decision,
+            margin=found.get("margin"),
+            confidence=found.get("confidence"),
+            score=kept,
+            blanks=self._blanks,
+        )
+
+    def repeated(self, times: int) -> Answers:
+        """The same points once for each of several models, with groups of their own for every model."""
+        many = copy.copy(self)
+        many.data, many._y = repeated(self.data, times), self._y.repeat(times)
+        many._blanks = {}
+        return many
+
+    def _gathered(self, model: nn.Module) -> Iterator[tuple[int, Tensor]]:
+        """Scores of many chunks together, so that small operations are few, yet never too many at once."""
+        waiting: list[Tensor] = []
+        first = 0
+        for where, score in scores(model, self._x, self.read, self.chunk):
+            if score.is_meta:
+                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
+            waiting.append(score)
+            if where.stop == len(self.data) or score.numel() * len(waiting) >= GATHERED:
+                yield first, torch.cat(waiting)
+                waiting, first = [], where.stop
+
+    def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
+        y = _beside(y, score)
+        found = {"score": score} if self._keep else {}
+        if self.loss.each is not None:
+            found["loss"] = self.loss.each(score, y)
+        if not self.task.decides:
+            return found
+        return {**found, **(_of_one(score, y, self.task) if score.ndim == 1 else _of_several(score, y, self.task))}
+
+    def _decided(self, score: np.ndarray | None) -> np.ndarray:
+        assert self.decide is not None
+        chosen = np.asarray(self.decide(score))
+        if chosen.shape != self.data.y.shape:
+            raise ValueError(f"`decide` should give one decision per point. Found shape {chosen.shape}.")
+        if chosen.dtype == bool and self.task.binary:
+            return np.where(chosen, self.task.positive, self.task.labels[0])
+        return chosen
+
+    def _group_loss(self, score: np.ndarray | None) -> np.ndarray:
+        assert score is not None
+        values = np.full(len(self.data.groups), np.nan)
+        for code in np.unique(self.data.codes):
+            members = np.flatnonzero(self.data.codes == code)
+            part = torch.as_tensor(score[members], dtype=torch.float32)
+            values[code] = float(self.loss.whole(part, _beside(self._y[members], part)))
+        return values
+
+
+def _beside(y: Tensor, score: Tensor) -> Tensor:
+    """Labels on the device of the scores, as classes or as numbers of their kind."""
+    return y.to(score.device) if score.ndim == 2 else y.to(score.device, score.dtype)
+
+
+def _of_one(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
+    low, high = task.labels
+    above = score - task.threshold if task.threshold else score
+    found = {"decision": above > 0, "margin": torch.where(y == high, above, -above)}
+    if task.link == "sigmoid":
+        found["confidence"] = torch.sigmoid(above.abs())
+    elif task.link == "linear":
+        chance = ((score - low) / (high - low)).clamp(0.0, 1.0)
+        found["confidence"] = torch.maximum(chance, 1.0 - chance)
+    return found
+
+
+def _of_several(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
+    best, decision = score.max(1)
+    own = score.gather(1, y[:, None])
+    other = score.scatter(1, y[:, None], -torch.inf).amax(1)
+    found = {"decision": decision, "margin": own[:, 0] - other}
+    if task.link == "softmax":
+        found["confidence"] = torch.exp(best - torch.logsumexp(score, 1))
+    elif task.link == "linear":
+        found["confidence"] = best.clamp(0.0, 1.0)
+    return found

@@ -1,0 +1,50 @@
+"""Checkpoint: everything that a training needs to go on as if nothing had happened, in one file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+#: Lies in the run directory.
+NAME = "checkpoint.pt"
+
+
+def save_checkpoint(directory: Path, step: int, model: nn.Module, optimizer: Optimizer) -> None:
+    """Write aside, then rename: a kill leaves the old file or the new one, never half of one."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    state = {
+        "step": step,
+        "model": model.state_dict(),
+        "modes": [module.training for module in model.modules()],
+        "optimizer": optimizer.state_dict(),
+        "torch": torch.get_rng_state(),
+        "cuda": cuda,
+    }
+    aside = directory / f"{NAME}.aside"
+    torch.save(state, aside)
+    os.replace(aside, directory / NAME)
+
+
+def load_checkpoint(directory: Path, model: nn.Module, optimizer: Optimizer) -> int:
+    """Bring model, optimiser and torch's streams to where the checkpoint was; its step, or 0 where there is none."""
+    path = directory / NAME
+    if not path.exists():
+        return 0
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+    except (RuntimeError, KeyError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ValueError(f"{path} does not fit this model and optimizer: {first}") from None
+    for module, mode in zip(model.modules(), state["modes"], strict=True):
+        module.training = mode
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])
+    return int(state["step"])

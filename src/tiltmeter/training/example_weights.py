@@ -1,0 +1,34 @@
+"""Example weights: how much the loss of every point counts in training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+
+
+def example_weights(data: GroupedData, weights: Mapping[Any, float] | None) -> np.ndarray | None:
+    """One weight per point from {group or (group, label): number}, times the data's own; None where all are 1.
+
+    >>> data = GroupedData(np.zeros((60, 1)), [0, 1] * 30, ["a", "a", "b"] * 20)
+    >>> example_weights(data, {"b": 2.0, ("a", 1): 3.0})[:6].tolist()
+    [1.0, 3.0, 2.0, 3.0, 1.0, 2.0]
+    """
+    if weights is None:
+        return data.weights
+    found = np.ones(len(data)) if data.weights is None else data.weights.copy()
+    labels = data.labels.tolist()
+    for key, value in weights.items():
+        if not np.isfinite(value) or value < 0:
+            raise ValueError(f"`weights` should be finite and not negative. Found {value} for {key!r}.")
+        if key in data.groups:
+            found[data.of_group(key)] *= value
+        elif isinstance(key, tuple) and len(key) == 2 and key[0] in data.groups and key[1] in labels:
+            found[(data.codes == data.groups.index(key[0])) & (data.y == key[1])] *= value
+        else:
+            listed = ", ".join(map(repr, data.groups))
+            raise KeyError(f"`weights` names {key!r}; it should name a group ({listed}) or (group, label).")
+    return found

@@ -1,0 +1,56 @@
+"""Forward: the scores of a model on many points, chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+#: Reads the scores out of whatever the model returns.
+Read = Callable[[Any], Tensor]
+
+
+def bare(model: nn.Module) -> nn.Module:
+    """The module inside wrappers that compile or synchronise: same weights, no side effects."""
+    while True:
+        if hasattr(model, "_orig_mod"):
+            model = model._orig_mod  # type: ignore[assignment]
+        elif isinstance(model, (nn.parallel.DistributedDataParallel, nn.DataParallel)):
+            model = model.module
+        else:
+            return model
+
+
+def scores(model: nn.Module, x: Tensor, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
+    """Scores of the points, a chunk at a time on the model's device: shape (points,) or (points, outputs)."""
+    place = next(chain(model.parameters(), model.buffers()), None)
+    floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    for start in range(0, len(x), chunk):
+        part = x[start : start + chunk]
+        if place is not None:
+            part = part.to(place.device)
+        if floating is not None and part.is_floating_point() and part.dtype != floating:
+            part = part.to(floating)
+        yield slice(start, start + len(part)), flat_scores(model(part), len(part), read)
+
+
+def flat_scores(output: Any, points: int, read: Read | None) -> Tensor:
+    """The scores in a model's output, one number or one row per point."""
+    found = output if read is None else read(output)
+    if not isinstance(found, Tensor):
+        what, fix = ("`model`", "Pass read=, as") if read is None else ("`read`", "As in")
+        raise TypeError(
+            f"{what} should return a tensor of scores. Found {type(found).__name__}. {fix} "
+            "read=lambda output: output[0]."
+        )
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim not in (1, 2) or len(found) != points:
+        raise ValueError(
+            f"Scores should have one number or one row per point. Found shape {tuple(found.shape)} for {points} "
+            "points: pass read= to choose among the outputs."
+        )
+    return found if found.dtype in (torch.float32, torch.float64) else found.float()

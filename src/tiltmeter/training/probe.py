@@ -1,0 +1,185 @@
+"""Probe: watch the groups of held-out points during any PyTorch training, without changing it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from torch import distributed, nn
+from torch.nn.parameter import is_lazy
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.defaults import DEFAULTS
+from tiltmeter.measures.group_metric import GroupMetric
+from tiltmeter.measures.snapshot import Measure, Snapshot
+from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
+from tiltmeter.training.answers import Answers
+from tiltmeter.training.forward import Read, bare
+from tiltmeter.training.untouched import untouched, versions
+
+#: Characters of a model's description that are kept.
+TEXT = 4000
+
+
+class Probe:
+    """Looks at a model on held-out points while it trains: one line in a loop that already exists.
+
+    `probe(step)` stands before the update; leaving the `with` block without an exception takes one last look, so that
+    the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
+    confidence, calibration_gap, for two labels positive_rate, tpr and fpr, for more class_accuracy, each with its
+    standard error `<name>_se`; `measures` adds more: functions f(y_true, y_score), `GroupMetric`s or functions of a
+    `Snapshot`. `when` chooses steps, `to` a run directory (None: memory). `loss` is the one to record, by default
+    logistic, cross-entropy or half squared error, whichever fits; `decide` turns scores into decisions; `read` finds
+    the scores in the model's output. `settings` and `seed` are noted in the Origin.
+
+    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser and random streams.
+    Under DistributedDataParallel only rank 0 looks and writes.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        look: GroupedData,
+        measures: Sequence[Callable[..., Any]] = (),
+        when: When = log_spaced(20),  # noqa: B008
+        to: str | os.PathLike[str] | None = None,
+        *,
+        loss: Any = None,
+        decide: Callable[[Any], Any] | None = None,
+        read: Read | None = None,
+        chunk: int = 256,
+        settings: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        resume: bool = False,
+    ) -> None:
+        _check(model, look, when, chunk)
+        self.model, self.when = bare(model), when
+        self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in measures)
+        self.silent = distributed.is_available() and distributed.is_initialized() and distributed.get_rank() != 0
+        with untouched(self.model):
+            self._answers = Answers(self.model, look, loss, decide, read, chunk, bool(measures))
+        origin = Origin(
+            "training",
+            problem={"look": look.to_json()},
+            settings={
+                "model": describe(self.model),
+                "loss": self._answers.loss.definition,
+                "when": when.to_json(),
+                **dict(settings or {}),
+            },
+            seeds=() if seed is None else (seed,),
+        )
+        self._recorder = Recorder(
+            None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
+        )
+        self._step: int | None = None
+        self._seen: tuple[tuple[int, int], ...] | None = None
+        self._closed = False
+        self.diverged = False
+
+    def __call__(self, step: int) -> None:
+        """Look at the model after `step` updates, if `when` says so."""
+        if self._step is not None and step < self._step:
+            raise ValueError(
+                f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
+            )
+        chosen = self.when(step)
+        if step == self._step:
+            return
+        self._step = int(step)
+        if chosen:
+            self.look(self._step)
+
+    def look(self, step: int) -> None:
+        """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over."""
+        if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
+            return
+        snapshot = self.snapshot()
+        readings: dict[str, Any] = {}
+        for measure in self.measures:
+            for name, values in measure(snapshot).items():
+                if name in readings:
+                    raise ValueError(f"Two measures give a curve {name!r}: rename one.")
+                readings[name] = values
+        self._recorder.append(step, readings)
+        self._seen = versions(self.model)
+        if not self.diverged and not np.isfinite(readings["loss"].values).all():
+            self.diverged = True
+            self._recorder.diverged(float(step))
+
+    @property
+    def place(self) -> Path | None:
+        """The run directory, None for a run in memory or on another rank than 0."""
+        return self._recorder.path
+
+    def snapshot(self) -> Snapshot:
+        """What the model answers now, point by point."""
+        with untouched(self.model):
+            return self._answers.snapshot(self.model)
+
+    def trajectory(self) -> Trajectory:
+        """What is recorded so far; on other ranks than 0, nothing."""
+        return self._recorder.trajectory()
+
+    def close(self) -> None:
+        """Take the last look and say that the run is finished. Closing again does nothing."""
+        self.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and not self._closed:
+            with self._recorder:
+                self._last_look()
+        self._recorder.__exit__(kind, error, trace)
+        self._closed = True
+
+    def _last_look(self) -> None:
+        if self._step is None:
+            self.look(0)
+        elif self._seen != versions(self.model):
+            # The last call stood before an update. Without one since a look, that look was the last.
+            self.look(self._step + 1)
+
+
+def as_measure(measure: Callable[..., Any]) -> Measure:
+    """A function of a snapshot as it is; a user's f(y_true, y_score) wrapped."""
+    if isinstance(measure, GroupMetric) or not callable(measure):
+        return measure if callable(measure) else GroupMetric(measure)
+    try:
+        places = inspect.signature(measure).parameters.values()
+    except (ValueError, TypeError):  # some compiled functions do not tell
+        return GroupMetric(measure)
+    wanted = [place for place in places if place.default is place.empty and place.kind not in (2, 3, 4)]
+    return measure if len(wanted) == 1 else GroupMetric(measure)
+
+
+def describe(model: nn.Module) -> dict[str, Any]:
+    """The model in a few words, for the Origin."""
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return {"class": type(model).__name__, "parameters": count, "text": repr(model)[:TEXT]}
+
+
+def _check(model: object, look: object, when: object, chunk: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
+    if not isinstance(look, GroupedData):
+        raise TypeError(f"`look` should be GroupedData, to look at group by group. Found {type(look).__name__}.")
+    if not isinstance(when, When):
+        raise TypeError(f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(when).__name__}.")
+    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+        raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
+    mass = np.bincount(look.codes, look.weights, len(look.groups))
+    for group, total in zip(look.groups, mass, strict=True):
+        if not total > 0:
+            raise ValueError(f"`look` should have points of every group. Found none in group {group!r}.")
+    if any(is_lazy(parameter) for parameter in model.parameters()):
+        raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")

@@ -1,0 +1,66 @@
+"""Sampling: which points make the batch of a step, as a function of seed and step alone.
+
+Nothing is remembered from step to step, so a resumed run draws what the uninterrupted one would have drawn. Points are
+drawn a stretch of steps at a time; whoever goes through many steps asks for whole stretches.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData, share_of
+
+#: Steps of one stretch of draws: long enough to make a step cheap, short enough to draw it again for one step of it.
+STRETCH = 64
+
+
+class Sampling(ABC):
+    """How batches are made: stretches of steps, and the points of each stretch in order."""
+
+    @abstractmethod
+    def batches(self, data: GroupedData, batch: int) -> int:
+        """Steps per stretch."""
+
+    @abstractmethod
+    def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:
+        """The places of all points of a stretch; its k-th step takes those from k * batch to (k + 1) * batch."""
+
+    def batch(self, data: GroupedData, batch: int, seed: int, step: int) -> np.ndarray:
+        """The places of the points of one step."""
+        number, place = divmod(step, self.batches(data, batch))
+        return self.stretch(data, batch, seed, number)[place * batch : (place + 1) * batch]
+
+
+@dataclass(frozen=True)
+class Epochs(Sampling):
+    """Finite data: every point once per epoch, in a new order each time; the last batch of an epoch may be smaller."""
+
+    def batches(self, data: GroupedData, batch: int) -> int:
+        return -(-len(data) // batch)
+
+    def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:  # noqa: ARG002
+        return np.random.default_rng((seed, number)).permutation(len(data))
+
+
+@dataclass(frozen=True)
+class Draws(Sampling):
+    """Online: every point of every batch is drawn anew, its group with these proportions (None: as in the data)."""
+
+    proportions: Mapping[Any, float] | None = None
+
+    def batches(self, data: GroupedData, batch: int) -> int:  # noqa: ARG002
+        return STRETCH
+
+    def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:
+        rng = np.random.default_rng((seed, number))
+        count = STRETCH * batch
+        codes = rng.choice(len(data.groups), count, p=share_of(data, self.proportions))
+        sizes = np.asarray(list(data.sizes.values()))
+        within = (rng.random(count) * sizes[codes]).astype(np.int64)
+        by_group = np.argsort(data.codes, kind="stable")
+        return np.asarray(by_group[np.cumsum(sizes)[codes] - sizes[codes] + within])

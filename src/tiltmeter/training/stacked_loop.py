@@ -1,0 +1,50 @@
+"""The loop that trains a stack: batches of all runs, one gradient, one update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.training.sampling import Sampling
+from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_optimizers import Update
+
+
+def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int]) -> Iterator[Tensor]:
+    """Step by step the places of the points of every seed, of shape (seeds, batch): those that `train` would take."""
+    for number in count():
+        stretch = torch.as_tensor(np.stack([sampling.stretch(data, batch, seed, number) for seed in seeds]))
+        yield from (stretch[:, start : start + batch] for start in range(0, stretch.shape[1], batch))
+
+
+def train_stacked(
+    stacked: Stacked,
+    update: Update,
+    batches: Iterator[Tensor],
+    points: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    looks: Sequence[int],
+    look: Callable[[int], bool],
+) -> None:
+    """Train all runs at once to the last of `looks`; `look(step)`, after that many updates, says whether to go on.
+
+    `loss` gives the loss of every run from its outputs and the places of its batch among the points. `batches` may
+    serve fewer runs than there are: each batch then serves as many neighbouring runs as it takes.
+    """
+    step = 0
+    for stop in looks:
+        while step < stop:
+            places = next(batches)
+            if len(places) < stacked.runs:
+                places = places.repeat_interleave(stacked.runs // len(places), dim=0)
+            batch = points.index_select(0, places.flatten()).view(*places.shape, *points.shape[1:])
+            _, gradients = stacked.differentiate(batch, lambda outputs, places=places: loss(outputs, places))  # type: ignore[misc]
+            update(stacked.parameters, gradients)
+            step += 1
+        if not look(step):
+            return

@@ -1,0 +1,40 @@
+"""The loss of every run of a stack on its own batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.point_loss import PointLoss
+from tiltmeter.training.example_weights import example_weights
+
+
+def stacked_scores(outputs: Tensor) -> Tensor:
+    """Scores of shape (runs, points) or (runs, points, several)."""
+    return outputs.squeeze(2) if outputs.ndim == 3 and outputs.shape[2] == 1 else outputs
+
+
+def stacked_loss(
+    loss: PointLoss, data: GroupedData, weights: Mapping[Any, float] | None, like: Tensor
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """From outputs (runs, batch, ...) and the places of the points (runs, batch) to the losses (runs,)."""
+    found = example_weights(data, weights)
+    factors = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
+    if factors is not None and loss.each is None:
+        raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
+    y = data.tensors(like.dtype)[1].to(like.device)
+    classes, numbers = y.long(), y.to(like.dtype)
+
+    def losses(outputs: Tensor, places: Tensor) -> Tensor:
+        scores = stacked_scores(outputs)
+        labels = (classes if scores.ndim == 3 else numbers)[places]
+        if loss.each is None:
+            return torch.vmap(loss.whole)(scores, labels)
+        each = loss.each(scores.flatten(0, 1), labels.flatten()).view(labels.shape)
+        return (each if factors is None else each * factors[places]).mean(1)
+
+    return losses

@@ -1,0 +1,143 @@
+"""The updates of SGD, momentum, Adam and AdamW for stacked parameters, where every run may have its own rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.training.linear_chain import Product
+
+#: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.SGD, momentum=0.9)`.
+MakeOptimizer: TypeAlias = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+#: A number for all runs, or one for each, of shape (runs,).
+Rate: TypeAlias = float | Tensor
+
+#: Changes the parameters of all runs, by name, given their gradients (None: no part in the loss).
+Update: TypeAlias = Callable[[Mapping[str, Tensor], Mapping[str, Tensor | Product | None]], None]
+
+
+def stacked_update(settings: torch.optim.Optimizer, lr: Rate, weight_decay: Rate) -> Update:
+    """The update that this optimiser makes, for stacked parameters, with these rates instead of its own.
+
+    The formulas are those of `torch.optim`, in the same order of operations.
+    """
+    defaults = settings.defaults
+    kind = type(settings)
+    if len(settings.param_groups) > 1:
+        raise ValueError(
+            f"`optimizer` should treat all parameters alike. Found {len(settings.param_groups)} parameter groups."
+        )
+    if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        raise TypeError(f"`optimizer` should make a torch.optim SGD, Adam or AdamW. Found {kind.__name__}.")
+    for option in ("maximize", "amsgrad", "differentiable"):
+        if defaults.get(option):
+            raise ValueError(f"`optimizer` should not set {option}: stacked runs cannot. Found {option} = True.")
+    if kind is torch.optim.SGD:
+        return _sgd(lr, weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"])
+    decoupled = kind is torch.optim.AdamW or bool(defaults.get("decoupled_weight_decay"))
+    return _adam(lr, weight_decay, defaults["betas"], defaults["eps"], decoupled)
+
+
+def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nesterov: bool) -> Update:
+    velocities: dict[str, Tensor] = {}
+
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+        gradient = _decayed(gradient, parameter, weight_decay, spare)
+        if momentum:
+            if name not in velocities:
+                velocities[name] = gradient.clone()
+            else:
+                velocities[name].mul_(momentum).add_(gradient, alpha=1 - dampening)
+            velocity = velocities[name]
+            gradient = torch.add(gradient, velocity, alpha=momentum, out=spare) if nesterov else velocity
+        if isinstance(lr, float):
+            parameter.add_(gradient, alpha=-lr)
+        else:
+            parameter.addcmul_(gradient, _along(lr, parameter), value=-1)
+
+    def at_once(parameter: Tensor, gradient: Product) -> bool:
+        # Plain descent adds the product to the weights while it is taken.
+        if momentum or parameter.shape[1] == 1 or isinstance(weight_decay, Tensor):
+            return False
+        if isinstance(lr, Tensor) and weight_decay:
+            return False
+        slopes = gradient.slopes * _along(lr, gradient.slopes)
+        kept = 1.0 - lr * weight_decay if isinstance(lr, float) else 1.0
+        parameter.transpose(1, 2).baddbmm_(gradient.inputs.transpose(1, 2), slopes, beta=kept, alpha=-1)
+        return True
+
+    return _for_each(change, at_once)
+
+
+def _adam(lr: Rate, weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: bool) -> Update:
+    first, second = (float(beta) for beta in betas)
+    states: dict[str, tuple[Tensor, Tensor]] = {}
+    counts: dict[str, int] = {}
+
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+        if name not in states:
+            states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        mean, square = states[name]
+        count = counts[name] = counts.get(name, 0) + 1
+        if not decoupled:
+            gradient = _decayed(gradient, parameter, weight_decay, spare)
+        elif _is_set(weight_decay):
+            parameter.mul_(1 - _along(lr, parameter) * _along(weight_decay, parameter))
+        mean.lerp_(gradient, 1 - first)
+        square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        scale = torch.sqrt(square, out=spare).div_(math.sqrt(1 - second**count)).add_(eps)
+        correction = 1 - first**count
+        if isinstance(lr, float):
+            parameter.addcdiv_(mean, scale, value=-lr / correction)
+        else:
+            parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
+
+    return _for_each(change, lambda *_: False)
+
+
+def _for_each(
+    change: Callable[[str, Tensor, Tensor, Tensor], None], at_once: Callable[[Tensor, Product], bool]
+) -> Update:
+    """Apply a formula to every parameter; `spare` is memory of its size, at the formula's disposal.
+
+    Fresh memory for stacked parameters costs more than the arithmetic, so it is taken only once. Gradients are left
+    alone, as autograd may hand out one tensor twice.
+    """
+    spares: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def update(parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor | Product | None]) -> None:
+        for name, gradient in gradients.items():
+            parameter = parameters[name]
+            if gradient is None or (isinstance(gradient, Product) and at_once(parameter, gradient)):
+                continue
+            if name not in spares:
+                spares[name] = torch.empty_like(parameter)
+            dense = gradient.dense(spares[name]) if isinstance(gradient, Product) else gradient
+            change(name, parameter, dense, spares[name])
+
+    return update
+
+
+def _is_set(rate: Rate) -> bool:
+    return isinstance(rate, Tensor) or rate != 0.0
+
+
+def _decayed(gradient: Tensor, parameter: Tensor, weight_decay: Rate, spare: Tensor) -> Tensor:
+    if not _is_set(weight_decay):
+        return gradient
+    if isinstance(weight_decay, float):
+        return torch.add(gradient, parameter, alpha=weight_decay, out=spare)
+    return torch.addcmul(gradient, parameter, _along(weight_decay, parameter), out=spare)
+
+
+def _along(rate: Rate, parameter: Tensor) -> Any:
+    """A rate per run, shaped to multiply a stacked parameter."""
+    if isinstance(rate, float):
+        return rate
+    return rate.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))

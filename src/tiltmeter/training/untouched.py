@@ -1,0 +1,67 @@
+"""Untouched: look at a model in evaluation mode and leave everything as it was, bit by bit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.training.streams import put_back, streams
+
+
+@contextmanager
+def untouched(model: nn.Module) -> Iterator[None]:
+    """In here the model evaluates without gradients; afterwards modes, buffers and random streams are as before.
+
+    Modes are set flag by flag, since a user's `train()` may do more. The cache of autocast is off: a weight that was
+    cast in here, without gradient, would otherwise be taken for the next training step. Compiled code runs as plain
+    PyTorch, so that looking never uses up the recompilations of the training.
+    """
+    modules = list(model.modules())
+    modes = [module.training for module in modules]
+    buffers = [
+        (module, name, buffer, _version(buffer), buffer.clone())
+        for module in modules
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    parameters = [(name, parameter, _version(parameter)) for name, parameter in model.named_parameters()]
+    state, cached = streams(), torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        with _eager(), torch.no_grad():
+            for module in modules:
+                module.training = False
+            yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+        with torch.no_grad():
+            for module, name, buffer, version, copy in buffers:
+                module._buffers[name] = buffer
+                if _version(buffer) != version:
+                    buffer.copy_(copy)
+        torch.set_autocast_cache_enabled(cached)
+        put_back(state)
+    for name, parameter, version in parameters:
+        if _version(parameter) != version:
+            raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be looked at.")
+
+
+def versions(model: nn.Module) -> tuple[tuple[int, int], ...]:
+    """A fingerprint that changes with every update in place of a parameter."""
+    return tuple((id(parameter), _version(parameter)) for parameter in model.parameters())
+
+
+def _version(tensor: Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _eager() -> AbstractContextManager[object]:
+    # Where nothing was ever compiled, importing the compiler only to switch it off would take seconds.
+    if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
+        return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+    return nullcontext()

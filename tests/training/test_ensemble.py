@@ -1,0 +1,266 @@
+"""An ensemble is its seeds: seed s is the run that `train` makes with seed s."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tiltmeter import (
+    GroupedData,
+    GroupMetric,
+    Square,
+    at,
+    cases,
+    crossings,
+    ensemble,
+    every,
+    load,
+    log_spaced,
+    predict,
+    stack,
+    train,
+)
+from tiltmeter.training.sampling import STRETCH, Draws, Epochs
+
+SGD = partial(torch.optim.SGD, lr=0.1)
+pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer")
+
+
+def small():
+    return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
+
+
+def one_by_one(make, data, look, seeds, optimizer, **settings):
+    runs = []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        runs.append(train(make(), data, look, optimizer, seed=seed, **settings))
+    return stack(runs)
+
+
+def assert_same(together, alone, tolerance=1e-5):
+    assert list(together) == list(alone)
+    for name in alone:
+        assert together[name].dims == alone[name].dims, name
+        assert together[name].attrs == alone[name].attrs, name
+        np.testing.assert_array_equal(together[name].time, alone[name].time)
+        np.testing.assert_allclose(together[name], alone[name], atol=tolerance, rtol=tolerance, err_msg=name)
+
+
+def mean_absolute_score(y_true, y_score):
+    return np.abs(y_score).mean()
+
+
+CASES = {
+    "sgd": {"optimizer": SGD},
+    "adam, half squared error": {"optimizer": partial(torch.optim.Adam, lr=0.01), "loss": Square()},
+    "momentum, a loss of torch": {
+        "optimizer": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
+        "loss": nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)),
+    },
+    "proportions and weights": {
+        "optimizer": partial(torch.optim.AdamW, lr=0.01),
+        "proportions": {"a": 0.3, "b": 0.7},
+        "weights": {"a": 2.0, ("b", 1): 3.0},
+    },
+    "a measure, a decision": {
+        "optimizer": SGD,
+        "measures": [mean_absolute_score],
+        "decide": lambda score: score > 0.1,
+    },
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_seed_is_the_run_of_that_seed(flat, case):
+    data, look = flat.split(0.3)
+    settings = {"steps": 25, "batch": 8, "when": at([0, 1, 10]), **CASES[case]}
+    together = ensemble(small, data, look, seeds=[4, 0, 7], **settings)
+    assert_same(together, one_by_one(small, data, look, [4, 0, 7], **settings))
+    assert together["loss"].time.values.tolist() == [0, 1, 10, 25]
+    assert together["loss"].seed.values.tolist() == [4, 0, 7]
+    assert together.origin.seeds == (4, 0, 7)
+
+
+def test_classes_and_a_model_that_needs_torch_func(images):
+    def make():
+        return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 4))
+
+    data, look = images.split(0.25)
+    settings = {"optimizer": SGD, "epochs": 2, "batch": 16, "when": every(5)}
+    together = ensemble(make, data, look, seeds=2, **settings)
+    assert_same(together, one_by_one(make, data, look, range(2), **settings))
+    assert together["class_accuracy"].dims == ("time", "group", "class", "seed")
+
+
+def test_outputs_to_read(flat):
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = small()
+
+        def forward(self, x):
+            return {"score": self.inner(x), "features": x}
+
+    data, look = flat.split(0.3)
+    settings = {"optimizer": SGD, "steps": 5, "read": lambda output: output["score"]}
+    assert_same(ensemble(Two, data, look, seeds=2, **settings), one_by_one(Two, data, look, range(2), **settings))
+
+
+def test_a_loss_that_knows_no_single_point(flat):
+    def median_like(score, y):
+        return (score - y).pow(2).mean().sqrt()
+
+    data, look = flat.split(0.3)
+    settings = {"optimizer": SGD, "steps": 5, "loss": median_like, "decide": lambda score: score > 0.5}
+    assert_same(ensemble(small, data, look, seeds=2, **settings), one_by_one(small, data, look, range(2), **settings))
+
+
+def test_grids_of_rates_share_seeds_and_batches(flat):
+    data, look = flat.split(0.3)
+    settings = {"steps": 12, "batch": 8, "when": at([0])}
+    rates, decays = [0.02, 0.2, 0.1], [0.0, 0.5]
+    grid = ensemble(
+        small, data, look, optimizer=SGD, seeds=2, lr=("lr", rates), weight_decay=("weight_decay", decays), **settings
+    )
+    assert grid["loss"].dims == ("time", "group", "seed", "lr", "weight_decay")
+    for lr in rates:
+        for decay in decays:
+            alone = one_by_one(small, data, look, range(2), partial(SGD, lr=lr, weight_decay=decay), **settings)
+            chosen = grid.replace(
+                {name: curve.sel(lr=lr, weight_decay=decay, drop=True) for name, curve in grid.items()}
+            )
+            assert_same(chosen, alone)
+    assert grid.origin.settings["optimizer"]["lr"]["coords"]["lr"] == rates
+    # One dimension for both: pairs instead of all combinations.
+    pairs = ensemble(
+        small, data, look, optimizer=SGD, seeds=2, lr=("case", [0.02, 0.2]), weight_decay=("case", decays), **settings
+    )
+    np.testing.assert_allclose(
+        pairs["loss"].isel(case=1), grid["loss"].sel(lr=0.2, weight_decay=0.5), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_runs_that_diverge_end_and_the_others_go_on(flat, tmp_path):
+    data, look = flat.split(0.3)
+    settings = {"loss": Square(), "steps": 60, "when": every(10), "to": tmp_path / "run"}
+    with np.errstate(all="ignore"):
+        run = ensemble(lambda: nn.Linear(6, 1), data, look, optimizer=SGD, seeds=2, lr=("lr", [0.1, 1e4]), **settings)
+    time = run.diverged.sel(lr=1e4)
+    assert np.isnan(run.diverged.sel(lr=0.1)).all()
+    assert (time > 0).all()
+    assert (time < 60).all()
+    assert np.isfinite(run["loss"].sel(lr=0.1)).all()
+    assert run["loss"].sel(lr=1e4).isel(time=-1).isnull().all()
+    assert load(tmp_path / "run") == run
+    with np.errstate(all="ignore"):
+        ended = ensemble(
+            lambda: nn.Linear(6, 1), data, look, optimizer=SGD, seeds=2, lr=1e4, **{**settings, "to": None}
+        )
+    assert ended["loss"].time.values[-1] == ended.diverged.max() < 60
+
+
+def test_nothing_around_it_changes(flat):
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    expected = torch.rand(2), np.random.rand(2)  # noqa: NPY002
+    torch.manual_seed(3)
+    np.random.seed(3)  # noqa: NPY002
+    dropout = lambda: nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 1))  # noqa: E731
+    first = ensemble(dropout, flat, optimizer=SGD, seeds=3, steps=10)
+    assert torch.equal(torch.rand(2), expected[0])
+    assert (np.random.rand(2) == expected[1]).all()  # noqa: NPY002
+    assert ensemble(dropout, flat, optimizer=SGD, seeds=3, steps=10) == first
+
+
+def test_the_predicted_change_of_leader_is_found_over_seeds():
+    """The theory's crossing, trained: the group of larger variance leads first, the larger group in the end."""
+    (predicted,) = crossings(predict(*cases.centred_crossing()))
+    d, rng = 40, np.random.default_rng(0)
+    teachers = np.linalg.qr(rng.normal(size=(d, 2)))[0] * np.sqrt(d)
+    teachers = {"+": teachers[:, 0], "-": 0.5 * teachers[:, 0] + np.sqrt(0.75) * teachers[:, 1]}
+    group = np.where(rng.random(8000) < 0.8, "+", "-")
+    x = rng.normal(size=(8000, d)) * np.sqrt(np.where(group == "+", 0.5, 1.5))[:, None]
+    y = np.sign(np.where(group == "+", x @ teachers["+"], x @ teachers["-"]))
+    data, look = GroupedData(x, y, group).split(0.5)
+
+    def at_zero():
+        model = nn.Linear(d, 1, bias=False)
+        nn.init.zeros_(model.weight)
+        return model
+
+    run = ensemble(
+        at_zero,
+        data,
+        look,
+        optimizer=partial(torch.optim.SGD, lr=0.1 / d),
+        loss=Square(),
+        seeds=8,
+        steps=20 * d,
+        batch=1,
+        sampling=Draws(),
+        when=log_spaced(40),
+    )
+    mean = run.replace({"loss": run["loss"].mean("seed")})
+    late = [crossing for crossing in crossings(mean) if crossing.time > d]
+    assert [(crossing.leader_before, crossing.leader_after) for crossing in late] == [("-", "+")]
+    assert late[0].time / d == pytest.approx(predicted.time, rel=0.35)
+
+
+class TestSampling:
+    @pytest.mark.parametrize(
+        "sampling", [Epochs(), Draws(), Draws({"a": 0.5, "b": 0.5})], ids=["epochs", "draws", "shares"]
+    )
+    def test_a_batch_depends_on_seed_and_step_alone(self, flat, sampling):
+        steps = range(2 * max(STRETCH, sampling.batches(flat, 16)))
+        forward = [sampling.batch(flat, 16, 5, step) for step in steps]
+        backward = [sampling.batch(flat, 16, 5, step) for step in reversed(steps)][::-1]
+        other = [sampling.batch(flat, 16, 6, step) for step in steps]
+        assert all((a == b).all() for a, b in zip(forward, backward, strict=True))
+        assert not all((a == b).all() for a, b in zip(forward, other, strict=True))
+
+    def test_draws_follow_the_proportions(self, flat):
+        places = np.concatenate([Draws({"a": 0.3, "b": 0.7}).batch(flat, 64, 0, step) for step in range(STRETCH)])
+        share = (flat.codes[places] == 1).mean()
+        assert abs(share - 0.7) < 4 * np.sqrt(0.21 / len(places))
+        counts = np.bincount(places, minlength=len(flat))[flat.codes == 1]
+        # Uniform within the group: the spread of Poisson counts.
+        assert abs(counts.var() / counts.mean() - 1.0) < 4 * np.sqrt(2 / len(counts))
+        assert (flat.codes[Draws({"a": 1.0}).batch(flat, 100, 0, 0)] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"data": [1]}, "`data` should be GroupedData. Found list."),
+        ({"look": [1]}, "`look` should be GroupedData. Found list."),
+        ({"seeds": 0}, "`seeds` should be at least 1. Found seeds = 0."),
+        ({"seeds": "all"}, "`seeds` should be how many, or a list of them. Found seeds = 'all'."),
+        ({"seeds": [0, -1]}, "`seeds` should be integers from 0. Found -1 among them."),
+        ({"seeds": [1, 1]}, "`seeds` should be different from one another, and at least one. Found seeds = [1, 1]."),
+        ({"lr": -0.1}, "`lr` should not be negative. Found lr = -0.1."),
+        ({"lr": [0.1, 0.2]}, '`lr` should be a number or carry a dimension name, as in ("lr", values). Found list.'),
+        ({"make_model": lambda: 3}, "`make_model` should return a torch.nn.Module. Found int."),
+        ({"optimizer": lambda _: None}, "`optimizer` should make one from the parameters. Found NoneType."),
+        ({"when": 10}, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
+        (
+            {"measures": [lambda _: {}]},
+            "`measures` of an ensemble should be functions f(y_true, y_score). Found one of a snapshot.",
+        ),
+        (
+            {"measures": [GroupMetric(mean_absolute_score), GroupMetric(mean_absolute_score)]},
+            "Two measures give a curve 'mean_absolute_score': rename one.",
+        ),
+        (
+            {"loss": lambda score, y: (score - y).abs().max(), "decide": lambda s: s > 0, "weights": {"a": 2.0}},
+            "Weights multiply the loss of each point, which <lambda> does not tell.",
+        ),
+    ],
+)
+def test_bad_input(flat, change, sentence):
+    given = {"make_model": small, "data": flat, "optimizer": SGD, "seeds": 2, "steps": 3, **change}
+    with pytest.raises((TypeError, ValueError)) as error:
+        ensemble(given.pop("make_model"), given.pop("data"), **given)
+    assert str(error.value) == sentence
