@@ -12,13 +12,13 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     # the problem and how it is trained
     from tiltmeter import cases as cases
+
+    # for other programs
+    from tiltmeter import export as export
     from tiltmeter.activation import Erf as Erf
     from tiltmeter.activation import Identity as Identity
     from tiltmeter.activation import ReLU as ReLU
     from tiltmeter.activation import Tanh as Tanh
-
-    # for other programs
-    from tiltmeter import export as export
 
     # questions
     from tiltmeter.analysis.agreement import agreement as agreement

@@ -88,8 +88,8 @@ def test_variances_are_of_order_one_over_d():
 
 def test_powers_of_the_map_are_its_steps():
     constant = moments(GENERAL, SGD(lr=0.5, train_bias=True), [1.0, 7.0], 50)
-    stepwise = moments(GENERAL, SGD(lr=lambda t: 0.5, weights={"+": lambda t: 1.0}, train_bias=True), [1.0, 7.0], 50)  # noqa: ARG005
-    by_rate = moments(GENERAL, SGD(lr=lambda t: 0.5, train_bias=True), [1.0, 7.0], 50)  # noqa: ARG005
+    stepwise = moments(GENERAL, SGD(lr=lambda t: 0.5, weights={"+": lambda t: 1.0}, train_bias=True), [1.0, 7.0], 50)
+    by_rate = moments(GENERAL, SGD(lr=lambda t: 0.5, train_bias=True), [1.0, 7.0], 50)
     for name in constant:
         np.testing.assert_allclose(constant[name], stepwise[name], atol=1e-12)
         np.testing.assert_allclose(constant[name], by_rate[name], atol=1e-12)

@@ -47,7 +47,7 @@ def ensemble(
     proportions: Mapping[Any, float] | None = None,
     epochs: int | None = None,
     sampling: Sampling | None = None,
-    when: When = log_spaced(20),  # noqa: B008
+    when: When = log_spaced(20),
     measures: Sequence[Callable[..., Any]] = (),
     read: Read | None = None,
     decide: Callable[[Any], Any] | None = None,

@@ -38,13 +38,13 @@ def train(
     *,
     epochs: int | None = None,
     sampling: Sampling | None = None,
-    when: When = log_spaced(20),  # noqa: B008
+    when: When = log_spaced(20),
     measures: Sequence[Callable[..., Any]] = (),
     read: Read | None = None,
     decide: Callable[[Any], Any] | None = None,
     seed: int = 0,
     to: str | os.PathLike[str] | None = None,
-    checkpoint: When = every(1000),  # noqa: B008
+    checkpoint: When = every(1000),
     resume: bool = False,
 ) -> Trajectory:
     """Train the model in place and return its group curves.

@@ -46,7 +46,7 @@ class Probe:
         model: nn.Module,
         look: GroupedData,
         measures: Sequence[Callable[..., Any]] = (),
-        when: When = log_spaced(20),  # noqa: B008
+        when: When = log_spaced(20),
         to: str | os.PathLike[str] | None = None,
         *,
         loss: Any = None,
