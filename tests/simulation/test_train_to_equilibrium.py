@@ -5,10 +5,11 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.flattened import flatten
+from tiltmeter.geometry import factor
 from tiltmeter.objective import Objective
 from tiltmeter.record.origin import Origin
 from tiltmeter.simulation.minimisers import minimise
-from tiltmeter.simulation.training_set import coordinates, draw
+from tiltmeter.simulation.training_set import draw
 
 PROBLEM = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 WEIGHTS = {("+", 1): 0.5, ("+", -1): 1.5, "-": 2.0}
@@ -74,7 +75,7 @@ def test_coupled_students_have_no_slope(loss):
 
 def test_the_data_have_the_geometry_of_the_mixture():
     point, data = training_set(Objective(tm.Square(), 2000.0, 1.0), d=20)
-    place = coordinates(point.gram)
+    place = factor(point.gram)
     np.testing.assert_allclose(place @ place.T, point.gram, atol=1e-12)
     x = data.inputs * np.sqrt(20)
     for g in range(2):

@@ -11,10 +11,12 @@ from scipy.stats import norm
 import tiltmeter as tm
 from tiltmeter.flattened import flatten
 from tiltmeter.objective import Objective
+from tiltmeter.observables.channel import channel, score_law
 from tiltmeter.observables.labelled_curves import EVERY
 from tiltmeter.record.origin import Origin
-from tiltmeter.theory.averages import averages
+from tiltmeter.theory.averages import averages, general_averages
 from tiltmeter.theory.fixed_point import TOLERANCE, solve
+from tiltmeter.theory.proximal import corners
 
 PAPER = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 LOSSES = [tm.Square(), tm.Logistic(), tm.Hinge()]
@@ -254,6 +256,28 @@ def test_observables_are_those_of_predict():
     assert tm.equilibrium(PAPER, tm.Logistic(), 2.0, 0.5).loss.attrs["definition"] == "logistic loss"
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ridge", [3.0, 1e-3])
+def test_the_compiled_averages_are_the_general_ones(loss, ridge):
+    point = flatten(PAPER, Objective(loss, 2.0, ridge, {("+", 1): 0.5, "-": 2.0})).points[0]
+    found = solve(loss, point)
+    law = channel(
+        *score_law(found.M, found.R, found.Q, found.bias, point.D),
+        point.a,
+        corners(loss, np.array([[1.0, -1.0]]), found.V[:, None] * point.s),
+    )
+    fast = averages(loss, point, found.M, found.R, found.Q, found.bias, found.V)
+    slow = general_averages(loss, law, point.s, found.V)
+    for name in ("f", "square", "slope", "turn", "training_loss"):
+        np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_it_can_be_saved_and_loaded(tmp_path):
+    found = tm.coupled_equilibrium(PAPER, tm.Square(), ("samples", [1.0, 2.0]), 0.5, coupling=0.3)
+    tm.save(found, tmp_path / "run")
+    assert tm.load(tmp_path / "run").identical(found)
+
+
 def test_the_origin_rebuilds_the_result():
     found = tm.equilibrium(PAPER, tm.Hinge(), ("samples", [1.0, 2.0]), 0.5, {"+": 0.5})
     origin = Origin.from_json(found.attrs["origin"])
@@ -317,7 +341,7 @@ def test_the_fixed_point_is_found_from_nothing(loss, samples, ridge, coupling):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3, 1e5])
+@pytest.mark.parametrize("samples", [0.2, 1.0, 8.0, 1e3])
 @pytest.mark.parametrize("ridge", [1e-6, 1e-4, 1e-1, 1e2])
 @pytest.mark.parametrize("coupling", [None, 0.5])
 def test_even_hard_fixed_points_are_found_from_nothing(loss, samples, ridge, coupling):

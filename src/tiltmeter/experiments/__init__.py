@@ -1,1 +1,1 @@
-"""Experiments: each regenerates a published finding and says whether it holds, by a rule written down beforehand."""
+"""Experiments: each regenerates a published finding and says, claim by claim, whether it holds and by which rule."""

@@ -18,6 +18,7 @@ from tiltmeter.observables.criteria import (
     StatisticalParity,
     WorstGroupError,
 )
+from tiltmeter.observables.frontier import trade_off, unbeaten
 from tiltmeter.theory.equilibrium import coupled_equilibrium, equilibrium
 from tiltmeter.theory.incompatibility import Incompatibility, incompatibility
 from tiltmeter.two_groups import teacher_mixture
@@ -173,13 +174,13 @@ def _incompatible(found: Found) -> Claim:
 
 def _frontier(found: Found, criterion: Criterion) -> Claim:
     """How much of the frontier of joint training, over weights and ridges, lies behind that of coupled students."""
-    joint, coupled = (frontier(one, criterion) for one in (found.reweighted, found.coupled))
-    beaten = np.asarray((coupled[:, None, :] <= joint[:, :, None] + LEVEL).all(axis=0)).any(axis=1)
+    joint, coupled = (unbeaten(trade_off(one, criterion)) for one in (found.reweighted, found.coupled))
+    beaten = np.array([(coupled <= point + LEVEL).all(axis=1).any() for point in joint])
     where = ""
     if not beaten.all():
         where = (
-            f"Joint training gets {criterion.name} down to {joint[1].min():.3f}, coupling to {coupled[1].min():.3f}; "
-            f"their lowest errors are {joint[0].min():.3f} and {coupled[0].min():.3f}."
+            f"Joint training gets {criterion.name} down to {joint[:, 0].min():.3f}, coupling to "
+            f"{coupled[:, 0].min():.3f}; their lowest errors are {joint[:, 1].min():.3f} and {coupled[:, 1].min():.3f}."
         )
     return Claim(
         f"Students coupled across groups beat joint training on the frontier of error and {criterion.name}",
@@ -188,12 +189,3 @@ def _frontier(found: Found, criterion: Criterion) -> Claim:
         0.5,
         where,
     )
-
-
-def frontier(found: xr.Dataset, criterion: Criterion) -> np.ndarray:
-    """The (population error, unfairness) that no other point of the grid beats in both, by rising error."""
-    error, unfair = xr.broadcast(found["population_error"], criterion.of(found))
-    points = np.stack([np.ravel(error), np.ravel(unfair)])
-    points = points[:, np.lexsort(points[::-1])]
-    keep = points[1] < np.append(np.inf, np.minimum.accumulate(points[1])[:-1])
-    return np.asarray(points[:, keep])

@@ -17,7 +17,8 @@ logarithmic; its zero is left out.
 
 from tiltmeter.plot.curves import curves
 from tiltmeter.plot.drivers import drivers
-from tiltmeter.plot.equilibrium import equilibrium, frontier
+from tiltmeter.plot.equilibrium import equilibrium
+from tiltmeter.plot.frontier import frontier
 from tiltmeter.plot.order_parameters import order_parameters
 from tiltmeter.plot.phase_diagram import phase_diagram
 from tiltmeter.plot.save import save

@@ -1,8 +1,8 @@
-"""Pictures of trained students: a curve against a parameter, and the frontier of accuracy and fairness."""
+"""Trained students against a parameter: error and unfairness, theory as lines and experiments as marks."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -10,18 +10,14 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from tiltmeter.observables.criteria import Criterion
 from tiltmeter.plot.theme import (
     HEIGHT,
     INK,
     LETTER,
     LINE_SYMBOL,
-    PALETTE,
-    SHAPES,
     WIDTH,
     airy,
     axis,
-    frame,
     group_name,
     heading,
     legend,
@@ -32,7 +28,6 @@ from tiltmeter.plot.theme import (
 
 #: Dimensions that belong to a curve rather than to the grid it is drawn over.
 OWN = ("group", "pair", "seed")
-SIDE = 340
 
 
 def equilibrium(
@@ -117,49 +112,6 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
     if not alone:
         layers.append(alt.Chart(rows([])).mark_point().encode(colour, dash, symbol))
     return alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT * 0.7)
-
-
-def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str | None = None) -> alt.LayerChart:
-    """Error of the population against unfairness, one colour and shape per way of training: low and left is better.
-
-    Every grid point of a Dataset is a mark; the line joins those that no other of the same way beats in both.
-
-    >>> from tiltmeter import AccuracyParity, Square, coupled_equilibrium, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> coupled = coupled_equilibrium(problem, Square(), 2.0, 0.3, ("coupling", [0.0, 0.3, 1.0]))
-    >>> frontier({"coupled": coupled}, AccuracyParity()).to_dict()["layer"][0]["mark"]["type"]
-    'line'
-    """
-    if not found:
-        raise ValueError("`frontier` needs at least one Dataset by name. Found none.")
-    names = list(found)
-    marks: list[dict[str, Any]] = []
-    lines: list[dict[str, Any]] = []
-    for name, one in found.items():
-        unfair, error = xr.broadcast(criterion.of(one), one["population_error"])
-        points = np.stack([np.ravel(unfair), np.ravel(error)], axis=1)
-        points = points[np.isfinite(points).all(1)]
-        marks += [{"x": short(a), "y": short(b), "series": name} for a, b in points]
-        best = points[np.lexsort((points[:, 1], points[:, 0]))]
-        keep = best[:, 1] < np.append(np.inf, np.minimum.accumulate(best[:, 1])[:-1])
-        lines += [{"x": short(a), "y": short(b), "series": name} for a, b in best[keep]]
-    if not marks:
-        raise ValueError("There is nothing to draw: no grid point has a value.")
-    spans = [airy(min(row[key] for row in marks), max(row[key] for row in marks)) for key in ("x", "y")]
-    x = alt.X("x:Q", scale=alt.Scale(domain=list(spans[0]), nice=False), axis=axis(f"unfairness ({criterion.name})"))
-    y = alt.Y("y:Q", scale=alt.Scale(domain=list(spans[1]), nice=False), axis=axis("error of the population"))
-    shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend("training")}
-    colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
-    colour = alt.Color(scale=alt.Scale(domain=names, range=colours), **shared)
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-    shape = alt.Shape(scale=alt.Scale(domain=names, range=shapes), **shared)
-    layers = [
-        alt.Chart(rows(lines)).mark_line(strokeWidth=2).encode(x, y, colour),
-        alt.Chart(rows(marks))
-        .mark_point(size=36, strokeWidth=1.4, fill="white", opacity=1.0)
-        .encode(x, y, colour, shape),
-    ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
 
 
 def labels_of(values: xr.DataArray) -> list[Hashable]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.flattened import Point
+from tiltmeter.geometry import factor
 from tiltmeter.losses import Loss
-from tiltmeter.simulation.training_set import coordinates
 
 
 def counted_rates(
     loss: Loss, point: Point, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Loss, error, positive rate, tpr, fpr and ppv per group, counted; NaN where there is nothing to count."""
-    place = coordinates(point.gram)
+    place = factor(point.gram)
     rank = place.shape[1]
     rows = []
     for g in range(point.groups):

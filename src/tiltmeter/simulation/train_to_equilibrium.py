@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.flattened import Flattened, Point, flatten
+from tiltmeter.geometry import factor
 from tiltmeter.losses import Loss
 from tiltmeter.mixture import Mixture
 from tiltmeter.objective import Objective
@@ -19,7 +20,7 @@ from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
 from tiltmeter.simulation.counted_rates import counted_rates
 from tiltmeter.simulation.minimisers import minimise
-from tiltmeter.simulation.training_set import TrainingSet, coordinates, draw
+from tiltmeter.simulation.training_set import TrainingSet, draw
 
 
 def train_to_equilibrium(
@@ -95,7 +96,7 @@ def _one(loss: Loss, point: Point, d: int, seed: int, n: int, test: int) -> dict
     data = draw(point, d, round(point.samples * d), generator)
     W, offsets = minimise(loss, point, data)
     w = W / np.sqrt(d)
-    place = coordinates(point.gram)
+    place = factor(point.gram)
     along = w[:, : place.shape[1]] @ place.T
     groups, own = np.arange(point.groups), point.student
     students = w @ w.T
@@ -134,7 +135,7 @@ def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
 def _check_size(flat: Flattened, d: int) -> None:
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)):
         raise TypeError(f"`d` should be a whole number of dimensions. Found d = {d!r}.")
-    least = max(coordinates(point.gram).shape[1] for point in flat.points) + 1
+    least = max(factor(point.gram).shape[1] for point in flat.points) + 1
     if d < least:
         raise ValueError(f"`d` should be at least {least}, to hold all means and teachers. Found d = {d}.")
     fewest = min(point.samples for point in flat.points)

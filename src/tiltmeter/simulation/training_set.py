@@ -1,4 +1,4 @@
-"""Training sets of a mixture in d dimensions, and the vectors of its geometry there."""
+"""Training sets of a mixture in d dimensions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.flattened import Point
+from tiltmeter.geometry import factor
 
 
 @dataclass(frozen=True)
@@ -19,16 +20,9 @@ class TrainingSet:
     weight: np.ndarray
 
 
-def coordinates(gram: np.ndarray) -> np.ndarray:
-    """Rows: all means, then all teachers, in an orthonormal basis of their span."""
-    values, vectors = np.linalg.eigh(gram)
-    keep = values > 1e-10 * max(values[-1], 1e-300)
-    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
-
-
 def draw(point: Point, d: int, n: int, generator: np.random.Generator) -> TrainingSet:
     """n examples; the span of means and teachers lies along the first axes, which costs no generality."""
-    place = coordinates(point.gram)
+    place = factor(point.gram)
     rank = place.shape[1]
     group = generator.choice(point.groups, size=n, p=point.p / point.p.sum())
     x = generator.standard_normal((n, d)) * np.sqrt(point.D)[group, None]

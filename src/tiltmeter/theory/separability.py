@@ -9,6 +9,7 @@ import xarray as xr
 from scipy.optimize import minimize
 
 from tiltmeter.flattened import LABELS, Point, flatten
+from tiltmeter.geometry import factor
 from tiltmeter.losses import Square
 from tiltmeter.mixture import Mixture
 from tiltmeter.objective import Objective
@@ -34,9 +35,7 @@ def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = N
 def threshold(point: Point) -> float:
     """The separability threshold of one problem with one student."""
     number, count = point.groups, point.s > 0
-    values, vectors = np.linalg.eigh(point.gram)
-    keep = values > 1e-10 * values[-1]
-    basis = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, keep]  # rows: means, then teachers, in coordinates
+    basis = factor(point.gram)  # rows: means, then teachers, in coordinates
     y = np.array(LABELS, dtype=float)[None, :, None]
 
     def mistake(x: np.ndarray) -> tuple[float, np.ndarray]:
