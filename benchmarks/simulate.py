@@ -110,6 +110,16 @@ def fastest(works: dict[str, tuple[Callable[[], None], int]], rounds: int = ROUN
     return found
 
 
+def processor_seconds(work: Callable[[], None], rounds: int = 5) -> float:
+    """The least processor time of all threads together, which a busy machine hardly changes."""
+    found = []
+    for _ in range(rounds):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
 def first_call(cache: str) -> float:
     """Seconds from a fresh process to the end of a first short simulation, with this folder as numba's cache."""
     code = (
@@ -184,6 +194,10 @@ def main() -> None:
     rows["two threads against one"] = row(found["one"], found["two"], 1.5)
     # What the machine gives right now: on one that is busy with other things no program can do better.
     rows["the same for a loop that shares nothing"] = {"ratio": found["alone"] / found["together"]}
+    lost = processor_seconds(advancing(Chain(), chosen, 100_000, seeds=32, threads=2)) / processor_seconds(
+        advancing(Chain(), chosen, 100_000, seeds=32, threads=1)
+    )
+    rows["processor time of two threads over one (1: nothing is lost)"] = {"ratio": lost}
 
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = first_call(cache), first_call(cache)
