@@ -207,3 +207,15 @@ def test_the_cases_of_the_command_line_are_those_of_the_library():
 
     names = {n for n, f in vars(cases).items() if callable(f) and f.__module__ == cases.__name__ and n.islower()}
     assert {name.replace("-", "_") for name in CASES} == names
+
+
+def test_show_a_saved_equilibrium(capsys):
+    options = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--samples", "2", "--loss", "square"]
+    _, first, _ = run(capsys, "equilibrium", *options, "--to", "end")
+    code, again, _ = run(capsys, "show", "end")
+    assert code == 0
+    assert again == first
+    assert "is wrong" in again.splitlines()[0]
+    assert json.loads(run(capsys, "show", "end", "--json")[1]) == json.loads(
+        run(capsys, "equilibrium", *options, "--json")[1]
+    )

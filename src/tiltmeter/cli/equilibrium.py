@@ -79,6 +79,11 @@ def equilibrium(
         print(f"Saved to {to}", file=sys.stderr)
     if save:
         _draw(found, save)
+    tell(found, json)
+
+
+def tell(found: xr.Dataset, json: bool) -> None:
+    """Print a dataset of trained students: JSON, or the sentence and then the table."""
     if json:
         print(json_module.dumps(_to_json(found), indent=2, allow_nan=False))
         return

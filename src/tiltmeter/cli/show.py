@@ -68,7 +68,12 @@ def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
 def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
     loaded = load(run)
     if not isinstance(loaded, Trajectory):
-        print(loaded)
+        from tiltmeter.cli.equilibrium import tell
+
+        if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
+            print(loaded)  # not a result of the command line: xarray's own description says most
+        else:
+            tell(loaded, json)
         return
     summary = Summary(loaded, curve)
     save_pictures(summary, save)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from tiltmeter.analysis.comparison import comparison
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.phases import phases
@@ -17,9 +19,10 @@ from tiltmeter.record import Trajectory, load
 from tiltmeter.report import facts
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.page import Section, write_page
+from tiltmeter.report.trained_to_the_end import dataset_sections
 from tiltmeter.version import __version__
 
-Run = Trajectory | str | os.PathLike[str]
+Run = Trajectory | xr.Dataset | str | os.PathLike[str]
 
 #: Curves in this order first, then a user's own.
 ORDER = (
@@ -31,23 +34,26 @@ FOLLOWED = ("loss", "error", "squared_error")
 
 
 def report(runs: Sequence[Run], path: str | os.PathLike[str], *, title: str = "Bias during training") -> Path:
-    """Write one self-contained HTML page about runs (trajectories or run directories); where it was written.
+    """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
     What was trained, group sizes, curves with bands and phases, crossings, stopping advice with the price of each rule,
     settings, and a Markdown section for a model card; for several runs also a comparison.
     """
-    if isinstance(runs, (Trajectory, str, os.PathLike)):
+    if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
         raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
     if not runs:
         raise ValueError("`report` needs at least one run. Found none.")
-    loaded = [_loaded(run) for run in runs]
+    loaded = [load(run) if isinstance(run, (str, os.PathLike)) else run for run in runs]
     names = _names(runs, loaded)
-    curve = _main_curve(loaded)
+    moving = {name: one for name, one in zip(names, loaded, strict=True) if isinstance(one, Trajectory)}
     sections: list[Section] = []
-    if len(loaded) > 1:
-        sections.append(_together(loaded, names, curve))
-    for trajectory, name in zip(loaded, names, strict=True):
-        sections += run_sections(trajectory, name if len(loaded) > 1 else "")
+    if moving:
+        curve = _main_curve(list(moving.values()))
+        if len(moving) > 1:
+            sections.append(_together(list(moving.values()), list(moving), curve))
+    for one, name in zip(loaded, names, strict=True):
+        heading = name if len(loaded) > 1 else ""
+        sections += run_sections(one, heading) if isinstance(one, Trajectory) else dataset_sections(one, heading)
     return write_page(Path(path), title, sections, f"tiltmeter {__version__}")
 
 
@@ -134,17 +140,19 @@ def _small(trajectory: Trajectory) -> list[str]:
     return [f"{label} ({size})" for label, size in sizes if size < 30]
 
 
-def _loaded(run: Run) -> Trajectory:
-    found = run if isinstance(run, Trajectory) else load(run)
-    if not isinstance(found, Trajectory):
-        raise TypeError(f"`report` takes trajectories or their run directories. Found a dataset in {run}.")
-    return found
+def _source(run: Trajectory | xr.Dataset) -> str:
+    if isinstance(run, Trajectory):
+        return run.origin.source
+    if isinstance(run, xr.Dataset):
+        origin = run.attrs.get("origin")
+        return str(origin["source"]) if isinstance(origin, dict) else "dataset"
+    raise TypeError(f"`report` takes trajectories, datasets or run directories. Found {type(run).__name__}.")
 
 
-def _names(runs: Sequence[Run], loaded: Sequence[Trajectory]) -> list[str]:
+def _names(runs: Sequence[Run], loaded: Sequence[Trajectory | xr.Dataset]) -> list[str]:
     """The name of the directory, or what made the run; numbered where that does not tell them apart."""
     names = [
-        one.origin.source if isinstance(run, Trajectory) else Path(run).name
+        Path(run).name if isinstance(run, (str, os.PathLike)) else _source(one)
         for run, one in zip(runs, loaded, strict=True)
     ]
     return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
