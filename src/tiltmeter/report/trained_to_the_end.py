@@ -20,9 +20,7 @@ MOST = 40
 def dataset_sections(found: xr.Dataset, name: str = "") -> list[Section]:
     """What the students do to each group, along the grid if there is one, and what was solved."""
     if "error" not in found or "group" not in found["error"].dims:
-        raise ValueError(
-            "`report` takes datasets of trained students, as from `equilibrium`; this one has no group error."
-        )
+        raise ValueError("`report` takes datasets of trained students, as from `equilibrium`: here is no group error.")
     before = f"{name}: " if name else ""
     seeds = found.mean("seed") if "seed" in found.dims else found
     grid = [dim for dim in seeds["error"].dims if dim != "group"]
