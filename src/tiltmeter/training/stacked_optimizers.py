@@ -140,4 +140,4 @@ def _along(rate: Rate, parameter: Tensor) -> Any:
     """A rate per run, shaped to multiply a stacked parameter."""
     if isinstance(rate, float):
         return rate
-    return rate.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
+    return rate.to(parameter.device, parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
