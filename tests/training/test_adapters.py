@@ -78,7 +78,7 @@ def test_lightning(flat, tmp_path):
         return model, probe
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # about few workers, and how many batches to log
         plain, _ = fit(False)
         model, probe = fit(True)
         assert same(plain, model)

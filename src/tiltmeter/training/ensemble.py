@@ -68,8 +68,8 @@ def ensemble(
     >>> import numpy as np
     >>> from functools import partial
     >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=(600, 5))
-    >>> data = GroupedData(x, np.sign(x[:, 0] + x[:, 1]), rng.choice(["a", "b"], 600, p=[0.8, 0.2]))
+    >>> x = rng.normal(size=(1200, 5))
+    >>> data = GroupedData(x, np.sign(x[:, 0] + x[:, 1]), rng.choice(["a", "b"], 1200, p=[0.8, 0.2]))
     >>> sgd = partial(torch.optim.SGD, lr=0.1)
     >>> run = ensemble(lambda: nn.Linear(5, 1), data, optimizer=sgd, seeds=4, steps=100)
     >>> run["error"].sel(time=100).mean("seed").max().item() < 0.1

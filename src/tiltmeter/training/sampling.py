@@ -60,7 +60,7 @@ class Draws(Sampling):
         rng = np.random.default_rng((seed, number))
         count = STRETCH * batch
         codes = rng.choice(len(data.groups), count, p=share_of(data, self.proportions))
-        sizes = np.asarray(list(data.sizes.values()))
+        members = [data.of_group(group) for group in data.groups]
+        sizes = np.asarray([len(places) for places in members])
         within = (rng.random(count) * sizes[codes]).astype(np.int64)
-        by_group = np.argsort(data.codes, kind="stable")
-        return np.asarray(by_group[np.cumsum(sizes)[codes] - sizes[codes] + within])
+        return np.asarray(np.concatenate(members)[(np.cumsum(sizes) - sizes)[codes] + within])

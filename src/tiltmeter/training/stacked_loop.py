@@ -39,7 +39,7 @@ def train_stacked(
     step = 0
     for stop in looks:
         while step < stop:
-            places = next(batches)
+            places = next(batches).to(points.device)
             if len(places) < stacked.runs:
                 places = places.repeat_interleave(stacked.runs // len(places), dim=0)
             batch = points.index_select(0, places.flatten()).view(*places.shape, *points.shape[1:])

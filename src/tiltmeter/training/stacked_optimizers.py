@@ -66,9 +66,11 @@ def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nester
             return False
         if isinstance(lr, Tensor) and weight_decay:
             return False
-        slopes = gradient.slopes * _along(lr, gradient.slopes)
-        kept = 1.0 - lr * weight_decay if isinstance(lr, float) else 1.0
-        parameter.transpose(1, 2).baddbmm_(gradient.inputs.transpose(1, 2), slopes, beta=kept, alpha=-1)
+        inputs, slopes = gradient.inputs.transpose(1, 2), gradient.slopes
+        if isinstance(lr, float):
+            parameter.transpose(1, 2).baddbmm_(inputs, slopes, beta=1.0 - lr * weight_decay, alpha=-lr)
+        else:
+            parameter.transpose(1, 2).baddbmm_(inputs, slopes * _along(lr, slopes), alpha=-1)
         return True
 
     return _for_each(change, at_once)
@@ -140,4 +142,4 @@ def _along(rate: Rate, parameter: Tensor) -> Any:
     """A rate per run, shaped to multiply a stacked parameter."""
     if isinstance(rate, float):
         return rate
-    return rate.to(parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
+    return rate.to(parameter.device, parameter.dtype).reshape(-1, *(1,) * (parameter.dim() - 1))
