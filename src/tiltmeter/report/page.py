@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,17 @@ class Section:
     code: Sequence[str] = ()
 
 
-def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
-    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
+@cache
+def drawing_library() -> str:
+    """The JavaScript that draws charts, made once for all pages of a process."""
     import vl_convert
 
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script")
+
+
+def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
+    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
@@ -66,8 +74,7 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
         body += [f"<pre>{escape(block)}</pre>" for block in section.code]
     # "</" inside a script element would end it early.
     data = json.dumps(specs, allow_nan=False).replace("</", "<\\/")
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") if specs else ""
-    bundle = bundle.replace("</script", "<\\/script")
+    bundle = drawing_library() if specs else ""
     draw = (
         f"const charts = {data};\n"
         "charts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {actions: false, renderer: 'svg'}));"
