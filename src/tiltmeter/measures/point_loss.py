@@ -45,14 +45,9 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     if not callable(loss):
         raise TypeError(f"`loss` should be a loss, as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
     link: Link = "none"
-    for kinds, known in (
-        (_LINEAR, "linear"),
-        (nn.BCELoss, "probability"),
-        (_SIGMOID, "sigmoid"),
-        (_SOFTMAX, "softmax"),
-    ):
+    for kinds, known in _LINKS.items():
         if isinstance(loss, kinds):
-            link = known  # type: ignore[assignment]
+            link = known
     whole = _fed(loss, loss, max(labels))
     return PointLoss(_name(loss), link, _each(loss, whole, scores, y, max(labels)), whole)
 
