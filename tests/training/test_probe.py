@@ -197,6 +197,15 @@ class TestLosses:
         np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-6)
         np.testing.assert_array_equal(a["error"], b["error"])
 
+    @pytest.mark.parametrize("labels", [(0, 1), (-1, 1)])
+    def test_probabilities_are_decided_at_one_half(self, labels):
+        chance = np.tile([0.3, 0.9], 50)
+        data = numbered(np.tile(labels, 50), np.repeat(["a", "b"], 50))
+        now, _ = looked(fixed(chance), data, loss=nn.BCELoss())
+        assert now["error"].values.tolist() == [0.0, 0.0]
+        np.testing.assert_allclose(now["confidence"], 0.8, rtol=1e-5)
+        np.testing.assert_allclose(now["loss"], -0.5 * (np.log(0.7) + np.log(0.9)), rtol=1e-5)
+
     def test_square_of_several_outputs_is_that_of_one_hot_labels(self, images):
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
         now, _ = looked(model, images, loss=tm.Square())

@@ -15,9 +15,12 @@ from tiltmeter.measures.task import Link
 
 Function = Callable[[Tensor, Tensor], Tensor]
 
-_LINEAR = (nn.MSELoss, nn.L1Loss, nn.HuberLoss, nn.SmoothL1Loss, nn.BCELoss)
-_SIGMOID = (nn.BCEWithLogitsLoss, nn.SoftMarginLoss)
-_SOFTMAX = (nn.CrossEntropyLoss, nn.NLLLoss)
+_LINKS: dict[tuple[type, ...], Link] = {
+    (nn.MSELoss, nn.L1Loss, nn.HuberLoss, nn.SmoothL1Loss): "linear",
+    (nn.BCELoss,): "probability",
+    (nn.BCEWithLogitsLoss, nn.SoftMarginLoss): "sigmoid",
+    (nn.CrossEntropyLoss, nn.NLLLoss): "softmax",
+}
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     if not callable(loss):
         raise TypeError(f"`loss` should be a loss, as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
     link: Link = "none"
-    for kinds, known in ((_LINEAR, "linear"), (_SIGMOID, "sigmoid"), (_SOFTMAX, "softmax")):
+    for kinds, known in _LINKS.items():
         if isinstance(loss, kinds):
-            link = known  # type: ignore[assignment]
+            link = known
     whole = _fed(loss, loss, max(labels))
     return PointLoss(_name(loss), link, _each(loss, whole, scores, y, max(labels)), whole)
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-#: How a score becomes a probability: the score itself between two labels, a sigmoid, a softmax, or not at all.
-Link = Literal["linear", "sigmoid", "softmax", "none"]
+#: How a score becomes a probability: its place between two labels, the score itself, a sigmoid, a softmax, or not.
+Link = Literal["linear", "probability", "sigmoid", "softmax", "none"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def task_of(y: np.ndarray, outputs: int, link: Link, decided: bool) -> Task:
             )
         return Task(outputs, tuple(range(outputs)), None, link)
     if len(found) > 2:
-        if link == "sigmoid":
+        if link in ("sigmoid", "probability"):
             raise ValueError(
                 f"A model with one output and this loss decides between two labels. Found {len(found)} different ones."
             )
@@ -61,7 +61,8 @@ def task_of(y: np.ndarray, outputs: int, link: Link, decided: bool) -> Task:
             "With one output and a loss of your own, say when the decision is positive with decide=, as in "
             "decide=lambda score: score > 0."
         )
-    return Task(1, (low, high), (low + high) / 2 if link == "linear" else 0.0, link)
+    thresholds = {"linear": (low + high) / 2, "probability": 0.5}
+    return Task(1, (low, high), thresholds.get(link, 0.0), link)
 
 
 def _two(found: np.ndarray) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; }
 th { text-align: left; } td { font-variant-numeric: tabular-nums; }
-.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; height: auto; }
+.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; min-width: 34rem; height: auto; }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-td { overflow-wrap: anywhere; }
+td { overflow-wrap: break-word; max-width: 36rem; }
 @media (max-width: 40rem) { body { margin: .5rem auto; } th, td { padding: .25rem .4rem; font-size: .85rem; } }
  footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """
@@ -47,10 +48,17 @@ class Section:
     code: Sequence[str] = ()
 
 
-def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
-    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
+@cache
+def drawing_library() -> str:
+    """The JavaScript that draws charts, made once for all pages of a process."""
     import vl_convert
 
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script")
+
+
+def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
+    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
@@ -66,8 +74,7 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
         body += [f"<pre>{escape(block)}</pre>" for block in section.code]
     # "</" inside a script element would end it early.
     data = json.dumps(specs, allow_nan=False).replace("</", "<\\/")
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;") if specs else ""
-    bundle = bundle.replace("</script", "<\\/script")
+    bundle = drawing_library() if specs else ""
     draw = (
         f"const charts = {data};\n"
         "charts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {actions: false, renderer: 'svg'}));"

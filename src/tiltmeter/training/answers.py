@@ -139,8 +139,8 @@ def _of_one(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
     found = {"decision": above > 0, "margin": torch.where(y == high, above, -above)}
     if task.link == "sigmoid":
         found["confidence"] = torch.sigmoid(above.abs())
-    elif task.link == "linear":
-        chance = ((score - low) / (high - low)).clamp(0.0, 1.0)
+    elif task.link != "none":
+        chance = (score if task.link == "probability" else (score - low) / (high - low)).clamp(0.0, 1.0)
         found["confidence"] = torch.maximum(chance, 1.0 - chance)
     return found
 

@@ -16,9 +16,9 @@ from tiltmeter.training.streams import put_back, streams
 def untouched(model: nn.Module) -> Iterator[None]:
     """In here the model evaluates without gradients; afterwards modes, buffers and random streams are as before.
 
-    Modes are set flag by flag, since a user's `train()` may do more. The cache of autocast is off: a weight that was
-    cast in here, without gradient, would otherwise be taken for the next training step. Compiled code runs as plain
-    PyTorch, so that looking never uses up the recompilations of the training.
+    Modes are set flag by flag, since a user's `train()` may do more. The cache of autocast is off: in older versions of
+    torch a weight that was cast in here, without gradient, was then taken for the next training step. Compiled code
+    runs as plain PyTorch, so that looking never uses up the recompilations of the training.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
