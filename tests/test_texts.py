@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,14 @@ def test_doctests(name, tmp_path, monkeypatch):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     results = doctest.testmod(importlib.import_module(name), optionflags=flags)
     assert results.failed == 0
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """Networks as small as those of the texts are much slower on several threads of a busy machine."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 def test_there_are_doctests():

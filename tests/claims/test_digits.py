@@ -21,7 +21,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def runs(share, contrast=(0.6, 1.4), seeds=SEEDS):
+def runs(share, contrast=(0.4, 1.6), seeds=SEEDS):
     train, look = digits(share, contrast)
     found = []
     for seed in range(seeds):
@@ -38,7 +38,7 @@ def test_the_bright_minority_leads_first_and_the_majority_last():
     found = tm.crossings(together)
     last = found[-1]
     assert (last.leader_before, last.leader_after) == ("turned", "upright")
-    assert 50 < last.low <= last.time <= last.high < 600
+    assert 400 < last.low <= last.time <= last.high < 1000
     assert tm.leader(together.replace({"loss": together["loss"].mean("seed")})).values[-1] == "upright"
     for seed in range(SEEDS):
         alone = together.replace({name: curve.sel(seed=seed) for name, curve in together.items()})
@@ -51,7 +51,7 @@ def test_the_bright_minority_leads_first_and_the_majority_last():
 
 def test_negative_control_with_equal_shares_the_majority_never_takes_over():
     """Without a majority nothing overtakes the brighter group in the loss within the same time."""
-    together = runs(0.5, seeds=3)
+    together = runs(0.5, seeds=2)
     assert "upright" not in [crossing.leader_after for crossing in tm.crossings(together)]
 
 
@@ -65,7 +65,7 @@ def test_negative_control_groups_alike():
 
 def test_the_larger_the_share_the_earlier_the_majority_leads():
     times = []
-    for share in (0.75, 0.8, 0.85):
-        found = [c for c in tm.crossings(runs(share, seeds=3)) if c.leader_after == "upright"]
+    for share in (0.8, 0.9):
+        found = [c for c in tm.crossings(runs(share, seeds=2)) if c.leader_after == "upright"]
         times.append(found[-1].time if found else 0.0)
-    assert times[0] > times[1] > times[2]
+    assert times[0] > 2 * times[1] > 0

@@ -8,7 +8,7 @@ from tiltmeter.data.grouped import GroupedData
 
 
 def digits(
-    share: float = 0.8, contrast: tuple[float, float] = (0.6, 1.4), seed: int = 0
+    share: float = 0.8, contrast: tuple[float, float] = (0.4, 1.6), seed: int = 0
 ) -> tuple[GroupedData, GroupedData]:
     """Real images, to train on and to look at: upright and faint (a `share` of the training data), turned and bright.
 

@@ -15,9 +15,9 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; }
 th { text-align: left; } td { font-variant-numeric: tabular-nums; }
-.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; height: auto; }
+.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; min-width: 34rem; height: auto; }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-td { overflow-wrap: anywhere; }
+td { overflow-wrap: break-word; max-width: 36rem; }
 @media (max-width: 40rem) { body { margin: .5rem auto; } th, td { padding: .25rem .4rem; font-size: .85rem; } }
  footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """

@@ -1,0 +1,178 @@
+"""train, compare, report and show --follow: sentences first, files, JSON, and exit codes."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.cli import main
+from tiltmeter.cli.show import growing
+
+torch = pytest.importorskip("torch")
+
+DIGITS = """
+[data]
+source = "digits"
+share = 0.9
+
+[model]
+hidden = [16]
+
+[training]
+lr = 0.1
+steps = 60
+batch = 16
+checkpoint = 20
+
+[looks]
+per_decade = 5
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield tmp_path
+    torch.set_num_threads(before)
+
+
+def run(capsys, *argv):
+    code = main(argv)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def people(rows=400):
+    rng = np.random.default_rng(0)
+    age, sex = rng.normal(size=rows), rng.choice(["F", "M"], rows)
+    wage = np.where(age + (sex == "M") + 0.5 * rng.normal(size=rows) > 0.5, ">50K", "<=50K")
+    return pd.DataFrame({"age": age, "job": rng.choice(["x", "y", "z"], rows), "sex": sex, "wage": wage})
+
+
+class TestTrain:
+    def test_digits_to_a_run_and_a_report(self, capsys, tmp_path):
+        (tmp_path / "digits.toml").write_text(DIGITS)
+        code, out, err = run(capsys, "train", "digits.toml", "--to", "one", "--save", "one.svg")
+        assert code == 0, err
+        assert "leads" in out.splitlines()[0]
+        assert "Training on 1,000 points, looking at 1,794" in err
+        assert (tmp_path / "one.svg").exists()
+        code, again, _ = run(capsys, "train", "digits.toml", "--to", "one", "--resume")
+        assert code == 0
+        assert again.splitlines()[0] == out.splitlines()[0]
+        code, _, err = run(capsys, "train", "digits.toml", "--to", "one")
+        assert code == 2
+        assert "already holds a run" in err
+
+        (tmp_path / "fair.toml").write_text(
+            DIGITS.replace(
+                "batch = 16", "batch = 16\nproportions = { turned = 0.5, upright = 0.5 }\nweights = { turned = 2.0 }"
+            )
+        )
+        assert run(capsys, "train", "fair.toml", "--to", "two", "--json")[0] == 0
+        code, out, _ = run(capsys, "compare", "one", "two")
+        assert code == 0
+        assert out.startswith("one: ")
+        assert "area under the gap" in out
+        code, out, _ = run(capsys, "compare", "one", "two", "--json", "--curve", "error")
+        found = json.loads(out)
+        assert [row["run"] for row in found["runs"]] == ["one", "two"]
+        assert found["curve"] == "error"
+        code, out, _ = run(capsys, "report", "one", "two", "-o", "page.html", "--title", "Mine")
+        assert code == 0
+        assert out.startswith("Page: ")
+        assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert tm.load("two").origin.settings["proportions"] == [["turned", 0.5], ["upright", 0.5]]
+
+    def test_a_table(self, capsys, tmp_path):
+        people().to_csv(tmp_path / "people.csv", index=False)
+        (tmp_path / "t.toml").write_text(
+            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = "sex"\nlook = 0.5\n[model]\nhidden = []\n'
+            '[training]\noptimizer = "adam"\nlr = 0.01\nepochs = 5\nloss = "logistic"\n'
+        )
+        code, out, err = run(capsys, "train", "t.toml", "--curve", "error", "--json")
+        assert code == 0, err
+        assert "Labels: <=50K = 0, >50K = 1" in err
+        assert set(json.loads(out)["final"]) >= {"error", "tpr", "fpr", "positive_rate"}
+
+    def test_intersections_of_a_table(self, capsys, tmp_path):
+        people(600).to_csv(tmp_path / "people.csv", index=False)
+        (tmp_path / "t.toml").write_text(
+            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = ["sex", "job"]\nlook = 0.5\n'
+            "[training]\nlr = 0.1\nsteps = 20\n"
+        )
+        assert run(capsys, "train", "t.toml", "--to", "run")[0] == 0
+        assert tm.load("run")["loss"].group.values.tolist()[0] == ("F", "x")
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("[dta]\n", "unknown key 'dta'. There are: data, model, training, looks."),
+            ("[training]\nrate = 1\n", "[training]: unknown key 'rate'."),
+            ("[training]\nsteps = 5\n", "[training] needs `lr`, the learning rate."),
+            ('[training]\nlr = 1\nsteps = 5\noptimizer = "lion"\n', "[training] optimizer: no 'lion'. There are: sgd, adam, adamw."),
+            ('[training]\nlr = 1\nsteps = 5\nloss = "l1"\n', "[training] loss: no 'l1'. There are: square, logistic, hinge, cross-entropy."),
+            ('[training]\nlr = 1\nsteps = 5\nmomentum = 0.9\noptimizer = "adam"\n', "momentum belongs to sgd. Found optimizer = 'adam'."),
+            ('[model]\nactivation = "sin"\n[training]\nlr = 1\n', "[model] activation: no 'sin'. There are: relu, tanh, gelu."),
+            ('[data]\nsource = "none.csv"\n', "[data] source: no file none.csv."),
+            ('[data]\nsource = "t.toml"\n', "[data] of a table needs `label`, the name of a column."),
+            ("[training]\nlr = 1\n", "Say how long to train with either steps= or epochs=."),
+            ("[data]\nshare = 0.1\n", "`share` should be at least 0.5 and below 1. Found share = 0.1."),
+            ("nonsense", "is not valid TOML"),
+        ],
+    )  # fmt: skip
+    def test_sentences(self, capsys, tmp_path, text, sentence):
+        (tmp_path / "t.toml").write_text(text)
+        code, out, err = run(capsys, "train", "t.toml")
+        assert code == 2
+        assert out == ""
+        assert sentence in err
+
+    def test_no_file(self, capsys):
+        assert run(capsys, "train", "none.toml")[2] == "tiltmeter: No file none.toml.\n"
+
+
+class TestFollow:
+    def write(self, folder, looks, pause):
+        origin = tm.Origin("training")
+        with tm.Recorder(folder, clock="step", origin=origin) as recorder:
+            for step in range(1, looks + 1):
+                loss = xr.DataArray([1.0 / step, 2.0 / step], dims="group", coords={"group": ["a", "b"]})
+                recorder.append(step, {"loss": loss})
+                time.sleep(pause)
+
+    def test_a_run_is_followed_until_it_ends(self, tmp_path):
+        writer = threading.Thread(target=self.write, args=(tmp_path / "live", 6, 0.1))
+        writer.start()
+        while not (tmp_path / "live" / "run.json").exists():
+            time.sleep(0.01)
+        seen = list(growing(tmp_path / "live", pause=0.02))
+        writer.join()
+        assert seen == sorted(set(seen))
+        assert len(seen) > 2
+        assert seen[-1] == 6
+
+    def test_a_finished_run_is_shown_once(self, capsys, tmp_path):
+        self.write(tmp_path / "done", 3, 0)
+        code, out, _ = run(capsys, "show", "done", "--follow")
+        assert code == 0
+        assert out.count("a leads throughout.") == 1
+
+    def test_what_is_no_run(self, capsys):
+        code, _, err = run(capsys, "show", "nowhere", "--follow")
+        assert code == 2
+        assert "Found nothing at nowhere" in err
+
+
+def test_compare_needs_runs(capsys):
+    code, _, err = run(capsys, "compare")
+    assert code == 2
+    assert "needs at least one run" in err
