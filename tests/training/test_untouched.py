@@ -191,6 +191,17 @@ def test_training_is_bit_identical_with_and_without(name, images):
         assert same(without[part], with_probe[part]), part
 
 
+def bootstrap(y_true, y_score):
+    """A user's measure that draws from every global stream."""
+    return np.random.rand() + random.random() + torch.rand(()).item()  # noqa: NPY002
+
+
+def test_a_measure_that_draws_random_numbers_changes_nothing(images):
+    case = CASES["Dropout and Adam"]
+    without = run(case, images, False)
+    assert same(without, run(case, images, True, measures=[bootstrap]))
+
+
 def test_the_comparison_would_notice_a_changed_stream(images):
     """Negative control: a look outside of `untouched` draws from the streams and moves the buffers."""
     with torch.no_grad():

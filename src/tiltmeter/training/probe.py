@@ -99,13 +99,14 @@ class Probe:
         """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over."""
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
-        snapshot = self.snapshot()
         readings: dict[str, Any] = {}
-        for measure in self.measures:
-            for name, values in measure(snapshot).items():
-                if name in readings:
-                    raise ValueError(f"Two measures give a curve {name!r}: rename one.")
-                readings[name] = values
+        with untouched(self.model):  # measures too: a user's may draw random numbers
+            snapshot = self._answers.snapshot(self.model)
+            for measure in self.measures:
+                for name, values in measure(snapshot).items():
+                    if name in readings:
+                        raise ValueError(f"Two measures give a curve {name!r}: rename one.")
+                    readings[name] = values
         self._recorder.append(step, readings)
         self._seen = versions(self.model)
         if not self.diverged and not np.isfinite(readings["loss"].values).all():
