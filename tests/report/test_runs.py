@@ -100,7 +100,7 @@ def test_what_cannot_be_reported(tmp_path):
     with pytest.raises(ValueError, match="share none of the curves loss, error, squared_error"):
         tm.report([bare], tmp_path / "a.html")
     tm.save(xr.Dataset({"x": ("i", [1.0])}), tmp_path / "set")
-    with pytest.raises(TypeError, match="Found a dataset in"):
+    with pytest.raises(ValueError, match="here is no group error"):
         tm.report([tmp_path / "set"], tmp_path / "a.html")
 
 

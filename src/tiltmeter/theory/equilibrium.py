@@ -33,7 +33,7 @@ def equilibrium(
     """The minimiser of loss plus ridge on n = samples * d examples of the mixture, in the limit of many dimensions.
 
     The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus
-    (ridge / 2) |W|^2: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a
+    (ridge / 2) W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a
     group, or of one label in it by the key (group, label). Any number may be a labelled grid, whose dimensions the
     result carries; the solution of one grid point starts the search for the next. The observables are those of
     `predict`, with `training_loss`, the mean loss of the examples the student was trained on.
