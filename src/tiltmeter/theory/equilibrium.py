@@ -63,7 +63,7 @@ def coupled_equilibrium(
     """As `equilibrium`, with one student per group and an elastic coupling between them.
 
     Every student minimises the loss on its own group, and each pair of students pays coupling / 2 times their squared
-    distance. Without coupling the groups are trained separately; a strong one leaves a single W with one bias per group.
+    distance. Without coupling the groups are trained separately; a strong one leaves one W with a bias per group.
     Every group is judged by its own student, so Q and the bias have a group; `student_overlap` is W_a.W_b / d.
 
     >>> from tiltmeter import Square, teacher_mixture
