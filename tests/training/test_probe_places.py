@@ -6,34 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
 
 import tiltmeter as tm
-
-CURVES = {"loss", "error", "margin", "confidence", "calibration_gap"}
-
-
-def with_se(names):
-    return {*names, *(f"{name}_se" for name in names)}
-
-
-def fixed(rows):
-    """A model whose scores are given: row i for the point with x = i."""
-
-    class Fixed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.rows = nn.Parameter(torch.as_tensor(rows, dtype=torch.float32))
-
-        def forward(self, x):
-            return self.rows[x[:, 0].long()]
-
-    return Fixed()
-
-
-def numbered(y, group, weights=None):
-    return tm.GroupedData(np.arange(float(len(y)))[:, None], y, group, weights)
 
 
 def looked(model, data, **options):
