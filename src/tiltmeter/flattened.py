@@ -12,6 +12,8 @@ import xarray as xr
 
 from tiltmeter.mixture import Mixture
 from tiltmeter.objective import Objective
+from tiltmeter.record.grid import common_grid
+from tiltmeter.record.grid import flat as flat_over
 from tiltmeter.record.labelled import labels_array
 
 #: The labels of a mixture, in the order of the label axis.
@@ -82,7 +84,7 @@ def flatten(problem: Mixture, objective: Objective) -> Flattened:
     """Every grid point of the common grid of a problem and its objective."""
     if not isinstance(problem, Mixture):
         raise TypeError(f"`problem` should be a Mixture, as from `teacher_mixture`. Found {type(problem).__name__}.")
-    grid = _common_grid(problem.grid(), objective.numbers())
+    grid = common_grid(problem.grid(), objective.numbers(), "problem and objective")
     return Flattened(problem.groups, grid, tuple(_points(problem, objective, grid)))
 
 
@@ -92,11 +94,7 @@ def _points(problem: Mixture, objective: Objective, grid: xr.Dataset) -> Iterato
     count = prod(grid.sizes.values())
 
     def flat(array: Any, *lead: str) -> np.ndarray:
-        array = array if isinstance(array, xr.DataArray) else xr.DataArray(float(array))
-        missing = {dim: size for dim, size in grid.sizes.items() if dim not in array.dims}
-        whole = array.expand_dims(missing) if missing else array
-        values = whole.transpose(*grid.sizes, *lead).values
-        return np.ascontiguousarray(values.reshape(count, *values.shape[len(grid.sizes) :]))
+        return flat_over(array, grid, *lead)
 
     p, D, gram = flat(problem.weight, "group"), flat(problem.variance, "group"), flat(problem.gram, "vector", "other")
     offset = flat(problem.label_bias, "group")
@@ -138,19 +136,3 @@ def _weights(given: Mapping[Hashable, Any] | None, groups: tuple[Hashable, ...])
 
 def _is_pair(key: Hashable, group: Hashable, label: int, groups: tuple[Hashable, ...]) -> bool:
     return key not in groups and isinstance(key, tuple) and len(key) == 2 and key[0] == group and key[1] == label
-
-
-def _common_grid(grid: xr.Dataset, parts: list[xr.DataArray]) -> xr.Dataset:
-    parts = [part for part in parts if part.ndim]
-    if not parts:
-        return grid
-    try:
-        xr.align(grid, *parts, join="exact")
-    except ValueError as error:
-        raise ValueError(f"The grids of problem and objective do not share their labels: {error}") from None
-    coords: dict[Hashable, Any] = dict(grid.coords)
-    for part in parts:
-        # Labels given anywhere win over dimensions that only count.
-        coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
-        coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
-    return xr.Dataset(coords=coords)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ import xarray as xr
 from scipy.special import erf
 
 from tiltmeter.mixture import ROUNDING, Mixture
+from tiltmeter.record.grid import common_grid
+from tiltmeter.record.grid import flat as flat_over
 from tiltmeter.record.labelled import labels_array
 from tiltmeter.sgd import SGD
 from tiltmeter.start import Overlaps, Random
@@ -80,18 +81,10 @@ def parameters(problem: Mixture, sgd: SGD) -> Parameters:
     weights = loss_weights(sgd, groups, 0.0)
     shares = _shares(sgd.proportions, groups)
     parts = [x for x in (lr, sgd.batch, sgd.weight_decay, *weights, *(shares or ())) if isinstance(x, xr.DataArray)]
-    grid = _common_grid(problem.grid(), parts)
-    count = prod(grid.sizes.values())
+    grid = common_grid(problem.grid(), parts, "problem and SGD")
 
     def flat(array: Any, *lead: str) -> np.ndarray:
-        if not isinstance(array, xr.DataArray):
-            return np.full(count, float(array))
-        if not grid.sizes:
-            return np.ascontiguousarray(array.values[None])
-        missing = {dim: size for dim, size in grid.sizes.items() if dim not in array.dims}
-        whole = array.expand_dims(missing) if missing else array
-        values = whole.transpose(*grid.sizes, *lead).values
-        return np.ascontiguousarray(values.reshape(count, *values.shape[len(grid.sizes) :]))
+        return flat_over(array, grid, *lead)
 
     number = len(groups)
     gram = flat(problem.gram, "vector", "other")
@@ -147,21 +140,6 @@ def _shares(proportions: Mapping[Hashable, Any] | None, groups: tuple[Hashable, 
     if float(np.max(np.abs(np.asarray(total) - 1.0))) > ROUNDING:
         raise ValueError(f"The proportions should sum to one. They sum to {float(np.asarray(total).flat[0]):g}.")
     return shares
-
-
-def _common_grid(grid: xr.Dataset, parts: list[xr.DataArray]) -> xr.Dataset:
-    if not parts:
-        return grid
-    try:
-        xr.align(grid, *parts, join="exact")
-    except ValueError as error:
-        raise ValueError(f"The grids of problem and SGD do not share their labels: {error}") from None
-    coords: dict[Hashable, Any] = dict(grid.coords)
-    for part in parts:
-        # Labels given anywhere win over dimensions that only count.
-        coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
-        coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
-    return xr.Dataset(coords=coords)
 
 
 def _start(sgd: SGD, groups: tuple[Hashable, ...], gram: np.ndarray) -> dict[str, np.ndarray]:

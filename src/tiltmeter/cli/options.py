@@ -6,7 +6,6 @@ command line overrides the same key of the file.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from cyclopts import Parameter
 
 from tiltmeter import cases
 from tiltmeter.cases import Case
+from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.mixture import Mixture
 from tiltmeter.schedule import schedule_from_json
 from tiltmeter.sgd import SGD
@@ -183,13 +183,7 @@ def _per_group(values: Any, name: str, problem: Mixture) -> dict[Any, Any]:
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"No file {path}.")
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
-    return _only(tables, "problem", "sgd", "times", where=f"{path}: ")
+    return _only(read_toml(path), "problem", "sgd", "times", where=f"{path}: ")
 
 
 def _given(options: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.data.digits import digits
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
@@ -36,12 +36,7 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 def read_config(path: Path) -> dict[str, dict[str, Any]]:
     """The tables of the file, with known keys only."""
-    if not path.is_file():
-        raise FileNotFoundError(f"No file {path}.")
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    tables = read_toml(path)
     _only(tables, TABLES, path.name)
     for name, keys in (("data", DATA), ("model", MODEL), ("training", TRAINING), ("looks", ("per_decade",))):
         _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
