@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -82,12 +83,11 @@ def at_equilibrium(problem: Mixture, objective: Objective) -> xr.Dataset:
 
 
 def walk(loss: Loss, flat: Flattened) -> list[Solution]:
-    """Solve every grid point, each starting from the solution of the one before it along its row."""
+    """Solve every grid point, each starting from where the solutions before it along its row point to."""
     found: list[Solution] = []
     for n, point in enumerate(flat.points):
-        check_minimiser(loss, point, flat.where(n))
-        before = _neighbour(n, flat.shape)
-        solution = solve(loss, point, None if before is None else found[before].state)
+        check_minimiser(loss, point, partial(flat.where, n))
+        solution = solve(loss, point, _start(n, flat.shape, found))
         if not solution.residual < ACCEPTED:
             raise ValueError(
                 f"The fixed point was not found{flat.where(n)}: the residual is {solution.residual:.2g} after "
@@ -98,14 +98,14 @@ def walk(loss: Loss, flat: Flattened) -> list[Solution]:
     return found
 
 
-def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
+def check_minimiser(loss: Loss, point: Point, where: Callable[[], str] = str) -> None:
     """Without ridge the minimiser may not exist, or not be the only one: say so before searching for it."""
     interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label cost as well
     if point.bias:
         for k in range(point.students):
             if not (point.s[point.student == k] > 0).any(0).all():
                 raise ValueError(
-                    f"`weights` leave a student examples of one label only{where}, which its bias alone fits. "
+                    f"`weights` leave a student examples of one label only{where()}, which its bias alone fits. "
                     "Give both labels a positive weight, or pass bias=False."
                 )
     if point.precision[0, 0] > 0:
@@ -115,7 +115,7 @@ def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
         counted = float((point.p[:, None] * positive * (point.s > 0)).sum()) * point.samples
         if counted <= 1.0:
             raise ValueError(
-                f"With ridge = 0 and {counted:.4g} examples per dimension{where} many students fit the data equally "
+                f"With ridge = 0 and {counted:.4g} examples per dimension{where()} many students fit the data equally "
                 "well. Give a small ridge, which selects the shortest, or more than one example per dimension."
             )
         return
@@ -123,7 +123,7 @@ def check_minimiser(loss: Loss, point: Point, where: str = "") -> None:
     if point.samples <= limit:
         upto = "at any number of samples" if np.isinf(limit) else f"up to samples = {limit:.4g}"
         raise ValueError(
-            f"With ridge = 0 there is no single minimiser{where}: the data are linearly separable {upto}, so that "
+            f"With ridge = 0 there is no single minimiser{where()}: the data are linearly separable {upto}, so that "
             f"nothing keeps the student from growing. Found samples = {point.samples:g}. Give a positive ridge, or "
             "more samples."
         )
@@ -154,11 +154,14 @@ def labelled_solutions(problem: Mixture, objective: Objective, flat: Flattened, 
     return xr.Dataset(curves, attrs={"origin": origin.to_json()})
 
 
-def _neighbour(n: int, shape: tuple[int, ...]) -> int | None:
-    """The grid point before this one along its row, or at the head of a row the head of the row before."""
+def _start(n: int, shape: tuple[int, ...], found: list[Solution]) -> np.ndarray | None:
+    """Where to search from: the line through the two points before in the row, or the nearest point that is solved."""
     stride = 1
     for size in reversed(shape):
-        if (n // stride) % size > 0:
-            return n - stride
+        place = (n // stride) % size
+        if place > 1:
+            return np.asarray(2.0 * found[n - stride].state - found[n - 2 * stride].state)
+        if place == 1:
+            return found[n - stride].state
         stride *= size
     return None

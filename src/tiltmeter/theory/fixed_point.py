@@ -131,7 +131,8 @@ def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     """M, R, Q, bias, V per group and the overlaps between students, from conjugate parameters."""
     log_lam, log_chi, means, teachers, bias = _unpack(point, state)
     number, own, rows = point.groups, point.student, np.arange(point.groups)
-    K = np.linalg.inv(point.precision + np.exp(log_lam) * np.eye(point.students))
+    stiffness = point.precision + np.diag(np.exp(log_lam))
+    K = 1.0 / stiffness if point.students == 1 else np.linalg.inv(stiffness)
     H = np.zeros((point.students, 2 * number))
     H[own, rows], H[own, number + rows] = means, teachers
     pulled = K @ H
