@@ -71,14 +71,24 @@ def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
         warning = [f"Too few points to judge (fewer than 30): {', '.join(small)}."] if small else []
         sections.append(Section(f"{before}Groups", warning, [table]))
     charts = [_chart(trajectory, curve, found) for curve in shown]
-    bands = "Bands are two standard errors: over seeds where there are several, else from the finite number of points."
-    sections.append(Section(f"{before}Curves", [bands], charts=charts))
+    sections.append(Section(f"{before}Curves", [_bands(trajectory)], charts=charts))
     if any(lead or lead.undecided for lead in found.values()):
         sections.append(Section(f"{before}Changes of leader", tables=[facts.crossing_rows(found, trajectory.clock)]))
     sections.append(_stopping(trajectory, before, found))
     sections.append(Section(f"{before}Settings", tables=[facts.settings(trajectory)]))
     sections.append(Section(f"{before}For the model card", code=[model_card(trajectory, sentences)]))
     return sections
+
+
+def _bands(trajectory: Trajectory) -> str:
+    if any(curve.sizes.get("seed", 1) > 1 for curve in trajectory.values()):
+        return "Bands are two standard errors over seeds."
+    if any(name.endswith("_se") for name in trajectory):
+        return (
+            "Bands are two standard errors from the finite number of points. They leave out the noise of training: "
+            "another seed may go another way, so confirm a crossing over several seeds before building on it."
+        )
+    return "These curves are exact, or come without a known uncertainty."
 
 
 def _together(loaded: Sequence[Trajectory], names: Sequence[str], curve: str) -> Section:
