@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.training.forward import bare
+from tiltmeter.passes.forward import bare
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report

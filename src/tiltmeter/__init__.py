@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Loss as Loss
     from tiltmeter.losses import Square as Square
+    from tiltmeter.measures.direct import measure as measure
     from tiltmeter.measures.group_metric import GroupMetric as GroupMetric
+    from tiltmeter.measures.sometimes import Sometimes as Sometimes
     from tiltmeter.mixture import Mixture as Mixture
     from tiltmeter.observables.criteria import AccuracyParity as AccuracyParity
     from tiltmeter.observables.criteria import EqualisedOdds as EqualisedOdds
@@ -172,6 +174,8 @@ _HOMES = {
     "ignite_handler": "training.adapters.ignite",
     "skorch_callback": "training.adapters.skorch",
     "GroupMetric": "measures.group_metric",
+    "Sometimes": "measures.sometimes",
+    "measure": "measures.direct",
     "report": "report.runs",
     # questions
     "Crossing": "analysis.crossings",

@@ -22,6 +22,8 @@ LAYERS = [
     ["theory", "simulation", "training", "forecast"],
     ["measures"],
     ["tangent"],
+    ["networks"],
+    ["passes"],
     ["interventions"],
     ["data"],
     ["cases"],

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.training.streams import streams
-from tiltmeter.training.untouched import untouched
+from tiltmeter.passes.streams import streams
+from tiltmeter.passes.untouched import untouched
 
 STEPS = 24
 pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer than 30")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -14,13 +14,18 @@ from tiltmeter.measures.task import Task
 from tiltmeter.names import described
 from tiltmeter.record.labelled import labels_array
 
+if TYPE_CHECKING:
+    from tiltmeter.measures.seen_model import SeenModel
+
 
 @dataclass(frozen=True)
 class Snapshot:
     """The points looked at and what the model answered, one number per point.
 
     `loss` is None where the loss is only known per group (`group_loss`); `decision`, `margin` and `confidence` are None
-    where the task has none; `score` is None unless some measure asks for it.
+    where the task has none; `score` is None unless some measure asks for it. `seen` is the model itself, in evaluation
+    mode, for measures of weights, features, gradients or other inputs; None where only its answers are known (the runs
+    of an ensemble). `step` counts the updates so far, where somebody counts.
     """
 
     data: GroupedData
@@ -32,7 +37,16 @@ class Snapshot:
     margin: np.ndarray | None = None
     confidence: np.ndarray | None = None
     score: np.ndarray | None = None
+    seen: SeenModel | None = None
+    step: int | None = None
     blanks: dict[str, xr.DataArray] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def model(self) -> SeenModel:
+        """The model, or an error that says why there is none."""
+        if self.seen is None:
+            raise TypeError("This measure needs the model itself: use it with Probe, train or measure, not ensemble.")
+        return self.seen
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
         """One number per group as a curve's reading, described by the glossary or by these attributes."""

@@ -12,13 +12,15 @@ import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.defaults import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
 from tiltmeter.record.labelled import JSON, Number, aligned, array_to_json, labelled
-from tiltmeter.training.answers import Answers
-from tiltmeter.training.forward import Read, flat_scores
 from tiltmeter.training.probe import as_measure, describe
 from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
 from tiltmeter.training.sampling import Sampling
@@ -27,8 +29,6 @@ from tiltmeter.training.stacked_looks import StackedLooks
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_optimizers import MakeOptimizer, Rate, stacked_update
-from tiltmeter.training.streams import put_back, streams
-from tiltmeter.training.untouched import untouched
 
 
 def ensemble(

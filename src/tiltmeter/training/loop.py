@@ -13,14 +13,14 @@ from torch.optim import Optimizer
 
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.measures.point_loss import PointLoss, point_loss
+from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.record import Trajectory, When, every, log_spaced
 from tiltmeter.training.checkpoint import load_checkpoint, save_checkpoint
 from tiltmeter.training.example_weights import example_weights
-from tiltmeter.training.forward import Read, flat_scores
 from tiltmeter.training.probe import Probe
 from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
 from tiltmeter.training.sampling import Sampling
-from tiltmeter.training.streams import put_back, streams
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 
@@ -114,7 +114,7 @@ def train(
             else:
                 if place is not None and start < total:
                     save_checkpoint(place, total, model, made)
-                probe.look(total)
+                probe.look(total, last=True)
     finally:
         put_back(before)
     return probe.trajectory()

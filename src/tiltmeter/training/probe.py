@@ -14,13 +14,13 @@ from torch import distributed, nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.defaults import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure, Snapshot
+from tiltmeter.passes.forward import Read, bare
+from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
-from tiltmeter.training.answers import Answers
-from tiltmeter.training.forward import Read, bare
-from tiltmeter.training.untouched import untouched, versions
 
 #: Characters of a model's description that are kept.
 TEXT = 4000
@@ -95,14 +95,20 @@ class Probe:
         if chosen:
             self.look(self._step)
 
-    def look(self, step: int) -> None:
-        """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over."""
+    def look(self, step: int, last: bool = False) -> None:
+        """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over.
+
+        A measure with a `when` of its own (`Sometimes`) is taken only at its own steps and at the `last` look.
+        """
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
-            snapshot = self._answers.snapshot(self.model)
+            snapshot = self._answers.snapshot(self.model, step)
             for measure in self.measures:
+                chosen = getattr(measure, "when", None)
+                if isinstance(chosen, When) and not (last or chosen(step)):
+                    continue
                 for name, values in measure(snapshot).items():
                     if name in readings:
                         raise ValueError(f"Two measures give a curve {name!r}: rename one.")
@@ -145,10 +151,10 @@ class Probe:
 
     def _last_look(self) -> None:
         if self._step is None:
-            self.look(0)
+            self.look(0, last=True)
         elif self._seen != versions(self.model):
             # The last call stood before an update. Without one since a look, that look was the last.
-            self.look(self._step + 1)
+            self.look(self._step + 1, last=True)
 
 
 def as_measure(measure: Callable[..., Any]) -> Measure:

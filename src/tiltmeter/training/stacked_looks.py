@@ -10,10 +10,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import labels_array
-from tiltmeter.training.answers import Answers
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_loss import stacked_scores
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.training.streams import put_back, streams
+from tiltmeter.passes.streams import put_back, streams
 
 
 @contextmanager

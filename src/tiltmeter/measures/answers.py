@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.repeated import repeated
 from tiltmeter.measures.point_loss import PointLoss, point_loss
+from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task, task_of
-from tiltmeter.training.forward import Read, scores
+from tiltmeter.passes.forward import Read, scores
 
 #: Points on which the model and the loss are tried before training.
 TRIED = 8
@@ -51,9 +53,10 @@ class Answers:
         self.task: Task = task_of(data.y, outputs, self.loss.link, decide is not None)
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
 
-    def snapshot(self, model: nn.Module) -> Snapshot:
+    def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
         """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
-        return self.assemble(self._gathered(model))
+        seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk)
+        return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
 
     def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
         """The same from scores that somebody else computed, each part with the place of its first point."""

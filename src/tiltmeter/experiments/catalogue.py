@@ -1,0 +1,68 @@
+"""The catalogue of named experiments: where each lives, and what every one of them offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Protocol, TypeAlias
+
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.record import Trajectory
+
+#: Name on the command line -> module of this room. The files are imported only when asked for.
+EXPERIMENTS: dict[str, str] = {}
+
+#: Runs of one experiment by name; what claims and pictures are read off.
+Runs: TypeAlias = Mapping[str, Trajectory]
+
+#: `keep(name, make)` gives the run of this name: made now, or loaded if an interrupted experiment already has it.
+Keep: TypeAlias = Callable[[str, Callable[[], Trajectory]], Trajectory]
+
+
+class Experiment(Protocol):
+    """What a module of this room has at its top level."""
+
+    #: One line: what it shows.
+    TITLE: str
+    #: Whose finding it is.
+    PAPER: str
+    #: Frozen dataclasses, plain numbers and strings in their fields: seconds to a minute, and the published setting.
+    #: Each has a field `seeds`: how many.
+    QUICK: Any
+    FULL: Any
+    #: Data sets (names of `data/`) that must be present, () for none.
+    NEEDS: tuple[str, ...]
+
+    @staticmethod
+    def run(setting: Any, keep: Keep) -> Runs:
+        """All runs, each obtained through `keep`, seeds 0, 1, ... `setting.seeds` - 1: the same numbers every time."""
+        ...
+
+    @staticmethod
+    def claims(runs: Runs) -> tuple[Claim, ...]:
+        """The published findings, each with its verdict, from the runs alone."""
+        ...
+
+    @staticmethod
+    def pictures(runs: Runs) -> Mapping[str, Any]:
+        """Altair charts by title."""
+        ...
+
+
+def find(name: str) -> Any:
+    """The module of the experiment with this name.
+
+    >>> try:
+    ...     find("perpetual-motion")
+    ... except KeyError as error:
+    ...     print(error.args[0].split(".")[0])
+    No experiment 'perpetual-motion'
+    """
+    if name not in EXPERIMENTS:
+        raise KeyError(f"No experiment {name!r}. There are: {', '.join(EXPERIMENTS) or 'none'}.")
+    return import_module(f"tiltmeter.experiments.{EXPERIMENTS[name]}")
+
+
+def make_now(name: str, make: Callable[[], Trajectory]) -> Trajectory:  # noqa: ARG001
+    """The `keep` of an experiment that keeps nothing."""
+    return make()

@@ -1,0 +1,51 @@
+"""The catalogue of bias measures: where each lives; what it takes and costs is said by the measure itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
+
+import xarray as xr
+
+from tiltmeter.measures.snapshot import Snapshot
+
+#: Name on the command line -> module and class. The files are imported only when asked for.
+MEASURES: dict[str, str] = {}
+
+
+class BiasMeasure(Protocol):
+    """A frozen dataclass with its choices as fields, called with a snapshot.
+
+    Every curve `x` of its reading comes with its null: a curve `x_null` where the level that means nothing can be
+    computed (chance, a linear model, shuffled labels), else an attribute "null" in words ("value at initialisation").
+    """
+
+    #: One line: what is measured.
+    title: ClassVar[str]
+    #: What a model and data must have, in words.
+    takes: ClassVar[str]
+    #: Where the number is exact, in words.
+    exact: ClassVar[str]
+    #: When the bias does not appear, in words.
+    absent: ClassVar[str]
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]: ...
+
+    def passes(self, snapshot: Snapshot) -> float:
+        """Forward passes over the points looked at that one reading costs (a backward pass counts two)."""
+        ...
+
+
+def find(name: str) -> Any:
+    """The class of the measure with this name.
+
+    >>> try:
+    ...     find("gravity")
+    ... except KeyError as error:
+    ...     print(error.args[0].split(".")[0])
+    No measure 'gravity'
+    """
+    if name not in MEASURES:
+        raise KeyError(f"No measure {name!r}. There are: {', '.join(MEASURES) or 'none'}.")
+    module, kind = MEASURES[name].split(":")
+    return getattr(import_module(f"tiltmeter.measures.{module}"), kind)

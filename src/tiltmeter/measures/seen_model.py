@@ -1,0 +1,59 @@
+"""SeenModel: the model at one look, for measures that need more than its answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.measures.point_loss import PointLoss
+from tiltmeter.measures.task import Task
+from tiltmeter.passes.forward import Read, flat_scores, scores
+
+
+@dataclass(frozen=True)
+class SeenModel:
+    """A module in evaluation mode with the points looked at, `x` and `y`, as tensors.
+
+    Gradients are off: a measure that needs them says `with torch.enable_grad()` and asks `torch.autograd.grad`, never
+    `backward`, so that the gradients of the training stay as they are.
+    """
+
+    module: nn.Module
+    task: Task
+    loss: PointLoss
+    x: Tensor
+    y: Tensor
+    read: Read | None = None
+    chunk: int = 256
+
+    def scores(self, x: Any) -> Tensor:
+        """Scores of any inputs, one row per point and one column per output, a chunk at a time."""
+        points = torch.as_tensor(x)
+        if points.dtype == torch.float64 and self.x.is_floating_point():
+            points = points.to(self.x.dtype)
+        parts = [part.reshape(len(part), -1) for _, part in scores(self.module, points, self.read, self.chunk)]
+        return torch.cat(parts)
+
+    def pass_once(self, x: Tensor) -> Tensor:
+        """Scores of one batch as the loss takes them, (points,) or (points, outputs), with gradients if enabled."""
+        return flat_scores(self.module(x), len(x), self.read)
+
+    def decide(self, score: Tensor) -> np.ndarray:
+        """The label chosen for each row of scores."""
+        if not self.task.decides:
+            raise ValueError("A model of a regression decides nothing: this measure needs labels.")
+        if self.task.outputs > 1:
+            return score.argmax(1).cpu().numpy()
+        low, high = self.task.labels
+        return np.where(score.reshape(len(score)).cpu().numpy() > (self.task.threshold or 0.0), high, low)
+
+    def losses(self, score: Tensor, y: Tensor) -> Tensor:
+        """The loss of each point, for scores as `pass_once` gives them."""
+        if self.loss.each is None:
+            raise ValueError(f"This measure needs the loss of each point, which {self.loss.definition} does not tell.")
+        fitting = y.to(score.device) if score.ndim == 2 else y.to(score.device, score.dtype)
+        return self.loss.each(score, fitting)
