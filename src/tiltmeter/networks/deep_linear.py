@@ -1,0 +1,43 @@
+"""deep_linear: products of matrices, the networks of which the most is known."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def deep_linear(inputs: int, width: int, depth: int, outputs: int = 1, scale: float = 1.0) -> nn.Sequential:
+    """`depth` Linear layers without bias, entries N(0, scale^2 / inputs of the layer).
+
+    >>> [tuple(layer.weight.shape) for layer in deep_linear(8, 100, 3)]
+    [(100, 8), (100, 100), (1, 100)]
+    """
+    if depth < 1:
+        raise ValueError(f"`depth` should be at least 1. Found depth = {depth}.")
+    sizes = [inputs, *[width] * (depth - 1), outputs]
+    layers = [nn.Linear(a, b, bias=False) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    with torch.no_grad():
+        for layer in layers:
+            layer.weight.normal_(0.0, scale / math.sqrt(layer.in_features))
+    return nn.Sequential(*layers)
+
+
+def compact_weight(model: nn.Module) -> Tensor:
+    """The one matrix that a stack of Linear layers without bias amounts to, (outputs, inputs).
+
+    >>> compact_weight(deep_linear(8, 100, 3)).shape
+    torch.Size([1, 8])
+    """
+    product: Tensor | None = None
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            if layer.bias is not None:
+                raise ValueError("A compact weight needs Linear layers without bias. Found one with a bias.")
+            product = layer.weight if product is None else layer.weight @ product
+        elif not isinstance(layer, (nn.Sequential, nn.Identity, nn.Flatten)) and layer is not model:
+            raise ValueError(f"A compact weight needs Linear layers only. Found {type(layer).__name__}.")
+    if product is None:
+        raise ValueError("A compact weight needs Linear layers. Found none.")
+    return product

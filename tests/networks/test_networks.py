@@ -1,0 +1,60 @@
+"""The networks of the experiments: shapes, initial scales, and what they amount to."""
+
+import pytest
+import torch
+
+from tiltmeter.networks.activations import activation
+from tiltmeter.networks.deep_linear import compact_weight, deep_linear
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.networks.resnet import resnet18
+from tiltmeter.networks.small_cnn import small_cnn
+from tiltmeter.networks.transformer import transformer
+from tiltmeter.networks.two_layer import two_layer
+
+
+def test_compact_weight_acts_as_the_network():
+    net = deep_linear(8, 30, 3, 2)
+    x = torch.randn(5, 8)
+    assert torch.allclose(net(x), x @ compact_weight(net).T, atol=1e-6)
+
+
+def test_compact_weight_refuses_what_is_not_linear():
+    with pytest.raises(ValueError, match="with a bias"):
+        compact_weight(torch.nn.Linear(2, 1))
+    with pytest.raises(ValueError, match="Found ReLU"):
+        compact_weight(mlp(2, (3,), 1, bias=False))
+    with pytest.raises(ValueError, match="Found none"):
+        compact_weight(torch.nn.Sequential())
+
+
+def test_deep_linear_has_unit_gain_per_layer():
+    torch.manual_seed(0)
+    weight = deep_linear(100, 1000, 2)[0].weight
+    assert weight.var().item() == pytest.approx(1 / 100, rel=0.05)
+
+
+def test_two_layer_is_balanced_and_of_the_scale_asked_for():
+    torch.manual_seed(0)
+    net = two_layer(10, 4000, scale=1e-3)
+    assert torch.allclose(net.u.abs(), net.v.norm(dim=1))
+    assert net.v.pow(2).sum(1).mean().sqrt().item() == pytest.approx(1e-3, rel=0.02)
+    assert net(torch.randn(3, 10, dtype=torch.float64)).shape == (3,)
+
+
+@pytest.mark.parametrize("size", [32, 64])
+def test_resnet_takes_any_image(size):
+    assert resnet18(3, 2, width=4)(torch.zeros(2, 3, size, size // 2)).shape == (2, 2)
+
+
+def test_small_cnn_and_transformer_shapes():
+    assert small_cnn(3, 2, 4, normalise=True)(torch.zeros(2, 3, 32, 32)).shape == (2, 2)
+    assert transformer(4, features=5)(torch.zeros(3, 4, 5)).shape == (3, 1)
+
+
+def test_impossible_networks_are_refused():
+    with pytest.raises(ValueError, match="`depth` should be at least 1"):
+        deep_linear(2, 2, 0)
+    with pytest.raises(ValueError, match="`scale` should be positive"):
+        two_layer(2, 2, 0.0)
+    with pytest.raises(KeyError, match="There are: relu, tanh"):
+        activation("step")
