@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ def deep_linear(inputs: int, width: int, depth: int, outputs: int = 1, scale: fl
     if depth < 1:
         raise ValueError(f"`depth` should be at least 1. Found depth = {depth}.")
     sizes = [inputs, *[width] * (depth - 1), outputs]
-    layers = [nn.Linear(a, b, bias=False) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+    layers = [nn.Linear(a, b, bias=False) for a, b in pairwise(sizes)]
     with torch.no_grad():
         for layer in layers:
             layer.weight.normal_(0.0, scale / math.sqrt(layer.in_features))
@@ -33,7 +34,7 @@ def compact_weight(model: nn.Module) -> Tensor:
     product: Tensor | None = None
     for layer in model.modules():
         if isinstance(layer, nn.Linear):
-            if layer.bias is not None:
+            if layer._parameters["bias"] is not None:
                 raise ValueError("A compact weight needs Linear layers without bias. Found one with a bias.")
             product = layer.weight if product is None else layer.weight @ product
         elif not isinstance(layer, (nn.Sequential, nn.Identity, nn.Flatten)) and layer is not model:
