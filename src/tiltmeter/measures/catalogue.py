@@ -10,7 +10,13 @@ import xarray as xr
 from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
-MEASURES: dict[str, str] = {}
+MEASURES: dict[str, str] = {
+    "frequency-error": "frequency_error:FrequencyError",
+    "line-spectrum": "line_spectrum:LineSpectrum",
+    "component-error": "component_error:ComponentError",
+    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
+    "network-complexity": "network_complexity:NetworkComplexity",
+}
 
 
 class BiasMeasure(Protocol):

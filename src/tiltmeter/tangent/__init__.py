@@ -1,0 +1,1 @@
+"""Tangent kernels: what gradient descent can learn quickly from where a network stands."""
