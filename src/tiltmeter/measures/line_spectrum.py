@@ -161,4 +161,5 @@ def signal_of(scores: Tensor, task: Task, signal: Signal) -> Tensor:
         raise ValueError(f'A model with a {task.link} link has no probabilities: `signal` should be "logits".')
     if signal == "probabilities":
         return chance
-    return (chance - chance[:, :1]).norm(dim=-1, keepdim=True)
+    distance: Tensor = torch.linalg.vector_norm(chance - chance[:, :1], dim=-1, keepdim=True)
+    return distance
