@@ -10,7 +10,7 @@ X, Y = RNG.normal(size=(50, 4)), RNG.integers(0, 3, 50)
 
 
 def places(ends):
-    return np.array([int(np.flatnonzero((X == end).all(1))[0]) for end in ends])
+    return np.array([int(np.flatnonzero((end == X).all(1))[0]) for end in ends])
 
 
 @pytest.mark.parametrize("path", ["within", "between"])
@@ -24,7 +24,7 @@ def test_partners_are_as_asked_for(path):
 def test_every_partner_is_equally_likely(path):
     start, end = (places(side) for side in line_ends(X, Y, path, 60_000, None, 0))
     counts = np.bincount(end[start == 0], minlength=50)
-    able = (Y == Y[0]) == (path == "within")
+    able = (Y[0] == Y) == (path == "within")
     able[0] = False
     assert not counts[~able].any()
     expected = counts.sum() / able.sum()

@@ -141,8 +141,8 @@ def test_any_network_of_numbers(make, shape, chosen):
 
 
 def test_what_it_cannot_read_is_refused(plane):
-    with pytest.raises(ValueError, match="should have two inputs. Found 3"):
-        three = tm.GroupedData(np.random.default_rng(0).normal(size=(40, 3)), [0, 1] * 20, ["a"] * 40)
+    three = tm.GroupedData(np.random.default_rng(0).normal(size=(40, 3)), [0, 1] * 20, ["a"] * 40)
+    with pytest.raises(ValueError, match="should have two inputs"):
         measure(SQUARE, nn.Linear(3, 2), three)
     line = tm.GroupedData(np.linspace(0, 1, 40)[:, None] * [1.0, 2.0], [0, 1] * 20, ["a"] * 40)
     with pytest.raises(ValueError, match="Inputs should vary in two directions"):
@@ -150,7 +150,7 @@ def test_what_it_cannot_read_is_refused(plane):
     tokens = tm.GroupedData(np.zeros((40, 3), dtype=np.int64), [0, 1] * 20, ["a"] * 40)
     with pytest.raises(ValueError, match="Found integer inputs"):
         measure("network-complexity", transformer(3, vocabulary=2, outputs=2), tokens)
-    with pytest.raises(ValueError, match="through three points. Found 2"), pytest.warns(UserWarning, match="fewer"):
+    with pytest.raises(ValueError, match="through three points"), pytest.warns(UserWarning, match="fewer"):
         measure(NetworkComplexity("points"), nn.Linear(2, 2), tm.GroupedData(np.eye(2), [0, 1], ["a", "a"]))
     with pytest.raises(ValueError, match="`plane` should be components, points or inputs"):
         NetworkComplexity("axes")
