@@ -10,7 +10,12 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "spectral-1d": "spectral_1d",
+    "spectral-interpolation": "spectral_interpolation",
+    "spectral-double-descent": "spectral_double_descent",
+    "principal-components": "principal_components",
+}
 
 #: Runs of one experiment by name; what claims and pictures are read off.
 Runs: TypeAlias = Mapping[str, Trajectory]

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
+from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.principal import PrincipalComponents, components_of
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.deep_linear import compact_weight
+from tiltmeter.networks.deep_linear import compact_weight, deep_linear
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class ComponentError:
     def __post_init__(self) -> None:
         if self.components is not None and self.components < 1:
             raise ValueError(f"`components` should be at least 1. Found components = {self.components}.")
+
+    @classmethod
+    def example(cls, seed: int) -> tuple[ComponentError, nn.Module, GroupedData]:
+        """The measure with a small linear network and inputs of three scales."""
+        x = np.random.default_rng(seed).normal(size=(60, 3)) * [3.0, 2.0, 1.0]
+        return cls(), deep_linear(3, 10, 2, scale=0.5), GroupedData(x, x.sum(1), ["all"] * 60)
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         found = components_of(snapshot.data, self.centre)

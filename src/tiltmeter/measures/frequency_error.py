@@ -7,9 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 import xarray as xr
+from torch import nn
 
-from tiltmeter.data.sines import Sines
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.sines import Sines, sines
 from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.networks.mlp import mlp
 
 #: Amplitudes of the data below this part of the largest are rounding or leakage, not frequencies to be learned.
 PRESENT = 1e-3
@@ -55,6 +58,11 @@ class FrequencyError:
                 f"`points` should exceed twice the highest frequency, {max(self.target.frequencies)}. Found points = "
                 f"{self.points}."
             )
+
+    @classmethod
+    def example(cls, seed: int) -> tuple[FrequencyError, nn.Module, GroupedData]:  # noqa: ARG003
+        """The measure with a small network and the waves it is to learn."""
+        return cls(Sines((1, 2, 4))), mlp(1, (32,)), sines(Sines((1, 2, 4)), 64)
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if int(np.prod(snapshot.data.x.shape[1:])) != 1 or snapshot.task.outputs != 1:

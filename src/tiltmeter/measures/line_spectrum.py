@@ -25,9 +25,10 @@ TOGETHER = 2**23
 class LineSpectrum:
     """Energy A_k of a model's answers along lines, averaged over outputs and lines, for every kind of path.
 
-    `energy_ratio` is R_k = log(A_k / sum_j A_j), one-sided; `line_frequency` the mean of k under A_k (k from 1), in
-    periods per line; `path_length` the mean length of the lines in input units. Nulls are those of a model whose logits
-    are linear along every line and agree with this one's at both ends: a ramp leaks into all frequencies.
+    `line_energy` is A_k itself, one-sided; `energy_ratio` is R_k = log(A_k / sum_j A_j); `line_frequency` the mean of k
+    under A_k (k from 1), in periods per line; `path_length` the mean length of the lines in input units. Nulls are
+    those of a model whose logits are linear along every line and agree with this one's at both ends: a ramp leaks into
+    all frequencies, and hides what little there is unless it is windowed and detrended.
 
     Every choice changes the numbers, so that they compare only with the same choices: `paths` (to a point of the same
     class, of another, or in a random direction), `length` (None: all the way to the other point), `points` per line
@@ -96,6 +97,13 @@ class LineSpectrum:
                 energy_ratio(values, self.constant),
                 wave,
                 long_name=f"log share of energy at a frequency along lines{said}",
+                better="neither",
+            )
+            found[f"line_energy{suffix}"] = snapshot.reading(
+                f"line_energy{suffix}",
+                np.ascontiguousarray(values[:, 0 if self.constant else 1 :]),
+                wave,
+                long_name=f"energy at a frequency along lines{said}",
                 better="neither",
             )
             found[f"line_frequency{suffix}"] = snapshot.reading(
