@@ -14,7 +14,8 @@ def first_below(curve: xr.DataArray, level: xr.DataArray | float) -> xr.DataArra
     (20.0, inf)
     """
     below = curve < level
-    return xr.where(below.any("time"), curve["time"][below.argmax("time")].drop_vars("time"), np.inf)
+    first = curve["time"].astype(float)[below.argmax("time")].drop_vars("time")
+    return first.where(below.any("time"), np.inf)
 
 
 def times_later(later: xr.DataArray, earlier: xr.DataArray) -> float:
@@ -25,5 +26,5 @@ def times_later(later: xr.DataArray, earlier: xr.DataArray) -> float:
     (inf, 1.0, 0.0)
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = xr.where(np.isfinite(earlier), later / earlier, 0.0)
+        ratio = (later / earlier).where(np.isfinite(earlier), 0.0)
     return float(ratio.min())

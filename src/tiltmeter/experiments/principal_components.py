@@ -50,7 +50,7 @@ QUICK = Setting()
 FULL = Setting(inputs=16, width=2000, lr=0.02, steps=1500, digits_steps=10_000, seeds=10)
 
 #: Depth, length of the target over that of the setting, rate over that of the setting, optimiser and batch of each arm.
-ARMS: dict[str, tuple[int, float, float, type[torch.optim.Optimizer], int]] = {
+ARMS: dict[str, tuple[int, float, float, Any, int]] = {
     "one layer": (1, 10.0, 10.0, torch.optim.SGD, POINTS),
     "two layers": (2, 1.0, 1.0, torch.optim.SGD, POINTS),
     "three layers": (3, 1.0, 2 / 3, torch.optim.SGD, POINTS),
@@ -79,7 +79,7 @@ def problem(setting: Setting, scale: float) -> GroupedData:
 def _arm(setting: Setting, name: str) -> Trajectory:
     depth, target, rate, kind, batch = ARMS[name]
     data = problem(setting, target * setting.target)
-    made: Any = partial(kind, lr=rate * setting.lr)
+    made = partial(kind, lr=rate * setting.lr)
     runs = []
     for seed in range(setting.seeds):
         torch.manual_seed(seed)
@@ -113,7 +113,7 @@ def _digits(setting: Setting) -> Trajectory:
     for seed in range(setting.seeds):
         data, look = plain_digits(seed=seed)
         torch.manual_seed(seed)
-        sgd = partial(torch.optim.SGD, lr=0.05)
+        sgd = partial(torch.optim.SGD, lr=0.2)
         measures = [TruncatedAccuracy((2, 8, 16, 32, 61))]
         runs.append(
             train(
@@ -137,7 +137,7 @@ def rates(trajectory: Trajectory) -> np.ndarray:
     The mean is taken first: for a single network of one output the error along a component may by chance begin near
     zero, and then its slope is that of the others that leak into it.
     """
-    size = np.sqrt((trajectory["component_error"] ** 2).mean("seed"))
+    size = (trajectory["component_error"] ** 2).mean("seed") ** 0.5
     found = []
     for i in range(size.sizes["component"]):
         values = size.isel(component=i).values
@@ -256,7 +256,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     for name in ("two layers", "large target", "Adam", "gradient noise"):
         left = runs[name]["component_error"]
-        size = np.sqrt((left**2).mean("seed"))
+        size = (left**2).mean("seed") ** 0.5
         part: xr.DataArray = (size / size.isel(time=0)).isel(component=[0, 1, 2, 3, 4, 5])
         found[f"Components, {name}"] = labelled_lines(
             part, "component", title=f"Linear network, {name}", y_title="error along a component, part of the first"
@@ -266,5 +266,6 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         "kept",
         null=runs["digits"]["truncated_accuracy_null"].isel(group=0).mean("seed"),
         title="Digits, accuracy from the leading components",
+        y_title="share decided right",
     )
     return found

@@ -1,7 +1,7 @@
 """spectral-double-descent: high frequencies come with memorised label noise, and may go again (Zhang et al., 2021).
 
-Lines go through training images in random directions; the authors' own directions are not known. Logits are windowed and
-freed of their trend: without that, the leakage of their ramps is all that a spectrum shows, with and without noise.
+Lines go through training images in random directions; the authors' own directions are not known. Logits are windowed
+and freed of their trend: else the leakage of their ramps is all that a spectrum shows, with noise and without.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def _train(setting: Setting, noise: float, seed: int) -> Trajectory:
 def high_share(trajectory: Trajectory, high: int = QUICK.high) -> xr.DataArray:
     """Share of the energy of logits, the constant left out, at frequencies from `high` on."""
     ratio = trajectory["energy_ratio"].sel(path="random", frequency=slice(high, None))
-    return np.exp(ratio).sum("frequency")
+    share: xr.DataArray = xr.apply_ufunc(np.exp, ratio).sum("frequency")
+    return share
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

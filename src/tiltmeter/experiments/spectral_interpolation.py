@@ -143,7 +143,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     """High-frequency energy over training, and the spectrum at the end."""
     found = {}
     for name in runs:
-        log = np.log10(high_energy(runs[name]))
+        log = xr.apply_ufunc(np.log10, high_energy(runs[name]))
         found[f"Energy at high frequency, {name}"] = labelled_lines(
             log, "path", title=f"Digits, {name}", y_title="log10 of the energy at high frequency along lines"
         )
