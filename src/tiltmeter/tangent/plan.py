@@ -132,12 +132,12 @@ def _true_gradients(
     """Gradients of a weighted sum of the outputs by name, (points, parameters); None for parameters not used."""
     with torch.enable_grad():
         found = _scores(model, few, read)
-        combined = found @ weights.to(found)
-    if not combined.requires_grad:
+        alone = (found @ weights.to(found)).unbind()
+    if not found.requires_grad:
         return dict.fromkeys(names)
     rows: dict[str, list[Tensor | None]] = {name: [] for name in names}
-    for one in torch.eye(len(few)).to(combined):
-        gradients = torch.autograd.grad(combined, list(names.values()), one, retain_graph=True, allow_unused=True)
+    for one in alone:
+        gradients = torch.autograd.grad(one, list(names.values()), retain_graph=True, allow_unused=True)
         for name, gradient in zip(names, gradients, strict=True):
             dense = gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
             if dense is not None and not torch.isfinite(dense).all():

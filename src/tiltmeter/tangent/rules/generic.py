@@ -36,9 +36,10 @@ def one_by_one(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | N
     for point in x[:, None]:
         with torch.enable_grad():
             _, found = next(scores(model, point, read, 1))
-        for one in torch.eye(found.numel()).to(found):
+            outputs = found.reshape(-1).unbind()
+        for output in outputs:
             gradients = (
-                torch.autograd.grad(found, parameters, one.view_as(found), retain_graph=True, allow_unused=True)
+                torch.autograd.grad(output, parameters, retain_graph=True, allow_unused=True)
                 if found.requires_grad
                 else [None] * len(parameters)
             )
