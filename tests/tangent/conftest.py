@@ -23,7 +23,12 @@ def _jacobian(model, x, read):
         for score in (output if read is None else read(output)).reshape(-1):
             found = torch.autograd.grad(score, parameters, retain_graph=True, allow_unused=True)
             rows.append(
-                torch.cat([torch.zeros(p.numel(), dtype=p.dtype) if g is None else g.to_dense().flatten() for g, p in zip(found, parameters)])
+                torch.cat(
+                    [
+                        torch.zeros(p.numel(), dtype=p.dtype) if g is None else g.to_dense().flatten()
+                        for g, p in zip(found, parameters, strict=True)
+                    ]
+                )
             )
     return torch.stack(rows).double().numpy()
 
@@ -37,7 +42,7 @@ def materialised():
         model.eval()
         left = _jacobian(model, x, read)
         right = left if other is None else _jacobian(model, other, read)
-        for module, mode in zip(model.modules(), modes):
+        for module, mode in zip(model.modules(), modes, strict=True):
             module.training = mode
         return left @ right.T
 

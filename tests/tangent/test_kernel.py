@@ -103,13 +103,18 @@ class Branching(nn.Module):
 
 def normed_cnn(norm):
     return nn.Sequential(
-        nn.Conv2d(2, 6, 3, padding=1), norm, nn.ReLU(inplace=True), nn.Conv2d(6, 4, 3, stride=2), nn.Flatten(), nn.Linear(36, 2)
+        nn.Conv2d(2, 6, 3, padding=1),
+        norm,
+        nn.ReLU(inplace=True),
+        nn.Conv2d(6, 4, 3, stride=2),
+        nn.Flatten(),
+        nn.Linear(36, 2),
     )
 
 
 def moved(norm):
     """A normalisation with statistics of its own, as after some training."""
-    for name, buffer in norm.named_buffers():
+    for buffer in norm.buffers():
         if buffer.is_floating_point():
             buffer.uniform_(0.5, 1.5)
     for parameter in norm.parameters():
@@ -149,7 +154,11 @@ CASES = {
     "instance norm": (lambda: normed_cnn(moved(nn.InstanceNorm2d(6, affine=True))), floats(2, 8, 8), 0),
     "layer norm": (lambda: normed_cnn(moved(nn.LayerNorm([8, 8]))), floats(2, 8, 8), 0),
     "layer norm without bias": (lambda: nn.Sequential(nn.LayerNorm(5, bias=False), nn.Linear(5, 1)), floats(5), 0),
-    "batch norm of a vector": (lambda: nn.Sequential(nn.Linear(5, 4), moved(nn.BatchNorm1d(4)), nn.Linear(4, 2)), floats(5), 0),
+    "batch norm of a vector": (
+        lambda: nn.Sequential(nn.Linear(5, 4), moved(nn.BatchNorm1d(4)), nn.Linear(4, 2)),
+        floats(5),
+        0,
+    ),
     "conv1d": (lambda: conv(nn.Conv1d(4, 6, 3, stride=2, padding=2, dilation=2)), floats(4, 8), 0),
     "dilated": (lambda: conv(nn.Conv2d(4, 3, (3, 2), stride=(1, 2), padding=(2, 0), dilation=2)), floats(4, 8, 8), 0),
     "grouped": (lambda: conv(nn.Conv2d(4, 6, 3, groups=2)), floats(4, 8, 8), 0),
@@ -164,11 +173,23 @@ CASES = {
     "attention across": (lambda: Attention(cross=True), floats(3, 8), 0),
     "attention with masks": (lambda: Attention(mask=True, padded=True), floats(3, 8), 0),
     "attention without bias": (lambda: Attention(bias=False), floats(3, 8), 0),
-    "attention, last projection frozen": (lambda: frozen(Attention(), "attend.out_proj.weight", "attend.out_proj.bias"), floats(3, 8), 0),
+    "attention, last projection frozen": (
+        lambda: frozen(Attention(), "attend.out_proj.weight", "attend.out_proj.bias"),
+        floats(3, 8),
+        0,
+    ),
     "attention, sequence first": (lambda: Attention(batch_first=False), floats(3, 8), 4),
     "attention whose weights are read": (lambda: Attention(weights=True), floats(3, 8), 4),
-    "embedding": (lambda: nn.Sequential(nn.Embedding(9, 5, padding_idx=0), nn.Flatten(), nn.Tanh(), nn.Linear(20, 2)), tokens(9, 4), 0),
-    "sparse embedding": (lambda: nn.Sequential(nn.Embedding(9, 5, sparse=True), nn.Flatten(), nn.Linear(20, 1)), tokens(9, 4), 0),
+    "embedding": (
+        lambda: nn.Sequential(nn.Embedding(9, 5, padding_idx=0), nn.Flatten(), nn.Tanh(), nn.Linear(20, 2)),
+        tokens(9, 4),
+        0,
+    ),
+    "sparse embedding": (
+        lambda: nn.Sequential(nn.Embedding(9, 5, sparse=True), nn.Flatten(), nn.Linear(20, 1)),
+        tokens(9, 4),
+        0,
+    ),
     "bag of sums": (lambda: Bag("sum"), tokens(9, 4), 0),
     "bag of means": (lambda: Bag("mean", padding=2), tokens(9, 4), 0),
     "bag of maxima": (lambda: Bag("max"), tokens(9, 4), 1),
@@ -179,8 +200,16 @@ CASES = {
     "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(5, 2)), floats(5), 3),
     "routed points": (Routed, floats(4), 4),
     "branching": (Branching, floats(4), 1),
-    "linear over places, few and wide": (lambda: nn.Sequential(nn.Linear(30, 40), nn.Tanh(), nn.Flatten(), nn.Linear(80, 1)), floats(2, 30), 0),
-    "linear over places, many and narrow": (lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(60, 1)), floats(20, 2), 0),
+    "linear over places, few and wide": (
+        lambda: nn.Sequential(nn.Linear(30, 40), nn.Tanh(), nn.Flatten(), nn.Linear(80, 1)),
+        floats(2, 30),
+        0,
+    ),
+    "linear over places, many and narrow": (
+        lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(60, 1)),
+        floats(20, 2),
+        0,
+    ),
 }
 
 
@@ -213,10 +242,14 @@ def test_kernels_in_single_precision_are_good_to_1e_5(name, materialised):
 def test_only_parameters_without_a_rule_are_written_out(name):
     model, x, written = case(name, torch.float64)
     with untouched(model):
-        assert len(make_plan(model, x, None, False, []).rest) in ((written,) if name != "routed points" else (0, written))
+        assert len(make_plan(model, x, None, False, []).rest) in (
+            (written,) if name != "routed points" else (0, written)
+        )
 
 
-@pytest.mark.parametrize("name", ["mlp of three outputs", "transformer of vectors", "bag of means", "tied modules", "cnn", "grouped"])
+@pytest.mark.parametrize(
+    "name", ["mlp of three outputs", "transformer of vectors", "bag of means", "tied modules", "cnn", "grouped"]
+)
 def test_trace_is_the_mean_over_equal_outputs(name):
     model, x, _ = case(name, torch.float64)
     full = tangent_kernel(model, x)
@@ -227,7 +260,9 @@ def test_trace_is_the_mean_over_equal_outputs(name):
 
 def test_kernels_equal_jacrev():
     model, x, _ = case("mlp of three outputs", torch.float64)
-    jacobians = vmap(jacrev(lambda p, point: functional_call(model, p, (point[None],))[0]), (None, 0))(dict(model.named_parameters()), x)
+    jacobians = vmap(jacrev(lambda p, point: functional_call(model, p, (point[None],))[0]), (None, 0))(
+        dict(model.named_parameters()), x
+    )
     rows = torch.cat([j.flatten(2) for j in jacobians.values()], 2).flatten(0, 1).detach()
     np.testing.assert_allclose(tangent_kernel(model, x), (rows @ rows.T).numpy(), atol=1e-12)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import torch
@@ -23,8 +24,9 @@ def mapped(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | None)
     def outputs(values: dict[str, Tensor], point: Tensor) -> Tensor:
         return flat_scores(functional_call(model, values, (point[None],)), 1, read).reshape(-1)
 
-    # Fused attention cannot be vectorised.
-    with sdpa_kernel(SDPBackend.MATH):
+    # Fused attention cannot be vectorised; what torch says of other operations is about speed.
+    with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
         found = vmap(jacrev(outputs), (None, 0))(values, x)
     return Rows(torch.cat([found[name].flatten(2).detach() for name in names], 2))
 
