@@ -49,10 +49,12 @@ def spectrum(
         part = residual[members]
         if centred:
             if np.ptp(labels[members], axis=0).max() == 0:
-                raise ValueError(f"Labels should vary within every group. Found y = {y[members][0]} alone in {name!r}.")
+                raise ValueError(
+                    f"Labels should vary within every group. Found y = {y[members][0]} alone in {str(name)!r}."
+                )
             part = part - part.mean(0)
         if not np.any(part):
-            raise ValueError(f"A group should have something left to learn. Found residuals of zero in {name!r}.")
+            raise ValueError(f"A group should have something left to learn. Found residuals of zero in {str(name)!r}.")
         vectors[g, members] = part
     flat = vectors.reshape(len(names), -1)
     values, directions = _leading(kernel, modes)
