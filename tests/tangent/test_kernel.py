@@ -15,6 +15,7 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 from tiltmeter.networks.two_layer import two_layer
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.tangent import lookup
 from tiltmeter.tangent.kernel import initial_scores, kernels, tangent_kernel
 from tiltmeter.tangent.plan import make_plan
 
@@ -256,6 +257,14 @@ def test_trace_is_the_mean_over_equal_outputs(name):
     outputs = len(full) // len(x)
     expected = np.einsum("icjc->ij", full.reshape(len(x), outputs, len(x), outputs)) / outputs
     np.testing.assert_allclose(tangent_kernel(model, x, outputs="trace", chunk=4), expected, atol=1e-12 * full.max())
+
+
+@pytest.mark.parametrize("name", ["embedding", "bag of means", "transformer of tokens"])
+def test_large_tables_without_their_zeros_are_the_same(name, monkeypatch):
+    model, x, _ = case(name, torch.float64)
+    expected = tangent_kernel(model, x)
+    monkeypatch.setattr(lookup, "SPARSE", 0)
+    np.testing.assert_allclose(tangent_kernel(model, x, chunk=3), expected, atol=1e-12 * abs(expected).max())
 
 
 def test_kernels_equal_jacrev():
