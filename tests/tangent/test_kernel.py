@@ -155,6 +155,7 @@ CASES = {
     "instance norm": (lambda: normed_cnn(moved(nn.InstanceNorm2d(6, affine=True))), floats(2, 8, 8), 0),
     "layer norm": (lambda: normed_cnn(moved(nn.LayerNorm([8, 8]))), floats(2, 8, 8), 0),
     "layer norm without bias": (lambda: nn.Sequential(nn.LayerNorm(5, bias=False), nn.Linear(5, 1)), floats(5), 0),
+    "rms norm": (lambda: nn.Sequential(moved(nn.RMSNorm(5)), nn.Flatten(), nn.Linear(10, 2)), floats(2, 5), 0),
     "batch norm of a vector": (
         lambda: nn.Sequential(nn.Linear(5, 4), moved(nn.BatchNorm1d(4)), nn.Linear(4, 2)),
         floats(5),

@@ -19,6 +19,8 @@ def kernel_memory(
 ) -> int:
     """Bytes at the peak of computing K between n and m points: the kernel, as much again for gradients, and a chunk.
 
+    Models whose gradients are large take more for the chunk where there is more, up to an eighth of the free memory.
+
     >>> f"{kernel_memory(10_000, 10_000) / 2**30:.1f} GiB"
     '1.7 GiB'
     """
