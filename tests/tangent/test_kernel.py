@@ -91,6 +91,32 @@ class Routed(nn.Module):
         return score.masked_scatter(up[:, None], self.one(x[up])).masked_scatter(~up[:, None], self.two(x[~up]))
 
 
+class InRow(nn.Module):
+    """Places of all points in one row, point after point or place after place, as some models lay them out."""
+
+    def __init__(self, points_first):
+        super().__init__()
+        self.layer, self.norm, self.head = nn.Linear(4, 5), nn.LayerNorm(5), nn.Linear(5, 2)
+        self.points_first = points_first
+
+    def forward(self, x):
+        n, places = x.shape[:2]
+        row = (x if self.points_first else x.transpose(0, 1)).reshape(n * places, -1)
+        row = torch.tanh(self.norm(self.layer(row)))
+        return self.head(row.view(n, places, 5).sum(1) if self.points_first else row.view(places, n, 5).sum(0))
+
+
+class SequenceFirst(nn.Module):
+    """Places before points, in every layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 5), nn.Linear(5, 1)
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.layer(x.transpose(0, 1))).sum(0))
+
+
 class Branching(nn.Module):
     """Looks at a value, which vectorised gradients cannot."""
 
@@ -201,6 +227,10 @@ CASES = {
     "bare parameters": (lambda: two_layer(5, 6, 1.0), floats(5), 2),
     "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(5, 2)), floats(5), 3),
     "routed points": (Routed, floats(4), 4),
+    "places in a row": (lambda: InRow(True), floats(3, 4), 0),
+    "places in a row, points inside": (lambda: InRow(False), floats(3, 4), 4),
+    "as many places as points are tried": (SequenceFirst, floats(3, 4), 2),
+    "as many places as points": (SequenceFirst, floats(7, 4), 2),
     "branching": (Branching, floats(4), 1),
     "linear over places, few and wide": (
         lambda: nn.Sequential(nn.Linear(30, 40), nn.Tanh(), nn.Flatten(), nn.Linear(80, 1)),
@@ -266,6 +296,12 @@ def test_large_tables_without_their_zeros_are_the_same(name, monkeypatch):
     expected = tangent_kernel(model, x)
     monkeypatch.setattr(lookup, "SPARSE", 0)
     np.testing.assert_allclose(tangent_kernel(model, x, chunk=3), expected, atol=1e-12 * abs(expected).max())
+
+
+def test_one_point_against_as_many_as_places(materialised):
+    """On one point alone nothing shows that the layer has places first."""
+    model, x, _ = case("as many places as points", torch.float64)
+    np.testing.assert_allclose(tangent_kernel(model, x[:1], x), materialised(model, x[:1], x), atol=1e-12)
 
 
 def test_kernels_equal_jacrev():
