@@ -13,6 +13,7 @@ from tiltmeter.measures.snapshot import Snapshot
 MEASURES: dict[str, str] = {
     "frequency-error": "frequency_error:FrequencyError",
     "line-spectrum": "line_spectrum:LineSpectrum",
+    "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
     "component-error": "component_error:ComponentError",
     "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
     "network-complexity": "network_complexity:NetworkComplexity",
