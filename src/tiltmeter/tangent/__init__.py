@@ -1,0 +1,1 @@
+"""Tangent: kernels of a module (stand-in)."""
