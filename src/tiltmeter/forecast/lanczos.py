@@ -19,13 +19,15 @@ ASKED = 4
 class Krylov:
     """An orthonormal `basis` (size, m), the matrix `inside` it (m, m), where the start lies in it, and the way out.
 
-    With A the matrix, A basis = basis inside + what the last block of basis vectors sends outside, whose factor is
-    `outside` (k, last block). `outside` is empty when the space is closed: then functions of A are exact in it.
+    With A the matrix, A basis = basis inside + beyond outside: only the last block of basis vectors is sent out of the
+    space, into the directions `beyond` (size, k) with the factor `outside` (k, last block). Both are empty when the
+    space is closed: then functions of A are exact in it.
     """
 
     basis: np.ndarray
     inside: np.ndarray
     start: np.ndarray
+    beyond: np.ndarray
     outside: np.ndarray
     passes: int
 
@@ -34,12 +36,16 @@ class Krylov:
         values, vectors = np.linalg.eigh(self.inside)
         return values, vectors
 
+    def image(self) -> np.ndarray:
+        """A basis."""
+        found = self.basis @ self.inside
+        if self.beyond.shape[1]:
+            found[:, -self.outside.shape[1] :] += self.beyond @ self.outside
+        return found
+
     def leak(self, coefficients: np.ndarray) -> float:
         """The length of A v outside the space, for the vectors v = basis @ coefficients (largest over vectors)."""
-        width = self.outside.shape[1]
-        if not width:
-            return 0.0
-        lost = np.tensordot(self.outside, coefficients[-width:], axes=1)
+        lost = np.tensordot(self.outside, coefficients[-self.outside.shape[1] :], axes=1)
         return float(np.sqrt((lost**2).sum(0)).max(initial=0.0))
 
 
@@ -77,10 +83,9 @@ def lanczos(product: Product, start: np.ndarray, stop: Callable[[Krylov], bool],
         wider[used - width :, :] = column.T
         inside = wider
         block, factor = _fresh(known, image, scale)
-        krylov = Krylov(known, (inside + inside.T) / 2, known.T @ start, factor, passes)
-        closed = block.shape[1] == 0
-        if closed or used >= largest or (passes % ASKED == 0 and stop(krylov)):
-            return Krylov(known.copy(), krylov.inside, krylov.start, factor[:, :0] if closed else factor, passes)
+        krylov = Krylov(known, (inside + inside.T) / 2, known.T @ start, block, factor, passes)
+        if not block.shape[1] or used >= largest or (passes % ASKED == 0 and stop(krylov)):
+            return krylov
 
 
 def _fresh(known: np.ndarray, vectors: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:

@@ -79,4 +79,4 @@ def kept_weights(optimiser: Optimiser, looks: np.ndarray) -> np.ndarray:
         speed = optimiser.momentum * speed + optimiser.weight_decay * kept
         kept -= lr * speed
         course.append(kept)
-    return np.asarray(course)[looks]
+    return np.asarray([course[step] for step in looks.tolist()])

@@ -49,7 +49,7 @@ class Optimiser:
 
     def travelled(self, looks: np.ndarray) -> np.ndarray:
         """The time of the gradient flow at these steps: the learning rates so far, summed, with heavy-ball speed-up."""
-        return np.concatenate([[0.0], np.cumsum(self.rates())])[looks] / (1.0 - self.momentum)
+        return np.asarray(np.concatenate([[0.0], np.cumsum(self.rates())])[looks] / (1.0 - self.momentum))
 
     def largest_stable(self) -> float:
         """The largest lr * curvature at which the updates do not diverge."""

@@ -57,4 +57,4 @@ def masses(
     if empty.any():
         group = sample.groups[int(np.argmax(empty))]
         raise ValueError(f"`proportions` asks for group {group!r}, of which the training data have no point.")
-    return mass * (wanted / np.where(shares > 0, shares, 1.0))[sample.codes]
+    return np.asarray(mass * (wanted / np.where(shares > 0, shares, 1.0))[sample.codes])

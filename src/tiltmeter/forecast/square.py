@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.lanczos import Krylov, lanczos
 from tiltmeter.forecast.modes import flow_responses, kept_weights, responses
 from tiltmeter.forecast.optimiser import Optimiser
 
 #: The error of the outputs at the sample, over their root mean square distance from the labels, at which Lanczos stops.
 TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Course:
-    """Outputs at the points to look at, (steps, points, columns), and what is known about the calculation.
-
-    `dual` (steps, points of the sample, columns) says how much every point of the sample has pulled so far: the
-    weights have moved by minus its product with the Jacobian. `error` estimates the root mean square error of the
-    calculation at the sample, in units of the outputs; `sharpest` is the largest curvature of the loss.
-    """
-
-    looks: np.ndarray
-    outputs: np.ndarray
-    dual: np.ndarray
-    error: float
-    sharpest: float
-    passes: int
 
 
 def square_course(
@@ -73,10 +55,12 @@ def square_course(
         seen = np.tensordot(cross @ (root * krylov.basis), moved, axes=1).transpose(1, 0, 2)
         outputs = start + seen
         dual = root * np.tensordot(krylov.basis, moved, axes=1).transpose(1, 0, 2)
+    kept = kept_weights(optimiser, looks)
     if radial is not None:
-        outputs = outputs + (kept_weights(optimiser, looks) - 1.0)[:, None, None] * radial[1]
+        outputs = outputs + (kept - 1.0)[:, None, None] * radial[1]
     sharpest = float(values.max(initial=0.0))
-    return Course(looks, outputs, dual, error(krylov, np.nan_to_num(moved)), sharpest, krylov.passes)
+    method = f"Lanczos, {krylov.passes} passes"
+    return Course(looks, outputs, dual, kept, error(krylov, np.nan_to_num(moved)), sharpest, method)
 
 
 def _moved(vectors: np.ndarray, answers: list[np.ndarray], start: np.ndarray, columns: int) -> np.ndarray:

@@ -13,13 +13,16 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.convex import convex_course
+from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.curves import curves
 from tiltmeter.forecast.displacement import radial
+from tiltmeter.forecast.features import Features, features
 from tiltmeter.forecast.inputs import checked_data, checked_kernel, checked_model, checked_sample, outputs_of
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses, sampled
-from tiltmeter.forecast.square import Course, square_course
-from tiltmeter.forecast.targets import checked_loss, targets
+from tiltmeter.forecast.square import square_course
+from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.passes.description import describe
@@ -30,6 +33,9 @@ from tiltmeter.record.labelled import plain_pairs
 from tiltmeter.tangent.kernel import initial_scores, tangent_kernel
 
 Outputs = Literal["full", "trace"]
+
+#: Groups times outputs up to which the features are told the first pull of every group apart.
+APART = 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,11 +62,12 @@ class Tangent:
     positive: float
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    _found: dict[Any, Features] = field(default_factory=dict)
 
     @property
     def columns(self) -> int:
         """How many outputs the network has."""
-        return self.start_look.shape[1]
+        return int(self.start_look.shape[1])
 
     def forecast(
         self,
@@ -105,19 +112,31 @@ class Tangent:
     ) -> Course:
         """The outputs themselves at these steps."""
         mass = masses(self.sample, self.stands_for, self.shares, weights, proportions)
-        share = mass / len(mass)
+        share = np.repeat(mass, self.columns) if self.outputs == "full" else mass
+        share = share / len(mass)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
         decay = self._radial() if optimiser.weight_decay else None
-        return square_course(
-            self.kernel,
-            self.cross,
-            self.flat(self.start_sample - goal),
-            self.flat(self.start_look),
-            np.repeat(share, self.columns) if self.outputs == "full" else share,
-            optimiser,
-            looks,
-            None if decay is None else (self.flat(decay[0]), self.flat(decay[1])),
-        )
+        if isinstance(loss, Square):
+            distance, start = self.flat(self.start_sample - goal), self.flat(self.start_look)
+            return square_course(self.kernel, self.cross, distance, start, share, optimiser, looks, decay)
+
+        def pull(outputs: np.ndarray) -> np.ndarray:
+            return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
+
+        first = self.flat(self.start_sample), self.flat(self.start_look)
+        return convex_course(self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
+
+    def features(self, loss: Loss | CrossEntropy) -> Features:
+        """The kernels in a few hundred features, found once for every loss."""
+        if loss not in self._found:
+            goal = targets(self.sample.y, self.columns, loss, self.positive)
+            pull = slope(loss, self.start_sample, goal)
+            count = len(self.sample.groups)
+            alone = [self.sample.codes == code for code in range(count)]
+            members = alone if count * self.columns <= APART else [np.full(len(pull), True)]
+            apart = [self.flat(np.where(m[:, None], pull, 0.0)) for m in members]
+            self._found[loss] = features(self.kernel, self.cross, np.concatenate(apart, axis=1))
+        return self._found[loss]
 
     def flat(self, values: np.ndarray) -> np.ndarray:
         """One row per point in the layout of the kernels."""
@@ -130,7 +149,7 @@ class Tangent:
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
         points = self.sample.tensors(_kind(self.model))[0], self.look.tensors()[0]
         at_sample, at_look = (radial(self.model, x, self.read) for x in points)
-        return at_sample, at_look
+        return self.flat(at_sample), self.flat(at_look)
 
     def __repr__(self) -> str:
         return (
@@ -214,12 +233,12 @@ def _calculation(course: Course, optimiser: Optimiser) -> dict[str, Any]:
     fastest = float(optimiser.rates().max())
     if limit is not None and fastest >= limit:
         warnings.warn(
-            f"`lr` should stay below {limit:.3g}, the stability limit of the linearised network. Found lr = {fastest:.3g}: "
-            "the forecast diverges, and the real network will do something else.",
+            f"`lr` should stay below {limit:.3g}, the stability limit of the linearised network. Found lr = "
+            f"{fastest:.3g}: the forecast diverges, and the real network will do something else.",
             stacklevel=4,
         )
     return {
-        "calculation": {"error": course.error, "passes": course.passes},
+        "calculation": {"method": course.method, "error": course.error},
         "sharpest": course.sharpest,
         "stability_limit": limit,
     }

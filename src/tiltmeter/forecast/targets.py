@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.losses import CrossEntropy, Loss, Square
+from tiltmeter.losses import CrossEntropy, Logistic, Loss, Square
 
 
 def checked_loss(loss: Any, outputs: int) -> Loss | CrossEntropy:
@@ -42,3 +42,9 @@ def slope(loss: Loss | CrossEntropy, outputs: np.ndarray, target: np.ndarray) ->
         shifted = np.exp(outputs - outputs.max(-1, keepdims=True))
         return np.asarray(shifted / shifted.sum(-1, keepdims=True) - target)
     return loss.gradient(outputs, target)
+
+
+def bend(loss: Loss | CrossEntropy) -> float:
+    """A bound on the second derivative of the loss with respect to the outputs; 1 for a loss that is not ours."""
+    bounds: dict[type, float] = {Logistic: 0.25, CrossEntropy: 0.5}
+    return bounds.get(type(loss), 1.0)
