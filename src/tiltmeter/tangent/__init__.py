@@ -1,1 +1,0 @@
-"""Tangent: kernels of a module (stand-in)."""
