@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
     # real training
     from tiltmeter.data.grouped import GroupedData as GroupedData
+
+    # before training
+    from tiltmeter.forecast.front import forecast as forecast
+    from tiltmeter.forecast.tangent import tangent as tangent
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
@@ -163,6 +167,9 @@ _HOMES = {
     "PredictiveParity": "observables.criteria",
     "WorstGroupError": "observables.criteria",
     "train_to_equilibrium": "simulation.train_to_equilibrium",
+    # before training
+    "forecast": "forecast.front",
+    "tangent": "forecast.tangent",
     # real training
     "GroupedData": "data.grouped",
     "CrossEntropy": "losses",
