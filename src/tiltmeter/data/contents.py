@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
+import io
 import zlib
 from pathlib import Path
 
@@ -33,7 +35,14 @@ def checked(name: str, path: Path, expected: File) -> bytes:
         raise wrong(name, path, f"the published content, with md5 {md5}", f"md5 {found} of {len(data):,} bytes")
     if expected.size is not None and len(data) != expected.size:
         raise wrong(name, path, f"{expected.size:,} bytes", f"{len(data):,}")
+    if expected.rows is not None and (lines := _rows(data)) != expected.rows:
+        raise wrong(name, path, f"{expected.rows:,} rows of a table", f"{lines:,}")
     return data
+
+
+def _rows(data: bytes) -> int:
+    """Rows below the header of a CSV file."""
+    return sum(1 for _ in csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))) - 1
 
 
 def wrong(name: str, path: Path, should: str, found: str) -> ValueError:
