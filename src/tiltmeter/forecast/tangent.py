@@ -30,7 +30,7 @@ from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.record.labelled import plain_pairs
-from tiltmeter.tangent.kernel import initial_scores, tangent_kernel
+from tiltmeter.tangent.kernel import initial_scores, kernels
 
 Outputs = Literal["full", "trace"]
 
@@ -192,8 +192,7 @@ def tangent(
     x, seen = part.tensors(_kind(twin))[0], look.tensors()[0]
     start_sample, start_look = (initial_scores(twin, points, read=read) for points in (x, seen))
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    kernel = tangent_kernel(twin, x, outputs=how, read=read)
-    cross = tangent_kernel(twin, seen, x, outputs=how, read=read)
+    kernel, cross = kernels(twin, x, seen, outputs=how, read=read)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
         warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=3)

@@ -58,7 +58,7 @@ def fill(plan: Plan, x: Tensor, symmetric: np.ndarray | None, crossed: Sequence[
 def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:
     for start in range(first, last, size):
         stop = min(start + size, last)
-        yield Block(start, stop, plan.factors(x[start:stop]))
+        yield Block(start, stop, plan.factors(x[start:stop], start))
 
 
 def _both(plan: Plan, target: np.ndarray, block: Block, other: Block) -> None:
@@ -85,7 +85,7 @@ def _product(plan: Plan, rows: Block, columns: Block) -> np.ndarray:
     side = 1 if plan.trace else plan.outputs
     if total is None:
         return np.zeros(((rows.stop - rows.start) * side, (columns.stop - columns.start) * side))
-    if not torch.isfinite(total).all():
+    if not torch.isfinite(total.sum()):
         raise ValueError(_blame(plan, rows, columns))
     if plan.trace:
         total /= plan.outputs

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read, scores
+from tiltmeter.tangent.rules import OPENED
 
 
-class Captured(NamedTuple):
-    """What one layer was fed, and the gradients of every output at what it returned, (points, outputs, ...)."""
+class Tapped(NamedTuple):
+    """What a layer was fed, and a zero that was added to what it returned."""
 
     inputs: Tensor
-    delta: Tensor
+    zero: Tensor
 
 
 def placed(model: nn.Module, x: Tensor) -> Tensor:
@@ -28,39 +29,57 @@ def placed(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def capture(
-    model: nn.Module, layers: Sequence[nn.Module], x: Tensor, read: Read | None
-) -> tuple[Tensor, dict[nn.Module, Captured | None]]:
-    """Scores (points, outputs) and what each layer saw; None for a layer that was called twice or not on points.
+    model: nn.Module, layers: Sequence[nn.Module], x: Tensor, read: Read | None, start: int = 0
+) -> tuple[Tensor, dict[nn.Module, list[Tensor] | None]]:
+    """Scores (points, outputs), and for each layer [what it was fed, gradients at what it returned, ...] by tap.
 
-    A layer that was not called at all is left out.
+    Gradients are (points, outputs, ...). None stands for a layer that was called twice or not on the points, and a
+    layer that was not called is left out. `start` is the number of the first point, for messages.
     """
-    seen: dict[nn.Module, tuple[Tensor, Tensor] | None] = {}
+    seen: dict[nn.Module, list[Tapped] | None] = {}
 
     def watch(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        inputs = args[0] if args else kwargs.get("input")
-        if (
-            module in seen
-            or len(args) + len(kwargs) != 1
-            or not (isinstance(inputs, Tensor) and isinstance(output, Tensor))
-            or not len(inputs) == len(output) == len(x)
-        ):
+        if module in seen:
             seen[module] = None
             return None
-        # A zero is added, since what was returned may be changed in place by the next layer; the zero never is.
-        zero = torch.zeros_like(output, requires_grad=True)
-        seen[module] = (inputs.detach(), zero)
-        return output + zero
+        taps: list[Tapped] = []
+
+        def tap(inputs: Tensor, returned: Tensor) -> Tensor:
+            # A zero is added, since what was returned may be changed in place by the next layer; the zero never is.
+            zero = torch.zeros_like(returned, requires_grad=True)
+            taps.append(Tapped(inputs.detach(), zero))
+            return returned + zero
+
+        if type(module) in OPENED:
+            output = OPENED[type(module)](module, args, kwargs, output, tap)
+        else:
+            fed = [*args, *kwargs.values()]
+            usual = len(fed) == 1 and isinstance(fed[0], Tensor) and isinstance(output, Tensor)
+            output = tap(fed[0], output) if usual else None
+        on_points = all(len(inputs) == len(zero) == len(x) for inputs, zero in taps)
+        seen[module] = taps if output is not None and on_points else None
+        return output
 
     with _hooked(layers, watch), torch.enable_grad():
         _, found = next(scores(model, x, read, len(x)))
         found = found.reshape(len(x), -1)
-    used = {module: pair for module, pair in seen.items() if pair is not None}
-    zeros = [zero for _, zero in used.values()]
-    deltas = _backward(found, zeros)
-    captured: dict[nn.Module, Captured | None] = {module: None for module, pair in seen.items() if pair is None}
-    for (module, (inputs, _)), delta in zip(used.items(), deltas, strict=True):
-        captured[module] = Captured(_at_least_single(inputs), _at_least_single(delta))
+    check_finite(found, start)
+    used = [(module, inputs, zero) for module, taps in seen.items() for inputs, zero in taps or ()]
+    deltas = _backward(found, [zero for _, _, zero in used])
+    captured: dict[nn.Module, list[Tensor] | None] = {m: None if taps is None else [] for m, taps in seen.items()}
+    for (module, inputs, _), delta in zip(used, deltas, strict=True):
+        pairs = captured[module]
+        assert pairs is not None
+        pairs += [_at_least_single(inputs), _at_least_single(delta)]
     return found.detach(), captured
+
+
+def check_finite(found: Tensor, start: int) -> None:
+    """Name the first point whose score is not a finite number."""
+    bad = ~torch.isfinite(found).reshape(len(found), -1).all(1)
+    if bad.any():
+        i = int(bad.int().argmax())
+        raise ValueError(f"Scores should be finite. Found {found[i].tolist()} at point {start + i}.")
 
 
 def _backward(found: Tensor, zeros: Sequence[Tensor]) -> list[Tensor]:

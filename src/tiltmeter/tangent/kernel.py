@@ -113,9 +113,6 @@ def _compute(
     for name, points in (("x", x), *(("other", other) for other in others)):
         _check_points(points, name)
     model = bare(model)
-    initial_scores(model, x, read=read, chunk=chunk)
-    for other in others:
-        initial_scores(model, other, read=read, chunk=chunk)
     distrusted: list[nn.Module] = []
     with untouched(model), _plain_attention():
         while True:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read, scores
-from tiltmeter.tangent.capture import capture, placed
+from tiltmeter.tangent.capture import capture, check_finite, placed
 from tiltmeter.tangent.factor import Factor
-from tiltmeter.tangent.rules import RULES
+from tiltmeter.tangent.rules import RULES, reached
 from tiltmeter.tangent.rules.generic import Written, mapped, one_by_one
 
 
@@ -41,17 +41,17 @@ class Plan:
         """What each factor belongs to, for messages."""
         return [*self.layers.values(), *([", ".join(self.rest[:3])] if self.rest else [])]
 
-    def factors(self, x: Tensor) -> list[Factor | None]:
-        """One factor per layer, and one for the rest; None where a layer was not used."""
+    def factors(self, x: Tensor, start: int = 0) -> list[Factor | None]:
+        """One factor per layer, and one for the rest; None where a layer was not used. `start` is for messages."""
         x = placed(self.model, x)
         found: list[Factor | None] = []
         if self.layers:
-            _, captured = capture(self.model, list(self.layers), x, self.read)
+            _, captured = capture(self.model, list(self.layers), x, self.read, start)
             for layer in self.layers:
                 factor = None
                 if layer in captured:
-                    pair = captured[layer]
-                    factor = RULES[type(layer)](layer, *pair) if pair is not None else None
+                    taps = captured[layer]
+                    factor = None if taps is None else RULES[type(layer)](layer, *taps)
                     if factor is None:
                         raise StrayLayer(layer)
                 found.append(factor)
@@ -69,6 +69,9 @@ def make_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, distr
         raise ValueError("A tangent kernel needs parameters with requires_grad=True. Found none in the model.")
     few = placed(model, x[sorted({0, len(x) // 2, len(x) - 1})])
     found = _scores(model, few, read)
+    if not torch.isfinite(found).all():
+        for start in range(0, len(x), len(few)):
+            check_finite(_scores(model, x[start : start + len(few)], read), start)
     outputs = found.shape[1]
     _check_alone(model, few, read, found)
     weights = torch.randn(outputs, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -78,20 +81,20 @@ def make_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, distr
     uses = Counter(id(p) for module in model.modules() for p in module._parameters.values() if p is not None)
     layers: dict[nn.Module, str] = {}
     for name, module in model.named_modules():
-        own = [p for p in module._parameters.values() if p is not None and p.requires_grad]
-        if type(module) in RULES and own and module not in distrusted and all(uses[id(p)] == 1 for p in own):
+        own = reached(module)
+        if own and module not in distrusted and all(uses[id(p)] == 1 for p in own):
             layers[module] = name or type(module).__name__
     ids = {id(p): name for name, p in names.items()}
     _, captured = capture(model, list(layers), few, read)
     trusted: dict[nn.Module, str] = {}
     for layer, name in layers.items():
-        pair = captured.get(layer)
-        factor = None if pair is None else RULES[type(layer)](layer, *pair)
-        own_names = [ids[id(p)] for p in layer._parameters.values() if p is not None and p.requires_grad]
+        taps = captured.get(layer)
+        factor = None if taps is None else RULES[type(layer)](layer, *taps)
+        own_names = [ids[id(p)] for p in reached(layer)]
         if factor is not None and _agrees(factor.settled(), [true[n] for n in own_names], weights):
             trusted[layer] = name
-    reached = {id(p) for layer in trusted for p in layer._parameters.values()}
-    rest = tuple(name for name, p in names.items() if id(p) not in reached)
+    done = {id(p) for layer in trusted for p in reached(layer)}
+    rest = tuple(name for name, p in names.items() if id(p) not in done)
     written = _choose(model, rest, few, read, true, weights)
     plan = Plan(model, read, trace, outputs, trusted, rest, written)
     factors = plan.factors(few)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tiltmeter.passes.forward import Read, flat_scores, scores
 from tiltmeter.tangent.rows import Rows
@@ -22,7 +23,9 @@ def mapped(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | None)
     def outputs(values: dict[str, Tensor], point: Tensor) -> Tensor:
         return flat_scores(functional_call(model, values, (point[None],)), 1, read).reshape(-1)
 
-    found = vmap(jacrev(outputs), (None, 0))(values, x)
+    # Fused attention cannot be vectorised.
+    with sdpa_kernel(SDPBackend.MATH):
+        found = vmap(jacrev(outputs), (None, 0))(values, x)
     return Rows(torch.cat([found[name].flatten(2).detach() for name in names], 2))
 
 
