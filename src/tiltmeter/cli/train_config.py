@@ -45,7 +45,7 @@ def read_config(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at: the embedded digits, a CSV file beside the configuration, or a public set."""
+    """What to train on and what to look at: the embedded digits, a CSV file beside the configuration, a public set."""
     source = given.get("source", "digits")
     if source == "digits":
         return digits(share=given.get("share", 0.8), seed=given.get("seed", 0))
