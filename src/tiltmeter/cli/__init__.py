@@ -25,6 +25,7 @@ VERBS = {
     "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
     "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
     "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
+    "data": "Public data sets: which are here, download them, check them.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 

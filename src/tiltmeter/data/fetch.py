@@ -33,7 +33,7 @@ def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
     if not missing:
         return folder
     if source.by_hand:
-        raise FileNotFoundError(f"Data set {name!r} cannot be downloaded for you: {source.by_hand}, in {folder}.")
+        raise FileNotFoundError(f"Data set {name!r} cannot be downloaded for you: {source.by_hand} ({folder}).")
     data_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=data_folder()) as aside:
         new = Path(aside) / "new"
