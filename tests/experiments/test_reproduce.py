@@ -1,10 +1,12 @@
 """Running experiments: kept, resumed, the same every time, refused, failed."""
 
 import json
+import sys
+from types import ModuleType
 
 import pytest
 
-from tiltmeter import Trajectory, load
+from tiltmeter import Origin, Trajectory, load
 from tiltmeter.experiments.catalogue import find
 from tiltmeter.experiments.kept import Kept, file_name
 from tiltmeter.experiments.outcome import Outcome
@@ -72,9 +74,10 @@ def test_missing_data_are_not_a_failure(toy, tmp_path, monkeypatch):
     outcome = reproduce("toy", to=tmp_path)
     assert (outcome.state, outcome.claims[0].verdict) == ("not run", "not run")
     assert outcome.reason == "No CIFAR-10 here: run tiltmeter data cifar10."
-    monkeypatch.setenv("TILTMETER_DATA", str(tmp_path))
+    presence = ModuleType("tiltmeter.data.presence")
+    presence.is_present = lambda name: name == "mnist"
+    monkeypatch.setitem(sys.modules, presence.__name__, presence)
     toy.NEEDS = ("mnist", "cifar10")
-    (tmp_path / "mnist").mkdir()
     assert reproduce("toy", to=tmp_path / "other").reason == "Needs the data of cifar10, which are not here."
 
 
@@ -109,7 +112,7 @@ def test_wrong_names_and_scales_are_refused(toy, tmp_path):
 
 def test_names_of_runs_must_differ_as_files(tmp_path):
     keep = Kept(tmp_path, find("equilibrium-bias").QUICK)
-    run = Trajectory({}, "t", __import__("tiltmeter").Origin("toy"))
+    run = Trajectory({}, "t", Origin("toy"))
     keep("lr 0.1", lambda: run)
     with pytest.raises(ValueError, match=r"kept as 'lr-0.1': 'lr 0.1' and 'lr, 0.1'"):
         keep("lr, 0.1", lambda: run)

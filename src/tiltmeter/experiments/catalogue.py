@@ -11,6 +11,12 @@ from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
 EXPERIMENTS: dict[str, str] = {
+    "order-parameters": "order_parameters",
+    "spurious-correlation": "spurious_correlation",
+    "bias-crossing": "bias_crossing",
+    "three-phases": "three_phases",
+    "phase-diagram": "phase_diagram",
+    "learning-rates": "learning_rates",
     "equilibrium-bias": "equilibrium_bias",
 }
 

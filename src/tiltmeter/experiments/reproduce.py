@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,11 +50,10 @@ def reproduce(
     setting = module.QUICK if scale == "quick" else module.FULL
     if seeds is not None:
         setting = dataclasses.replace(setting, seeds=seeds)
-    absent = _absent(module.NEEDS)
-    if absent:
-        return _written(without(name, scale, f"Needs the data of {', '.join(absent)}, which are not here."), place)
     keep = Kept(place, setting, tell)
     try:
+        if absent := _absent(module.NEEDS):
+            raise FileNotFoundError(f"Needs the data of {', '.join(absent)}, which are not here.")
         with _one_thread():
             runs = module.run(setting, keep)
             claims = tuple(module.claims(runs))
@@ -105,9 +105,11 @@ def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
 
 
 def _absent(needs: tuple[str, ...]) -> list[str]:
-    """Data sets that are certainly not here: none in the folder that the user named for data."""
-    root = os.environ.get("TILTMETER_DATA")
-    return [name for name in needs if root and not (Path(root) / name).exists()]
+    """Data sets that are not on this machine."""
+    if not needs:
+        return []
+    is_present = import_module("tiltmeter.data.presence").is_present
+    return [name for name in needs if not is_present(name)]
 
 
 def _draw(charts: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
