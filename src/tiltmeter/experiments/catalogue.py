@@ -18,6 +18,8 @@ EXPERIMENTS: dict[str, str] = {
     "phase-diagram": "phase_diagram",
     "learning-rates": "learning_rates",
     "equilibrium-bias": "equilibrium_bias",
+    "forecast-accuracy": "forecast_accuracy",
+    "forecast-what-if": "forecast_what_if",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.
