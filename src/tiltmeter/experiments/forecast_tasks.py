@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 PICTURES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 PEOPLE = {"adult": adult, "compas": compas}
-#: One of these is drawn for every task of pictures, with one of its learning rates: those at which it learns in some
-#: thousand steps without being near the stability limit. Plain networks are drawn half of the time.
+#: One of these is drawn for every task of pictures; plain networks half of the time.
 NETWORKS = ("256", "256", "256-256", "cnn")
-RATES = {"256": (1e-3, 2e-3), "256-256": (2e-3, 4e-3), "cnn": (1e-3, 2e-3)}
-#: The learning rate on tables, whose features are few.
-TABLE_RATE = 5e-3
+#: So is one of these. Larger ones add the noise of single batches of 16, which no forecast knows.
+RATES = (1e-3, 2e-3)
 #: Part of every random stream of these tasks, so that no other experiment draws the same.
-STREAM = 6
+STREAM = 7
 
 
 @dataclass(frozen=True)
@@ -76,12 +74,12 @@ def draw(number: int) -> Task:
     rng = np.random.default_rng([STREAM, number, 0])
     data = tuple(PICTURES)[number % len(PICTURES)]
     network = str(rng.choice(NETWORKS))
-    return Task(number, data, network, round(float(rng.uniform(0.5, 0.95)), 2), float(rng.choice(RATES[network])))
+    return Task(number, data, network, round(float(rng.uniform(0.5, 0.95)), 2), float(rng.choice(RATES)))
 
 
 def of_people(number: int, data: str) -> Task:
     """A task with the groups that people are counted in."""
-    return Task(number, data, "256", None, TABLE_RATE)
+    return Task(number, data, "256", None, RATES[0])
 
 
 @cache
