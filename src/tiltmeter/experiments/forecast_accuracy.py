@@ -220,7 +220,7 @@ def _median(found: list[Scored]) -> float:
 
 
 def _share_error(hits: list[bool]) -> float | None:
-    """Standard error of a share, of (k + 2) / (n + 4): all of n is not certainty. Seeds of a task are taken as apart."""
+    """Standard error of a share, of (k + 2) / (n + 4): all of n is not certainty; seeds count singly."""
     if not hits:
         return None
     middle = (sum(hits) + 2.0) / (len(hits) + 4.0)
