@@ -18,9 +18,7 @@ _DAMPING = 2.0 / 13.0
 _MOST = 200
 
 
-def flow(
-    slope: Slope, start: np.ndarray, times: np.ndarray, radius: float, tolerance: float
-) -> Iterator[np.ndarray]:
+def flow(slope: Slope, start: np.ndarray, times: np.ndarray, radius: float, tolerance: float) -> Iterator[np.ndarray]:
     """The solution of dy/dt = slope(y), y(0) = start, at these increasing times; `radius` bounds the stiffness.
 
     Steps are chosen so that the error of each stays below `tolerance` times the length of y so far.

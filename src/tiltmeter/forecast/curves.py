@@ -30,9 +30,7 @@ def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Ori
     return Trajectory(found, "step", origin, diverged)
 
 
-def _read(
-    answers: Answers, looks: np.ndarray, outputs: np.ndarray, together: int
-) -> Iterator[dict[str, xr.DataArray]]:
+def _read(answers: Answers, looks: np.ndarray, outputs: np.ndarray, together: int) -> Iterator[dict[str, xr.DataArray]]:
     """Several looks at once: to the measures, the same points once for each of them, in groups of their own."""
     groups = labels_array(answers.data.groups)
     for first in range(0, len(looks), together):

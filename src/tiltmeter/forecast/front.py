@@ -31,6 +31,8 @@ def forecast(
     weight_decay: float = 0.0,
     when: When = log_spaced(20),
     read: Read | None = None,
+    horizon: bool = True,
+    real_steps: int = 0,
 ) -> Trajectory:
     """Forecast, before training, the curves that a `Probe` would record of this network on the points `look`.
 
@@ -61,4 +63,6 @@ def forecast(
         momentum=momentum,
         weight_decay=weight_decay,
         when=when,
+        horizon=horizon,
+        real_steps=real_steps,
     )

@@ -57,6 +57,13 @@ def checked_sample(sample: Any) -> int:
     return int(sample)
 
 
+def checked_real(steps: Any) -> int:
+    """How many real steps may be taken."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0 or steps == 1:
+        raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {steps!r}.")
+    return int(steps)
+
+
 def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Literal["full", "trace"]:
     """Whether to keep all pairs of outputs."""
     if outputs not in (None, "full", "trace"):

@@ -18,11 +18,19 @@ from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.curves import curves
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
-from tiltmeter.forecast.inputs import checked_data, checked_kernel, checked_model, checked_sample, outputs_of
+from tiltmeter.forecast.inputs import (
+    checked_data,
+    checked_kernel,
+    checked_model,
+    checked_real,
+    checked_sample,
+    outputs_of,
+)
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses, sampled
 from tiltmeter.forecast.square import square_course
 from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
+from tiltmeter.forecast.trust import horizon_of, warn_early
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.passes.description import describe
@@ -81,12 +89,22 @@ class Tangent:
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         when: When = log_spaced(20),
+        horizon: bool = True,
+        real_steps: int = 0,
     ) -> Trajectory:
-        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if."""
+        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
+
+        `horizon=False` leaves out the tests of how far to trust it.
+        """
         optimiser = Optimiser(lr, steps, momentum, weight_decay)
         found = checked_loss(loss, self.columns)
         looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
         course = self.course(optimiser, found, looks, weights, proportions)
+        limits = _calculation(course, optimiser)
+        if horizon or real_steps:
+            trusted = horizon_of(self, course, optimiser, found, weights, proportions, batch, checked_real(real_steps))
+            warn_early(trusted)
+            limits["horizon"] = trusted.to_json()
         settings = {
             **self.settings,
             **optimiser.to_json(),
@@ -95,7 +113,7 @@ class Tangent:
             "batch": batch,
             "weights": plain_pairs(weights),
             "proportions": plain_pairs(proportions),
-            **_calculation(course, optimiser),
+            **limits,
         }
         with untouched(self.model):
             answers = Answers(self.model, self.look, found, None, self.read, 256, False)
@@ -124,7 +142,7 @@ class Tangent:
             return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
 
         first = self.flat(self.start_sample), self.flat(self.start_look)
-        return convex_course(self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
+        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
         """The kernels in a few hundred features, found once for every loss."""
@@ -146,9 +164,13 @@ class Tangent:
         """(steps, ...) in the layout of the kernels as (steps, points, outputs)."""
         return values.reshape(len(values), -1, self.columns)
 
+    def points(self) -> torch.Tensor:
+        """The inputs of the sample, in the model's own kind of number."""
+        found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
+        return found
+
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
-        points = self.sample.tensors(_kind(self.model))[0], self.look.tensors()[0]
-        at_sample, at_look = (radial(self.model, x, self.read) for x in points)
+        at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
         return self.flat(at_sample), self.flat(at_look)
 
     def __repr__(self) -> str:
@@ -237,7 +259,7 @@ def _calculation(course: Course, optimiser: Optimiser) -> dict[str, Any]:
             stacklevel=4,
         )
     return {
-        "calculation": {"method": course.method, "error": course.error},
+        "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
         "sharpest": course.sharpest,
         "stability_limit": limit,
     }
