@@ -62,7 +62,9 @@ def convex_course(
         total = np.trapezoid(every, optimiser.travelled(looks), axis=0)
         lost = kernel @ total - rows @ (rows.T @ total)
     error = float(np.sqrt((weight * lost**2).sum() / weight.sum()))
-    method = f"{rows.shape[1]} features, {single} single steps" + (", then the gradient flow" if single < looks[-1] else "")
+    method = f"{rows.shape[1]} features, {single} single steps" + (
+        ", then the gradient flow" if single < looks[-1] else ""
+    )
     return Course(looks, outputs, dual, states[:, -1, 0], error, sharpest, method)
 
 

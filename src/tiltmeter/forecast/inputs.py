@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -48,6 +49,11 @@ def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
     if len(train.labels) < 2:
         raise ValueError(f"`train` should have more than one label to learn. Found y = {train.labels[0]:g} only.")
     return train, look
+
+
+def say_held_out() -> None:
+    """Say that the points to look at come from the training data."""
+    warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=4)
 
 
 def checked_sample(sample: Any) -> int:

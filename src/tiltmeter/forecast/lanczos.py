@@ -38,7 +38,7 @@ class Krylov:
 
     def image(self) -> np.ndarray:
         """A basis."""
-        found = self.basis @ self.inside
+        found: np.ndarray = self.basis @ self.inside
         if self.beyond.shape[1]:
             found[:, -self.outside.shape[1] :] += self.beyond @ self.outside
         return found

@@ -10,12 +10,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.curves import curves
+from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
 from tiltmeter.forecast.inputs import (
@@ -25,6 +27,7 @@ from tiltmeter.forecast.inputs import (
     checked_real,
     checked_sample,
     outputs_of,
+    say_held_out,
 )
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses, sampled
@@ -37,8 +40,9 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
-from tiltmeter.record.labelled import plain_pairs
+from tiltmeter.record.labelled import labels_array, plain_pairs
 from tiltmeter.tangent.kernel import initial_scores, kernels
+from tiltmeter.tangent.spectrum import spectrum
 
 Outputs = Literal["full", "trace"]
 
@@ -156,6 +160,49 @@ class Tangent:
             self._found[loss] = features(self.kernel, self.cross, np.concatenate(apart, axis=1))
         return self._found[loss]
 
+    def learned_share(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        steps: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
+        when: When = log_spaced(20),
+    ) -> Trajectory:
+        """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
+        optimiser = Optimiser(lr, steps, momentum)
+        looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+        found = learned_share(self, optimiser, looks, weights, proportions)
+        origin = Origin("forecast", settings={**self.settings, **optimiser.to_json()})
+        return Trajectory({"learned_share": found}, "step", origin)
+
+    def why(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        step: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+    ) -> Why:
+        """Whose task the network learns fast: a sentence about the directions learned by this step."""
+        found = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions)["learned_share"].sel(
+            time=step
+        )
+        return Why(int(step), dict(zip(self.sample.groups, found.values.tolist(), strict=True)))
+
+    def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
+        """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
+        if self.outputs == "trace":
+            raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
+        goal = targets(self.sample.y, self.columns, Square(), self.positive)
+        count = None if modes is None else min(modes, len(self.kernel))
+        found = spectrum(
+            self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
+        )
+        names = labels_array(self.sample.groups)
+        return found.assign_coords(group=names[found.coords["group"].values])
+
     def flat(self, values: np.ndarray) -> np.ndarray:
         """One row per point in the layout of the kernels."""
         return values.reshape(-1, 1) if self.outputs == "full" else values
@@ -217,7 +264,7 @@ def tangent(
     kernel, cross = kernels(twin, x, seen, outputs=how, read=read)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
-        warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=3)
+        say_held_out()
     return Tangent(
         model=twin,
         sample=part,

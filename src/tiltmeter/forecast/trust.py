@@ -101,7 +101,7 @@ def _lengths(tangent: Tangent, course: Course) -> np.ndarray:
     dual = course.dual.transpose(1, 0, 2)
     with np.errstate(over="ignore", invalid="ignore"):
         image = np.tensordot(tangent.kernel, dual, axes=1)
-        return np.sqrt(np.maximum(0.0, (dual * image).sum((0, 2))))
+        return np.asarray(np.sqrt(np.maximum(0.0, (dual * image).sum((0, 2)))))
 
 
 def halved(tangent: Tangent) -> Tangent:
