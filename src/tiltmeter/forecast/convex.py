@@ -21,6 +21,7 @@ Pull = Callable[[np.ndarray], np.ndarray]
 
 
 def convex_course(
+    kernel: np.ndarray,
     features: Features,
     pull: Pull,
     start: tuple[np.ndarray, np.ndarray],
@@ -38,44 +39,57 @@ def convex_course(
     rows, weight = features.sample, share[:, None]
     gram = rows.T @ (weight * rows)
     sharpest = bend * float(np.linalg.eigvalsh(gram)[-1]) if len(gram) else 0.0
-    decay, columns = optimiser.weight_decay, start[0].shape[1]
-    grown = np.zeros_like(start[0]) if radial is None else radial[0]
+    decay = optimiser.weight_decay
+
+    def pulls(state: np.ndarray) -> np.ndarray:
+        """The slope of every point's loss. The last row of a state is the factor left on the initial weights."""
+        outputs = start[0] + rows @ state[:-1]
+        return weight * pull(outputs if radial is None else outputs + (state[-1] - 1.0) * radial[0])
 
     def slope(state: np.ndarray) -> np.ndarray:
-        """The gradient: of the features' weights and, in the last row, of the factor left on the initial weights."""
-        outputs = start[0] + rows @ state[:-1]
-        if decay:
-            outputs = outputs + (state[-1] - 1.0) * grown
         found = decay * state
-        found[:-1] += rows.T @ (weight * pull(outputs))
+        found[:-1] += rows.T @ pulls(state)
         return found
 
-    state = np.zeros((rows.shape[1] + 1, columns))
-    state[-1] = 1.0
-    states = np.full((len(looks), *state.shape), np.nan)
-    rates, speed = optimiser.rates(), np.zeros_like(state)
-    wanted = {int(step): row for row, step in enumerate(looks)}
-    single = min(optimiser.steps, max(FIRST, min(LAST, int(WORK / max(1, 2 * rows.size * columns)))))
     with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(single + 1):
-            if step in wanted:
-                states[wanted[step]] = state
-            if step < single:
-                speed = optimiser.momentum * speed + slope(state)
-                state = state - rates[step] * speed
-        later = looks[looks > single]
-        if len(later) and np.isfinite(state).all():
-            # The heavy ball coasts: what its speed will still do is added before the flow takes over.
-            state = state - rates[single] * optimiser.momentum / (1.0 - optimiser.momentum) * speed
-            begun = optimiser.travelled(np.asarray([single]))[0]
-            times = optimiser.travelled(later) - begun
-            course = flow(lambda s: -slope(s), state, times, sharpest + decay, TOLERANCE)
-            for row, found in zip(np.flatnonzero(looks > single), course, strict=False):
-                states[row] = found
-        moved = np.tensordot(states[:, :-1], features.look, axes=(1, 1)).transpose(0, 2, 1)
-        outputs = start[1] + moved
+        states, single = _states(slope, (rows.shape[1] + 1, start[0].shape[1]), sharpest, optimiser, looks, rows.size)
+        outputs = start[1] + np.tensordot(states[:, :-1], features.look, axes=(1, 1)).transpose(0, 2, 1)
         if radial is not None:
             outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
         dual = np.tensordot(states[:, :-1], features.dual, axes=(1, 1)).transpose(0, 2, 1)
-    method = f"{rows.shape[1]} features, {single} single steps" + (", then the gradient flow" if len(later) else "")
-    return Course(looks, outputs, dual, states[:, -1, 0], features.missing, sharpest, method)
+        # What the features lack of the kernel would have moved the outputs by this much, had it pulled all along.
+        every = np.stack([pulls(state) for state in states])
+        total = np.trapezoid(every, optimiser.travelled(looks), axis=0)
+        lost = kernel @ total - rows @ (rows.T @ total)
+    error = float(np.sqrt((weight * lost**2).sum() / weight.sum()))
+    method = f"{rows.shape[1]} features, {single} single steps" + (
+        ", then the gradient flow" if single < looks[-1] else ""
+    )
+    return Course(looks, outputs, dual, states[:, -1, 0], error, sharpest, method)
+
+
+def _states(
+    slope: Pull, shape: tuple[int, int], sharpest: float, optimiser: Optimiser, looks: np.ndarray, size: int
+) -> tuple[np.ndarray, int]:
+    """The weights of the features at every look, and how many steps were taken one by one."""
+    state = np.zeros(shape)
+    state[-1] = 1.0
+    states = np.full((len(looks), *shape), np.nan)
+    rates, speed = optimiser.rates(), np.zeros(shape)
+    wanted = {int(step): row for row, step in enumerate(looks)}
+    single = min(optimiser.steps, max(FIRST, min(LAST, int(WORK / max(1, 2 * size * shape[1])))))
+    for step in range(single + 1):
+        if step in wanted:
+            states[wanted[step]] = state
+        if step < single:
+            speed = optimiser.momentum * speed + slope(state)
+            state = state - rates[step] * speed
+    if single < optimiser.steps and np.isfinite(state).all():
+        # The heavy ball coasts: what its speed will still do is added before the flow takes over.
+        state = state - rates[single] * optimiser.momentum / (1.0 - optimiser.momentum) * speed
+        later = looks > single
+        times = optimiser.travelled(looks[later]) - optimiser.travelled(np.asarray([single]))[0]
+        course = flow(lambda s: -slope(s), state, times, sharpest + optimiser.weight_decay, TOLERANCE)
+        for row, found in zip(np.flatnonzero(later), course, strict=False):
+            states[row] = found
+    return states, single

@@ -9,7 +9,7 @@ import numpy as np
 from tiltmeter.forecast.lanczos import lanczos
 
 #: How many features are kept.
-MOST = 320
+MOST = 240
 #: Eigenvalues of the small matrix below this part of the largest are rounding errors.
 NOTHING = 1e-11
 #: Columns at least multiplied with the kernel at once: one pass over a large matrix costs hardly more than for one.
@@ -21,7 +21,8 @@ class Features:
     """Rows `sample` (n, r) and `look` (m, r) whose products are the kernels, as nearly as r features allow.
 
     `dual` (n, r) writes them in the network's own gradients: a weight vector v here is the displacement
-    Jacobian^T dual v there. `missing` is the part of the trace of the sample's kernel that the features do not have, 0 where they are exact.
+    Jacobian^T dual v there. `missing` is the part of the trace of the sample's kernel that the features do not have, 0
+    where they are exact.
     """
 
     sample: np.ndarray

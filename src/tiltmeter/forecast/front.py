@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.initialisations import over_seeds
+from tiltmeter.forecast.inputs import checked_data, say_held_out
 from tiltmeter.forecast.tangent import tangent
 from tiltmeter.losses import Square
 from tiltmeter.passes.forward import Read
@@ -15,7 +17,7 @@ from tiltmeter.record import Trajectory, When, log_spaced
 
 
 def forecast(
-    model: nn.Module,
+    model: nn.Module | Callable[[], nn.Module],
     train: GroupedData,
     look: GroupedData | None = None,
     *,
@@ -31,6 +33,9 @@ def forecast(
     weight_decay: float = 0.0,
     when: When = log_spaced(20),
     read: Read | None = None,
+    horizon: bool = True,
+    real_steps: int = 0,
+    seeds: int | Sequence[int] | None = None,
 ) -> Trajectory:
     """Forecast, before training, the curves that a `Probe` would record of this network on the points `look`.
 
@@ -39,8 +44,12 @@ def forecast(
     or a function of the step; `weights`, `proportions` and `loss` those of `train`. The model is not changed. To ask
     several questions of one network, keep its `tangent`.
 
-    What it does not know: features that the network learns, so that it holds early, for wide networks and small
-    learning rates.
+    The forecast is of *this* network. With `seeds` (how many, or which), `model` is a function that makes one; the
+    model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
+
+    It does not know features that the network learns, nor the noise of small batches: it holds early, for wide networks
+    and small learning rates. How far is measured on the network and noted in `origin.settings["horizon"]`;
+    `real_steps` allows that many steps of plain SGD with `batch` on a copy, to see how fast the kernel turns.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -50,15 +59,28 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
     """
-    kernels = tangent(model, train, look, sample=sample, seed=seed, read=read)
-    return kernels.forecast(
-        lr=lr,
-        steps=steps,
-        batch=batch,
-        loss=loss,
-        weights=weights,
-        proportions=proportions,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        when=when,
-    )
+    held_out = look is None
+    if seeds is not None:
+        train, look = checked_data(train, look)
+
+    def one(network: nn.Module) -> Trajectory:
+        kernels = tangent(network, train, look, sample=sample, seed=seed, read=read)
+        return kernels.forecast(
+            lr=lr,
+            steps=steps,
+            batch=batch,
+            loss=loss,
+            weights=weights,
+            proportions=proportions,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            when=when,
+            horizon=horizon,
+            real_steps=real_steps,
+        )
+
+    if seeds is None:
+        return one(model)  # type: ignore[arg-type]  # checked where it enters
+    if held_out:
+        say_held_out()
+    return over_seeds(model, seeds, one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -50,11 +51,23 @@ def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
     return train, look
 
 
+def say_held_out() -> None:
+    """Say that the points to look at come from the training data."""
+    warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=4)
+
+
 def checked_sample(sample: Any) -> int:
     """How many points to take."""
     if isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 2:
         raise ValueError(f"`sample` should be an integer of at least 2. Found sample = {sample!r}.")
     return int(sample)
+
+
+def checked_real(steps: Any) -> int:
+    """How many real steps may be taken."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0 or steps == 1:
+        raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {steps!r}.")
+    return int(steps)
 
 
 def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Literal["full", "trace"]:

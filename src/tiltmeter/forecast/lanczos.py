@@ -38,15 +38,17 @@ class Krylov:
 
     def image(self) -> np.ndarray:
         """A basis."""
-        found = self.basis @ self.inside
+        found: np.ndarray = self.basis @ self.inside
         if self.beyond.shape[1]:
             found[:, -self.outside.shape[1] :] += self.beyond @ self.outside
         return found
 
     def leak(self, coefficients: np.ndarray) -> float:
         """The length of A v outside the space, for the vectors v = basis @ coefficients (largest over vectors)."""
+        if not np.isfinite(coefficients).all():
+            return np.inf
         lost = np.tensordot(self.outside, coefficients[-self.outside.shape[1] :], axes=1)
-        return float(np.sqrt((lost**2).sum(0)).max(initial=0.0))
+        return float(np.linalg.norm(lost, axis=0).max(initial=0.0))
 
 
 def lanczos(product: Product, start: np.ndarray, stop: Callable[[Krylov], bool], largest: int | None = None) -> Krylov:

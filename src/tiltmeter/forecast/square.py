@@ -60,7 +60,7 @@ def square_course(
         outputs = outputs + (kept - 1.0)[:, None, None] * radial[1]
     sharpest = float(values.max(initial=0.0))
     method = f"Lanczos, {krylov.passes} passes"
-    return Course(looks, outputs, dual, kept, error(krylov, np.nan_to_num(moved)), sharpest, method)
+    return Course(looks, outputs, dual, kept, error(krylov, moved), sharpest, method)
 
 
 def _moved(vectors: np.ndarray, answers: list[np.ndarray], start: np.ndarray, columns: int) -> np.ndarray:

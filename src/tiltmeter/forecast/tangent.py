@@ -10,27 +10,39 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.curves import curves
+from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
-from tiltmeter.forecast.inputs import checked_data, checked_kernel, checked_model, checked_sample, outputs_of
+from tiltmeter.forecast.inputs import (
+    checked_data,
+    checked_kernel,
+    checked_model,
+    checked_real,
+    checked_sample,
+    outputs_of,
+    say_held_out,
+)
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses, sampled
 from tiltmeter.forecast.square import square_course
 from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
+from tiltmeter.forecast.trust import horizon_of, warn_early
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
-from tiltmeter.record.labelled import plain_pairs
+from tiltmeter.record.labelled import labels_array, plain_pairs
 from tiltmeter.tangent.kernel import initial_scores, kernels
+from tiltmeter.tangent.spectrum import spectrum
 
 Outputs = Literal["full", "trace"]
 
@@ -81,12 +93,22 @@ class Tangent:
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         when: When = log_spaced(20),
+        horizon: bool = True,
+        real_steps: int = 0,
     ) -> Trajectory:
-        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if."""
+        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
+
+        `horizon=False` leaves out the tests of how far to trust it.
+        """
         optimiser = Optimiser(lr, steps, momentum, weight_decay)
         found = checked_loss(loss, self.columns)
         looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
         course = self.course(optimiser, found, looks, weights, proportions)
+        limits = _calculation(course, optimiser)
+        if horizon or real_steps:
+            trusted = horizon_of(self, course, optimiser, found, weights, proportions, batch, checked_real(real_steps))
+            warn_early(trusted)
+            limits["horizon"] = trusted.to_json()
         settings = {
             **self.settings,
             **optimiser.to_json(),
@@ -95,7 +117,7 @@ class Tangent:
             "batch": batch,
             "weights": plain_pairs(weights),
             "proportions": plain_pairs(proportions),
-            **_calculation(course, optimiser),
+            **limits,
         }
         with untouched(self.model):
             answers = Answers(self.model, self.look, found, None, self.read, 256, False)
@@ -124,7 +146,7 @@ class Tangent:
             return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
 
         first = self.flat(self.start_sample), self.flat(self.start_look)
-        return convex_course(self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
+        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
         """The kernels in a few hundred features, found once for every loss."""
@@ -138,6 +160,49 @@ class Tangent:
             self._found[loss] = features(self.kernel, self.cross, np.concatenate(apart, axis=1))
         return self._found[loss]
 
+    def learned_share(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        steps: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
+        when: When = log_spaced(20),
+    ) -> Trajectory:
+        """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
+        optimiser = Optimiser(lr, steps, momentum)
+        looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+        found = learned_share(self, optimiser, looks, weights, proportions)
+        origin = Origin("forecast", settings={**self.settings, **optimiser.to_json()})
+        return Trajectory({"learned_share": found}, "step", origin)
+
+    def why(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        step: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+    ) -> Why:
+        """Whose task the network learns fast: a sentence about the directions learned by this step."""
+        found = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions)["learned_share"].sel(
+            time=step
+        )
+        return Why(int(step), dict(zip(self.sample.groups, found.values.tolist(), strict=True)))
+
+    def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
+        """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
+        if self.outputs == "trace":
+            raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
+        goal = targets(self.sample.y, self.columns, Square(), self.positive)
+        count = None if modes is None else min(modes, len(self.kernel))
+        found = spectrum(
+            self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
+        )
+        names = labels_array(self.sample.groups)
+        return found.assign_coords(group=names[found.coords["group"].values])
+
     def flat(self, values: np.ndarray) -> np.ndarray:
         """One row per point in the layout of the kernels."""
         return values.reshape(-1, 1) if self.outputs == "full" else values
@@ -146,9 +211,13 @@ class Tangent:
         """(steps, ...) in the layout of the kernels as (steps, points, outputs)."""
         return values.reshape(len(values), -1, self.columns)
 
+    def points(self) -> torch.Tensor:
+        """The inputs of the sample, in the model's own kind of number."""
+        found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
+        return found
+
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
-        points = self.sample.tensors(_kind(self.model))[0], self.look.tensors()[0]
-        at_sample, at_look = (radial(self.model, x, self.read) for x in points)
+        at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
         return self.flat(at_sample), self.flat(at_look)
 
     def __repr__(self) -> str:
@@ -195,7 +264,7 @@ def tangent(
     kernel, cross = kernels(twin, x, seen, outputs=how, read=read)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
-        warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=3)
+        say_held_out()
     return Tangent(
         model=twin,
         sample=part,
@@ -237,7 +306,7 @@ def _calculation(course: Course, optimiser: Optimiser) -> dict[str, Any]:
             stacklevel=4,
         )
     return {
-        "calculation": {"method": course.method, "error": course.error},
+        "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
         "sharpest": course.sharpest,
         "stability_limit": limit,
     }
