@@ -78,7 +78,7 @@ def _weights(made: Prepared, seed: int, setting: Setting, way: str) -> dict[Any,
     if way == "inverse frequency":
         return {group: len(train) / (len(train.groups) * size) for group, size in train.sizes.items()}
     kernels = tangent(made.model(seed), *made.points, sample=setting.sample)
-    found = best_weights(kernels, made.task.lr, setting.steps, WorstGroupLoss(), loss=Square())
+    found = best_weights(kernels, lr=made.task.lr, steps=setting.steps, criterion=WorstGroupLoss(), loss=Square())
     return dict(found.weights)
 
 
