@@ -56,8 +56,7 @@ def capture(
             fed = [*args, *kwargs.values()]
             usual = len(fed) == 1 and isinstance(fed[0], Tensor) and isinstance(output, Tensor)
             output = tap(fed[0], output) if usual else None
-        on_points = all(len(inputs) == len(zero) == len(x) for inputs, zero in taps)
-        seen[module] = taps if output is not None and on_points else None
+        seen[module] = taps if output is not None and all(_on_points(pair, len(x)) for pair in taps) else None
         return output
 
     with _hooked(layers, watch), torch.enable_grad():
@@ -65,12 +64,12 @@ def capture(
         found = found.reshape(len(x), -1)
     check_finite(found, start)
     used = [(module, inputs, zero) for module, taps in seen.items() for inputs, zero in taps or ()]
-    deltas = _backward(found, [zero for _, _, zero in used])
+    deltas = _backward(found, [zero for _, _, zero in used], len(x))
     captured: dict[nn.Module, list[Tensor] | None] = {m: None if taps is None else [] for m, taps in seen.items()}
     for (module, inputs, _), delta in zip(used, deltas, strict=True):
         pairs = captured[module]
         assert pairs is not None
-        pairs += [_at_least_single(inputs), _at_least_single(delta)]
+        pairs += [_at_least_single(_by_point(inputs, len(x))), _at_least_single(delta)]
     return found.detach(), captured
 
 
@@ -82,20 +81,36 @@ def check_finite(found: Tensor, start: int) -> None:
         raise ValueError(f"Scores should be finite. Found {found[i].tolist()} at point {start + i}.")
 
 
-def _backward(found: Tensor, zeros: Sequence[Tensor]) -> list[Tensor]:
+def _on_points(pair: Tapped, points: int) -> bool:
+    """Whether a layer was fed every point, or so many places of every point in one row."""
+    inputs, zero = pair
+    return inputs.ndim > 0 and len(inputs) == len(zero) >= points and len(inputs) % points == 0
+
+
+def _by_point(values: Tensor, points: int) -> Tensor:
+    """Places that were in one row, point after point, in a dimension of their own."""
+    return values if len(values) == points else values.reshape(points, -1, *values.shape[1:])
+
+
+def _backward(found: Tensor, zeros: Sequence[Tensor], points: int) -> list[Tensor]:
     """Gradients of every output with respect to these, (points, outputs, ...)."""
     if not zeros or not found.requires_grad:
-        return [zero.detach()[:, None].expand(-1, found.shape[1], *zero.shape[1:]) for zero in zeros]
-    last = found.shape[1] - 1
-    by_output = []
-    for c in range(last + 1):
-        # Points do not mix, so the gradient of the sum over points holds that of each.
-        chosen = torch.zeros_like(found)
-        chosen[:, c] = 1.0
-        by_output.append(
-            torch.autograd.grad(found, zeros, chosen, retain_graph=c < last, allow_unused=True, materialize_grads=True)
-        )
-    return [torch.stack(deltas, 1) if last else deltas[0][:, None] for deltas in zip(*by_output, strict=True)]
+        by_point = [_by_point(zero.detach(), points) for zero in zeros]
+        return [zero[:, None].expand(-1, found.shape[1], *zero.shape[1:]) for zero in by_point]
+    # Points do not mix, so the gradient of the sum over points holds that of each.
+    with torch.enable_grad():
+        sums = found.sum(0).unbind()
+    last = len(sums) - 1
+    by_output = [
+        torch.autograd.grad(output, zeros, retain_graph=c < last, allow_unused=True, materialize_grads=True)
+        for c, output in enumerate(sums)
+    ]
+    return [
+        torch.stack([_by_point(delta, points) for delta in deltas], 1)
+        if last
+        else _by_point(deltas[0], points)[:, None]
+        for deltas in zip(*by_output, strict=True)
+    ]
 
 
 def _at_least_single(values: Tensor) -> Tensor:

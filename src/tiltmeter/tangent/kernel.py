@@ -113,10 +113,12 @@ def _compute(
     for name, points in (("x", x), *(("other", other) for other in others)):
         _check_points(points, name)
     model = bare(model)
+    # Which point a gradient belongs to can only be tried on several.
+    tried = x if len(x) > 2 else torch.cat([x, *others])
     distrusted: list[nn.Module] = []
     with untouched(model), _plain_attention():
         while True:
-            plan = make_plan(model, x, read, outputs == "trace", distrusted)
+            plan = make_plan(model, tried, read, outputs == "trace", distrusted)
             side = 1 if plan.trace else plan.outputs
             columns = len(x) * symmetric + sum(len(other) for other in others)
             check_memory(len(x), columns, plan.outputs, outputs=outputs, dtype=dtype)

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-#: Bytes that the gradients of one block of points may take beside the kernel.
+#: Bytes that the gradients of one block of points may take beside the kernel, however little memory there is.
 CHUNK_BYTES = 2**28
 
 #: Share of the free memory that a kernel may take.
@@ -18,6 +18,8 @@ def kernel_memory(
     n: int, m: int, outputs_count: int = 1, *, outputs: str = "full", dtype: np.typing.DTypeLike = np.float64
 ) -> int:
     """Bytes at the peak of computing K between n and m points: the kernel, as much again for gradients, and a chunk.
+
+    Models whose gradients are large take more for the chunk where there is more, up to an eighth of the free memory.
 
     >>> f"{kernel_memory(10_000, 10_000) / 2**30:.1f} GiB"
     '1.7 GiB'
@@ -39,6 +41,11 @@ def available_memory() -> int | None:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         return None
+
+
+def chunk_bytes() -> int:
+    """Bytes for the gradients of one block of points: large models need few and large blocks to be fast."""
+    return max(CHUNK_BYTES, (available_memory() or 0) // 16)
 
 
 def check_memory(

@@ -32,6 +32,7 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.BatchNorm2d: normalisation,
     nn.BatchNorm3d: normalisation,
     nn.LayerNorm: normalisation,
+    nn.RMSNorm: normalisation,
     nn.GroupNorm: normalisation,
     nn.InstanceNorm1d: normalisation,
     nn.InstanceNorm2d: normalisation,

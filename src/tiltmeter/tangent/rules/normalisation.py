@@ -15,7 +15,7 @@ def normalisation(module: nn.Module, inputs: Tensor, delta: Tensor) -> Rows | No
     if normalised is None:
         return None
     points, outputs = delta.shape[:2]
-    if isinstance(module, nn.LayerNorm):
+    if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
         # Weights vary along the last dimensions and are shared by all places before.
         shape = (-1, *module.normalized_shape)
         normalised, delta = normalised.reshape(points, 1, *shape), delta.reshape(points, outputs, *shape)
@@ -33,6 +33,8 @@ def normalisation(module: nn.Module, inputs: Tensor, delta: Tensor) -> Rows | No
 def _normalised(module: nn.Module, inputs: Tensor) -> Tensor | None:
     if isinstance(module, nn.LayerNorm):
         return F.layer_norm(inputs, module.normalized_shape, None, None, module.eps)
+    if isinstance(module, nn.RMSNorm):
+        return F.rms_norm(inputs, module.normalized_shape, None, module.eps)
     if isinstance(module, nn.GroupNorm):
         return F.group_norm(inputs, module.num_groups, None, None, module.eps)
     assert isinstance(module, (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm))
