@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tiltmeter.tangent.factor import Factor
-from tiltmeter.tangent.memory import CHUNK_BYTES
+from tiltmeter.tangent.memory import chunk_bytes
 from tiltmeter.tangent.plan import Plan
 
 
@@ -36,9 +36,10 @@ def fill(plan: Plan, x: Tensor, symmetric: np.ndarray | None, crossed: Sequence[
     each such group; mostly all are held and none comes twice.
     """
     targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
-    allowance = max(CHUNK_BYTES, sum(target.nbytes for target in targets))
-    size = max(1, min(chunk, CHUNK_BYTES // max(plan.bytes_per_point, 1)))
-    per_group = max(1, int(allowance // max(plan.bytes_per_point * size, 1))) * size
+    room = chunk_bytes()
+    size = max(1, min(chunk, room // (plan.held + plan.passing + 1)))
+    allowance = max(room, sum(target.nbytes for target in targets))
+    per_group = max(1, allowance // (plan.held * size + 1)) * size
     for first in range(0, len(x), per_group):
         last = min(first + per_group, len(x))
         group = list(_blocks(plan, x, first, last, size))

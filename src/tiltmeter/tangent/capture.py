@@ -86,15 +86,14 @@ def _backward(found: Tensor, zeros: Sequence[Tensor]) -> list[Tensor]:
     """Gradients of every output with respect to these, (points, outputs, ...)."""
     if not zeros or not found.requires_grad:
         return [zero.detach()[:, None].expand(-1, found.shape[1], *zero.shape[1:]) for zero in zeros]
-    last = found.shape[1] - 1
-    by_output = []
-    for c in range(last + 1):
-        # Points do not mix, so the gradient of the sum over points holds that of each.
-        chosen = torch.zeros_like(found)
-        chosen[:, c] = 1.0
-        by_output.append(
-            torch.autograd.grad(found, zeros, chosen, retain_graph=c < last, allow_unused=True, materialize_grads=True)
-        )
+    # Points do not mix, so the gradient of the sum over points holds that of each.
+    with torch.enable_grad():
+        sums = found.sum(0).unbind()
+    last = len(sums) - 1
+    by_output = [
+        torch.autograd.grad(output, zeros, retain_graph=c < last, allow_unused=True, materialize_grads=True)
+        for c, output in enumerate(sums)
+    ]
     return [torch.stack(deltas, 1) if last else deltas[0][:, None] for deltas in zip(*by_output, strict=True)]
 
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-#: Bytes that the gradients of one block of points may take beside the kernel.
+#: Bytes that the gradients of one block of points may take beside the kernel, however little memory there is.
 CHUNK_BYTES = 2**28
 
 #: Share of the free memory that a kernel may take.
@@ -39,6 +39,11 @@ def available_memory() -> int | None:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
         return None
+
+
+def chunk_bytes() -> int:
+    """Bytes for the gradients of one block of points: large models need few and large blocks to be fast."""
+    return max(CHUNK_BYTES, (available_memory() or 0) // 16)
 
 
 def check_memory(

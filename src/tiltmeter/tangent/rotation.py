@@ -12,9 +12,9 @@ import numpy as np
 class Rotation:
     """How one kernel lies to another; growth alone, K -> 2 K, is no rotation.
 
-    `cosine` is <K, K'> / (|K| |K'|), with the Frobenius inner product. `alignment` is the same after rows and columns
-    are centred (centred kernel alignment; Cortes et al., 2012): it forgets what all points share, which in most networks
-    is the largest part, and so turns sooner. `growth` is |K'| / |K|.
+    `cosine` is <K, K'> over the norms of both, with the Frobenius inner product, and `angle` its angle in radians.
+    `alignment` is the same after rows and columns are centred (centred kernel alignment; Cortes et al., 2012): it
+    forgets what all points share, often the largest part. `growth` is the ratio of the norms.
     """
 
     cosine: float
@@ -40,8 +40,8 @@ def rotation(before: np.ndarray, after: np.ndarray) -> Rotation:
     Features that move turn the kernel; a linear model never does. A small angle does not prove that a forecast holds,
     since a few points may turn far.
 
-    >>> print(rotation(np.eye(2), np.diag([3.0, 1.0])))
-    The kernel turned by 26.6 degrees (centred alignment 1) and grew by a factor 2.236.
+    >>> print(rotation(np.eye(3), np.diag([3.0, 1.0, 1.0])))
+    The kernel turned by 29.5 degrees (centred alignment 0.9285) and grew by a factor 1.915.
     """
     if before.shape != after.shape or before.ndim != 2:
         raise ValueError(f"Kernels should be of the same points. Found shapes {before.shape} and {after.shape}.")

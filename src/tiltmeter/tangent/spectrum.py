@@ -30,7 +30,7 @@ def spectrum(
 
         alignment(g, i) = (v_i . r_g)^2 / (r_g . r_g),
 
-    `cumulative` its sum over the modes so far (1 at the end, if all modes are there), and `rate(i)` =
+    `cumulative_alignment` its sum over the modes so far (1 at the end, if all modes are there), and `rate(i)` =
     lr eigenvalue_i / n per step if `lr` is given. `centred` takes the group's mean from its residual first, so that
     what is left is the task and not the base rate. `kernel` is (n, n), or (n C, n C) with `y` of shape (n, C);
     `initial` are the scores at the start. `modes` asks for the first few, by Lanczos where that is cheaper.
@@ -38,7 +38,7 @@ def spectrum(
     It does not say how well a group is learned in the end, nor what happens once the kernel itself turns.
 
     >>> found = spectrum(np.diag([3.0, 3.0, 1.0, 1.0]), np.array([1, -1, 1, -1]), ["a", "a", "b", "b"], lr=0.1)
-    >>> found.eigenvalue.values, found.cumulative.sel(mode=2).values
+    >>> found.eigenvalue.values, found.cumulative_alignment.sel(mode=2).values
     (array([3., 3., 1., 1.]), array([1., 0.]))
     """
     residual, labels, names, codes = _residuals(kernel, y, groups, initial)
@@ -49,10 +49,12 @@ def spectrum(
         part = residual[members]
         if centred:
             if np.ptp(labels[members], axis=0).max() == 0:
-                raise ValueError(f"Labels should vary within every group. Found y = {y[members][0]} alone in {name!r}.")
+                raise ValueError(
+                    f"Labels should vary within every group. Found y = {y[members][0]} alone in {str(name)!r}."
+                )
             part = part - part.mean(0)
         if not np.any(part):
-            raise ValueError(f"A group should have something left to learn. Found residuals of zero in {name!r}.")
+            raise ValueError(f"A group should have something left to learn. Found residuals of zero in {str(name)!r}.")
         vectors[g, members] = part
     flat = vectors.reshape(len(names), -1)
     values, directions = _leading(kernel, modes)
@@ -61,7 +63,7 @@ def spectrum(
         {
             "eigenvalue": ("mode", values, {"long_name": "eigenvalue of the kernel"}),
             "alignment": (("group", "mode"), share, {"long_name": "share of the group's task along the mode"}),
-            "cumulative": (
+            "cumulative_alignment": (
                 ("group", "mode"),
                 np.cumsum(share, axis=1),
                 {"long_name": "share of the group's task in the modes so far"},
@@ -116,6 +118,7 @@ def _leading(kernel: np.ndarray, modes: int | None) -> tuple[np.ndarray, np.ndar
     values, directions = values[order], directions[:, order]
     if values[0] <= 0 or values[-1] < -1e-5 * values[0]:
         raise ValueError(
-            f"`kernel` should have no negative eigenvalues and a positive one. Found {values[-1]:.3g} to {values[0]:.3g}."
+            "`kernel` should have a positive eigenvalue and no negative one. "
+            f"Found {values[-1]:.3g} to {values[0]:.3g}."
         )
     return np.maximum(values, 0.0), directions

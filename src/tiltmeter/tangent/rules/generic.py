@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import torch
@@ -23,8 +24,9 @@ def mapped(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | None)
     def outputs(values: dict[str, Tensor], point: Tensor) -> Tensor:
         return flat_scores(functional_call(model, values, (point[None],)), 1, read).reshape(-1)
 
-    # Fused attention cannot be vectorised.
-    with sdpa_kernel(SDPBackend.MATH):
+    # Fused attention cannot be vectorised; what torch says of other operations is about speed.
+    with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="There is a performance drop")
         found = vmap(jacrev(outputs), (None, 0))(values, x)
     return Rows(torch.cat([found[name].flatten(2).detach() for name in names], 2))
 
@@ -36,9 +38,10 @@ def one_by_one(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | N
     for point in x[:, None]:
         with torch.enable_grad():
             _, found = next(scores(model, point, read, 1))
-        for one in torch.eye(found.numel()).to(found):
+            outputs = found.reshape(-1).unbind()
+        for output in outputs:
             gradients = (
-                torch.autograd.grad(found, parameters, one.view_as(found), retain_graph=True, allow_unused=True)
+                torch.autograd.grad(output, parameters, retain_graph=True, allow_unused=True)
                 if found.requires_grad
                 else [None] * len(parameters)
             )
