@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 
 from tiltmeter.plot.theme import FAINT, INK, rows
-from tiltmeter.plot.time_axis import Domain, log_scale
+from tiltmeter.plot.time_axis import Domain, log_scale, pixels
 from tiltmeter.record.trajectory import Trajectory
 
 
@@ -25,5 +26,7 @@ def horizon_layers(trajectories: Sequence[Trajectory], domain: Domain, height: f
         return []
     base = alt.Chart(rows([{"time": min(steps)}])).encode(alt.X("time:Q", scale=log_scale(domain)))
     rule = base.mark_rule(color=FAINT, strokeWidth=1.5).encode(y=alt.value(0), y2=alt.value(height))
-    word = base.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=11, fontStyle="italic", color=INK)
+    late = pixels(min(steps), domain, 1.0) > 0.5
+    side: dict[str, Any] = {"align": "right", "dx": -4} if late else {"align": "left", "dx": 4}
+    word = base.mark_text(baseline="top", dy=4, **side, fontSize=11, fontStyle="italic", color=INK)
     return [rule, word.encode(y=alt.value(0), text=alt.value("horizon of the forecast"))]
