@@ -142,8 +142,8 @@ def _search(cost: Callable[[np.ndarray], float], count: int, limit: float) -> np
     start = np.zeros(count)
     simplex = np.concatenate([start[None], np.eye(count)])
     options: Any = {"initial_simplex": simplex, "xatol": 1e-2, "fatol": 1e-6, "maxfev": 60 * count}
-    done = minimize(cost, start, method="Nelder-Mead", options=options)
-    return np.clip(done.x, -limit, limit) if done.fun < cost(start) else start
+    ended = minimize(cost, start, method="Nelder-Mead", options=options)
+    return np.asarray(np.clip(ended.x, -limit, limit) if ended.fun < cost(start) else start)
 
 
 def _quick(

@@ -11,7 +11,7 @@ from tiltmeter.record.labelled import JSON
 
 #: The network may differ from its linearisation by this part of what the linearisation has moved.
 BENT = 0.25
-#: The gap of losses may change by this part of its range, and by two standard errors, when the sample is halved.
+#: Losses and their gaps may change by this part of their range, or by two standard errors, when the sample is halved.
 CHANGED, SURE = 0.2, 2.0
 #: The kernel may turn by this many degrees.
 TURNED = 20.0
@@ -22,8 +22,8 @@ class Horizon:
     """The last step that is to be trusted by each test; None: the test finds nothing up to the last step.
 
     `linear`: the network itself, with its weights moved as forecast, answers nearly as its linearisation does.
-    `sample`: half of the sample gives nearly the same gap. `kernel`: extrapolated from a few real steps, the kernel has
-    not turned far (None as well where no real steps were allowed). A test that finds nothing proves nothing.
+    `sample`: half of the sample gives nearly the same losses and gaps. `kernel`: extrapolated from a few real steps, the
+    kernel has not turned far (None as well where no real steps were allowed). A test that finds nothing proves nothing.
     """
 
     steps: int
@@ -86,19 +86,19 @@ def linear_until(departure: Callable[[int], float], looks: np.ndarray) -> float 
 
 
 def sample_until(whole: np.ndarray, half: np.ndarray, error: np.ndarray, looks: np.ndarray) -> float | None:
-    """The step from which half of the sample gives another gap; losses and standard errors are (steps, groups)."""
-    first = len(looks)
+    """The step from which half of the sample gives another loss or another gap; arrays are (steps, groups)."""
     groups = whole.shape[1]
-    for a in range(groups):
-        for b in range(a + 1, groups):
-            gap, other = whole[:, a] - whole[:, b], half[:, a] - half[:, b]
-            allowed = np.maximum(SURE * np.hypot(error[:, a], error[:, b]), CHANGED * np.ptp(gap[np.isfinite(gap)]))
-            off = ~(np.abs(gap - other) <= allowed)
-            if off.any():
-                first = min(first, int(np.argmax(off)))
-    if first == len(looks):
-        return None
-    return float(looks[max(0, first - 1)])
+    first = len(looks)
+    # Every group alone, and every pair's difference: two groups may go wrong alike.
+    for a, b in [(g, None) for g in range(groups)] + [(g, h) for g in range(groups) for h in range(g + 1, groups)]:
+        one, other, noise = (part[:, a] for part in (whole, half, error))
+        if b is not None:
+            one, other, noise = one - whole[:, b], other - half[:, b], np.hypot(noise, error[:, b])
+        sound = one[np.isfinite(one)]
+        off = ~(np.abs(one - other) <= np.maximum(SURE * noise, CHANGED * np.ptp(sound)))
+        if off.any():
+            first = min(first, int(np.argmax(off)))
+    return None if first == len(looks) else float(looks[max(0, first - 1)])
 
 
 def kernel_until(angle: float, real_steps: int, sizes: np.ndarray, looks: np.ndarray) -> float | None:

@@ -49,7 +49,15 @@ class Optimiser:
 
     def travelled(self, looks: np.ndarray) -> np.ndarray:
         """The time of the gradient flow at these steps: the learning rates so far, summed, with heavy-ball speed-up."""
-        return np.asarray(np.concatenate([[0.0], np.cumsum(self.rates())])[looks] / (1.0 - self.momentum))
+        # A constant rate is not written out: forecasts may be of any length.
+        so_far = (
+            np.concatenate([[0.0], np.cumsum(self.rates())])[looks] if callable(self.lr) else float(self.lr) * looks
+        )
+        return np.asarray(so_far / (1.0 - self.momentum))
+
+    def fastest(self) -> float:
+        """The largest learning rate."""
+        return float(self.rates().max()) if callable(self.lr) else float(self.lr)
 
     def largest_stable(self) -> float:
         """The largest lr * curvature at which the updates do not diverge."""

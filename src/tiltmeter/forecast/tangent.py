@@ -298,7 +298,7 @@ def _calculation(course: Course, optimiser: Optimiser) -> dict[str, Any]:
     """What the calculation says of itself; a learning rate beyond stability is said aloud."""
     sharpest = course.sharpest + optimiser.weight_decay
     limit = optimiser.largest_stable() / sharpest if sharpest > 0 else None
-    fastest = float(optimiser.rates().max())
+    fastest = optimiser.fastest()
     if limit is not None and fastest >= limit:
         warnings.warn(
             f"`lr` should stay below {limit:.3g}, the stability limit of the linearised network. Found lr = "
