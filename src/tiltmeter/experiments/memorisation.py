@@ -93,6 +93,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     noisy, clean = runs["wrong labels"], runs["right labels"]
     seeds = len(noisy.origin.seeds)
     fitted = 1.0 - on(noisy, "wrong")["error"].isel(time=-1).mean("seed")
+    half = {group: _half(on(noisy, "wrong"), group) for group in "+-"}
     lost, error = _lost(noisy)
     control, _ = _lost(clean)
     apart, spread = _difference(noisy)
@@ -103,6 +104,15 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "share of wrong labels reproduced in the end, in the group where it is lower",
             0.9,
             f"{', '.join(f'{group}: {float(fitted.sel(group=group)):.0%}' for group in '+-')}.",
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Wrong labels of the rarer group of larger variance are memorised first",
+            half["+"] / half["-"],
+            "epochs until half of the wrong labels of + are reproduced, over those of -",
+            1.2,
+            f"{', '.join(f'{group}: {epochs:.1f}' for group, epochs in half.items())} epochs.",
             seeds=seeds,
             safe=False,
         ),
@@ -135,6 +145,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
     )
+
+
+def _half(run: Trajectory, group: str) -> float:
+    """The epoch after which the mean error stays below one half."""
+    error = run["error"].sel(group=group).mean("seed")
+    above = np.flatnonzero(error.values >= 0.5)
+    last = int(above[-1]) + 1 if above.size else 0
+    return float(error.coords["time"][last]) if last < error.sizes["time"] else float("nan")
 
 
 def _rises(run: Trajectory) -> Any:
