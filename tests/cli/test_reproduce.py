@@ -102,6 +102,16 @@ def test_json(capsys):
     ]
 
 
+def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run(capsys, "--all")
+    assert ended.value.code == 130
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -109,6 +119,7 @@ def test_json(capsys):
         ((), "Name experiments, or pass --all"),
         (("large", "--all"), "Name experiments, or pass --all"),
         (("large", "--seeds", "0"), "`seeds` should be a number of them, at least 1. Found seeds = 0."),
+        (("large", "--jobs", "0"), "`jobs` should be a number of them, at least 1. Found jobs = 0."),
         (("large", "--scale", "huge"), "scale"),
     ],
 )

@@ -1,6 +1,7 @@
 """Verdicts as pages: everything that was found stands there, pictures are small, nothing is fetched."""
 
 import re
+from io import BytesIO
 
 import pytest
 
@@ -42,6 +43,7 @@ def test_pictures_that_are_gone_from_the_page_are_gone_from_the_folder(outcomes,
 def test_a_picture_shrinks_until_it_fits(monkeypatch):
     import vl_convert
 
+    monkeypatch.setattr("tiltmeter.experiments.verdicts._few_colours", lambda png: png)
     asked = []
 
     def draw(spec, scale):
@@ -54,6 +56,16 @@ def test_a_picture_shrinks_until_it_fits(monkeypatch):
     monkeypatch.setattr(vl_convert, "vegalite_to_png", lambda spec, scale: b"." * 10**6)
     with pytest.raises(ValueError, match="smaller than 60000 bytes"):
         small_png({})
+
+
+def test_few_colours_are_a_smaller_picture_of_the_same_size(toy):
+    Image = pytest.importorskip("PIL.Image")
+    import vl_convert
+
+    spec = toy.pictures({})["Where they go"].to_dict()
+    large, small = vl_convert.vegalite_to_png(spec, scale=2.0), small_png(spec)
+    assert len(small) < len(large)
+    assert Image.open(BytesIO(small)).size == Image.open(BytesIO(large)).size
 
 
 def test_in_short_counts(outcomes):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json as machine
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +29,7 @@ def reproduce(
     scale: Literal["quick", "full"] = "quick",
     seeds: int | None = None,
     to: Path = Path("runs/reproduce"),
+    jobs: int = 1,
     markdown: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
@@ -49,6 +52,8 @@ def reproduce(
         How many seeds, instead of the experiment's own number.
     to
         Where to keep the runs.
+    jobs
+        How many experiments at a time, each in a process of its own.
     markdown
         Write all verdicts as a page of the documentation, too.
     json
@@ -62,8 +67,17 @@ def reproduce(
     for name in names:
         if name not in EXPERIMENTS:
             raise KeyError(f"No experiment {name!r}. There are: {', '.join(EXPERIMENTS)}.")
+    for word, number in (("seeds", seeds), ("jobs", jobs)):
+        if number is not None and number < 1:
+            raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
     chosen = tuple(EXPERIMENTS) if all else tuple(dict.fromkeys(names))
-    outcomes = [_one(name, scale, seeds, to, f"[{i}/{len(chosen)}]") for i, name in enumerate(chosen, start=1)]
+    work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]") for i, name in enumerate(chosen, start=1)]
+    if jobs == 1:
+        outcomes = [_one(*each) for each in work]
+    else:
+        # Fresh processes: a fork would share the threads of libraries that do not survive it.
+        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            outcomes = [one.result() for one in [pool.submit(_one, *each) for each in work]]
     _tell(outcomes, json)
     to.mkdir(parents=True, exist_ok=True)
     found = outcomes_in(to)
@@ -74,16 +88,18 @@ def reproduce(
 
 
 def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
-    """One experiment; its failure is told and does not stop the others. What the user asked wrongly does."""
-    print(f"{place} {name} ...", file=sys.stderr, flush=True)
+    """One experiment; its failure is told and does not stop the others."""
+
+    def progress(text: str) -> None:
+        print(f"{place} {name}: {text}", file=sys.stderr, flush=True)
+
+    progress("begins")
     began = time.perf_counter()
-    if seeds is not None and seeds < 1:
-        raise ValueError(f"`seeds` should be a number of them, at least 1. Found seeds = {seeds}.")
     try:
-        outcome = run(name, scale, seeds, to, lambda text: print(f"      {text}", file=sys.stderr, flush=True))
+        outcome = run(name, scale, seeds, to, progress)
     except Exception as error:
         outcome = without(name, scale, failure(error), "failed")
-    print(f"{place} {name}: {outcome.state}, {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+    progress(f"{outcome.state}, {time.perf_counter() - began:.1f} s")
     return outcome
 
 

@@ -16,10 +16,15 @@ EXPERIMENTS: dict[str, str] = {
     "bias-crossing": "bias_crossing",
     "three-phases": "three_phases",
     "phase-diagram": "phase_diagram",
+    "deeper-wider": "deeper_wider",
+    "other-protocols": "other_protocols",
     "learning-rates": "learning_rates",
     "equilibrium-bias": "equilibrium_bias",
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
+    "memorisation": "memorisation",
+    "multi-class": "multi_class",
+    "warm-start": "warm_start",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 
 from tiltmeter.plot.theme import DASHES, INK, PALETTE, airy, axis, frame, legend, rows, short
 
@@ -38,7 +39,9 @@ def lines(
     kind_y: Any = "log" if log_y else "linear"
     span = [min(up), max(up)] if log_y else list(airy(min(up), max(up)))
     horizontal = alt.X(
-        "x:Q", scale=alt.Scale(type=kind_x, domain=[min(across), max(across)], nice=False), axis=axis(x, format="~g")
+        "x:Q",
+        scale=alt.Scale(type=kind_x, domain=[min(across), max(across)], nice=False),
+        axis=axis(x, format="~g", **(_decades(min(across), max(across)) if log_x else {})),
     )
     vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=axis(y))
     told: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None}
@@ -57,3 +60,11 @@ def lines(
         level = alt.Chart(rows([{"y": 0.0}])).mark_rule(color=INK, strokeWidth=0.8)
         layers.append(level.encode(alt.Y("y:Q", scale=alt.Scale(domain=span, nice=False, zero=False))))
     return alt.LayerChart(layer=layers).properties(**frame(title))
+
+
+def _decades(low: float, high: float) -> dict[str, Any]:
+    """Ticks at powers of ten, or at 1, 2 and 5 times them where there are few."""
+    powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1.0)
+    steps = (1.0,) if np.log10(high / low) > 2.0 else (1.0, 2.0, 5.0)
+    ticks = [float(f"{step * 10.0**power:.3g}") for power in powers for step in steps]
+    return {"values": [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]}
