@@ -42,10 +42,10 @@ def spectral_entropy(values: Tensor) -> float:
     >>> round(exp(spectral_entropy(torch.ones(10))), 6)
     10.0
     """
-    total = float(values.sum())
+    total = float(values.double().sum())
     if not total > 0:
         return 0.0
-    shares = values / total
+    shares = values.double() / total
     # + 0.0 turns the -0.0 of a single value into 0.0
     return float(-torch.special.xlogy(shares, shares).sum()) + 0.0
 

@@ -43,7 +43,7 @@ class StableRank:
         found = {
             "stable_rank": snapshot.reading(
                 "stable_rank",
-                np.array([squares[name] / tops[name] if tops[name] > 0 else 0.0 for name in matrices]),
+                np.array([max(1.0, squares[name] / tops[name]) if tops[name] > 0 else 0.0 for name in matrices]),
                 layers,
                 long_name="squared Frobenius over squared spectral norm",
                 better="neither",
@@ -57,7 +57,7 @@ class StableRank:
             ),
             "weight_excess": snapshot.reading(
                 "weight_excess",
-                np.array([squares[name] - tops[name] for name in matrices]),
+                np.array([max(0.0, squares[name] - tops[name]) for name in matrices]),
                 layers,
                 long_name="squared Frobenius minus squared spectral norm",
                 better="neither",

@@ -71,9 +71,13 @@ class ClassCovariance:
 def _noise(around: np.ndarray, count: int, ridge: float, rng: np.random.Generator) -> np.ndarray:
     """Gaussian points whose covariance is that of the centred rows `around` plus `ridge`.
 
-    Random sums of the rows have exactly that covariance: nothing of the size d x d is built or decomposed.
+    Random sums of the rows have exactly that covariance: with more coordinates than rows nothing of the size d x d is
+    built. With fewer, the triangle of the rows stands for them.
     """
-    noise = rng.normal(size=(count, len(around))) @ around / np.sqrt(len(around))
+    scale = np.sqrt(len(around))
+    if len(around) > around.shape[1]:
+        around = np.linalg.qr(around, mode="r")
+    noise = rng.normal(size=(count, len(around))) @ around / scale
     if ridge:
         noise = noise + np.sqrt(ridge) * rng.normal(size=noise.shape)
     return np.asarray(noise)
