@@ -10,7 +10,12 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "low-dimensional-dependence": "low_dimensional_dependence",
+    "distributional": "distributional",
+    "low-rank-weights": "low_rank_weights",
+    "low-rank-embeddings": "low_rank_embeddings",
+}
 
 #: Runs of one experiment by name; what claims and pictures are read off.
 Runs: TypeAlias = Mapping[str, Trajectory]

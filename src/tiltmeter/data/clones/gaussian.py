@@ -76,7 +76,7 @@ def _noise(around: np.ndarray, count: int, ridge: float, rng: np.random.Generato
     """
     scale = np.sqrt(len(around))
     if len(around) > around.shape[1]:
-        around = np.linalg.qr(around, mode="r")
+        around = np.asarray(np.linalg.qr(around, mode="r"))
     noise = rng.normal(size=(count, len(around))) @ around / scale
     if ridge:
         noise = noise + np.sqrt(ridge) * rng.normal(size=noise.shape)
