@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-import pandas as pd
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.measures.direct import measure
+from tiltmeter.measures.direct import snapshot_of
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Recorder, Trajectory
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_optimizers import stacked_update
@@ -60,19 +62,29 @@ def made(make: Callable[[], nn.Module], seeds: Sequence[int]) -> list[nn.Module]
 
 
 def read_runs(
-    stacked: Stacked, runs: Mapping[int, int], measures: Sequence[Measure], data: Mapping[int, GroupedData]
+    stacked: Stacked,
+    runs: Mapping[int, int],
+    measures: Callable[[int], Sequence[Measure]],
+    data: Mapping[int, GroupedData],
 ) -> dict[str, xr.DataArray]:
-    """What the measures read off some runs, {seed: which}, each on the data of its seed; dimension `seed` last."""
-    found: dict[str, list[xr.DataArray]] = {}
+    """What the measures of each seed read off its run, {seed: run}, on its data; dimension `seed` last."""
+    parts = []
     for seed, run in runs.items():
         model = stacked.model(run)
-        for one in measures:
-            for name, reading in measure(one, model, data[seed]).items():
-                found.setdefault(name, []).append(reading)
-    index = pd.Index(list(runs), name="seed")
-    return {
-        name: xr.concat(parts, index, combine_attrs="override").transpose(..., "seed") for name, parts in found.items()
-    }
+        with untouched(model):
+            snapshot = snapshot_of(model, data[seed])
+            parts.append({name: value for one in measures(seed) for name, value in one(snapshot).items()})
+    return joined(parts, "seed", list(runs))
+
+
+def joined(parts: Sequence[Mapping[str, xr.DataArray]], dim: str, labels: Sequence[Any]) -> dict[str, xr.DataArray]:
+    """Readings of the same layout side by side, with a new last dimension; much quicker than xarray's own."""
+    found = {}
+    for name, first in parts[0].items():
+        values = np.stack([part[name].values for part in parts], axis=-1)
+        coords = {**{d: first.coords[d].values for d in first.dims}, dim: list(labels)}
+        found[name] = xr.DataArray(values, coords, (*first.dims, dim), attrs=first.attrs)
+    return found
 
 
 def _swapped(loss: Callable[[Tensor, Tensor], Tensor], y: Tensor, outputs: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Setting:
     batch: int = 64
     steps: int = 2000
     early: int = 80
-    seeds: int = 4
+    seeds: int = 3
 
 
 QUICK = Setting()
@@ -78,6 +78,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     order = [float(last.sel(arm=name)) for name in (REAL, gaussian, shared, isotropic)]
     curves = runs["clones"]["clone_loss"]
     marginal, real = (curves.sel(clone=name).mean("seed") for name in ("marginals", REAL))
+    rise = curves.sel(clone="marginals").isel(time=-1) - curves.sel(clone="marginals", time=marginal.idxmin("time"))
     edit = runs["clones"]["clone_accuracy"].sel(clone="transport edit").mean("seed")
     return (
         Claim(
@@ -114,9 +115,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Trained on real points, the loss on independent marginals falls and then rises",
-            float(marginal.isel(time=-1) / marginal.min()),
-            "last loss over lowest",
-            1.2,
+            float(rise.mean() / (rise.std("seed", ddof=1) / np.sqrt(seeds))),
+            "rise from the lowest to the last loss, in standard errors over seeds",
+            2.0,
             f"Lowest {float(marginal.min()):.3f} at step {int(marginal.idxmin('time'))}, last "
             f"{float(marginal.isel(time=-1)):.3f}; on real points it ends at {float(real.isel(time=-1)):.3f}.",
             seeds=seeds,
@@ -133,7 +134,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "Points moved to the mean and covariance of another class are called by it early, less so late",
             float(edit.max() - edit.isel(time=-1)),
             "fall of the share called by the target class",
-            0.0,
+            0.01,
             f"It peaks at {float(edit.max()):.2f} and ends at {float(edit.isel(time=-1)):.2f}.",
             seeds=seeds,
             safe=False,
@@ -150,7 +151,9 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
             runs["arms"]["accuracy"], "arm", null=0.1, title="Trained on clones, tested on real digits"
         ),
         "Trained on real digits, tested on clones": labelled_lines(
-            shown.where(shown.time > 20, drop=True), "clone", title="Trained on real digits, tested on clones"
+            shown.isel(time=slice(shown.sizes["time"] // 2, None)),
+            "clone",
+            title="Trained on real digits, tested on clones",
         ),
     }
 
@@ -210,13 +213,12 @@ def _train(setting: Setting) -> dict[str, Trajectory]:
         for seed in seeds:
             decided = stacked.evaluate(torch.as_tensor(looked[seed].x)).argmax(2).numpy()
             right[:, seed] = (decided[seed :: len(seeds)] == looked[seed].y).mean(1)
-        parts = [read_runs(stacked, {seed: seed}, (measures[seed],), looked) for seed in seeds]
-        joined = {name: xr.concat([part[name] for part in parts], "seed") for name in parts[0]}
+        clones = read_runs(stacked, {seed: seed for seed in seeds}, lambda seed: (measures[seed],), looked)
         words = {"long_name": "accuracy on real points", "better": "higher", "null": "0.1, chance"}
-        return {"accuracy": xr.DataArray(right, {"arm": arms, "seed": seeds}, ("arm", "seed"), attrs=words), **joined}
+        return {"accuracy": xr.DataArray(right, {"arm": arms, "seed": seeds}, ("arm", "seed"), attrs=words), **clones}
 
     origin = Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(seeds))
-    looks = sorted({*log_spaced(6).steps(setting.steps), setting.early, setting.steps})
+    looks = sorted({*log_spaced(5).steps(setting.steps), setting.early, setting.steps})
     # Every arm starts from the weights of its seed.
     found = train_arms(starts * len(arms), batch, loss, setting.lr, looks, read, origin)
     mine = {"accuracy": found["accuracy"]}

@@ -1,4 +1,4 @@
-"""Networks judge by the simplest feature alone, though others tell as much (Shah et al., 2020; Morwani et al., 2023)."""
+"""Networks judge by the simplest feature alone, though others tell as much (Shah et al., Morwani et al.)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.projection_dependence import ProjectionDependence
 from tiltmeter.measures.randomised import Randomised
+from tiltmeter.measures.snapshot import Measure
 from tiltmeter.measures.stable_rank import StableRank
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.plot.labelled_lines import labelled_lines
@@ -38,16 +39,16 @@ class Setting:
 
     d: int = 10
     train: int = 20_000
-    look: int = 2000
+    look: int = 1000
     width: int = 100
     lr: float = 0.1
-    batch: int = 256
-    steps: int = 2500
+    batch: int = 128
+    steps: int = 2000
     seeds: int = 3
 
 
 QUICK = Setting()
-FULL = Setting(d=50, train=100_000, look=10_000, steps=20_000, seeds=5)
+FULL = Setting(d=50, train=100_000, look=10_000, batch=256, steps=20_000, seeds=5)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -152,21 +153,15 @@ def _train(setting: Setting, linear: bool) -> Trajectory:
         scores = outputs[..., 0]
         return nn.functional.binary_cross_entropy_with_logits(scores, labels, reduction="none").mean(1)
 
+    def measures(seed: int) -> tuple[Measure, ...]:
+        return (Randomised({"linear": [0]}, bases[seed]), ProjectionDependence(ranks=(1, 2, 4)), StableRank())
+
     def read(stacked: Stacked) -> dict[str, xr.DataArray]:
-        parts = [
-            read_runs(
-                stacked,
-                {seed: seed},
-                (Randomised({"linear": [0]}, bases[seed]), ProjectionDependence(ranks=(1, 2, 4)), StableRank()),
-                looked,
-            )
-            for seed in seeds
-        ]
-        return {name: xr.concat([part[name] for part in parts], "seed", combine_attrs="override") for name in parts[0]}
+        return read_runs(stacked, {seed: seed for seed in seeds}, measures, looked)
 
     models = made(lambda: mlp(setting.d, (setting.width, setting.width), 1), seeds)
     origin = Origin("training", settings={"setting": {**asdict(setting), "linear": linear}}, seeds=tuple(seeds))
-    looks = sorted({*log_spaced(5).steps(setting.steps), setting.steps})
+    looks = sorted({*log_spaced(4).steps(setting.steps), setting.steps})
     return train_arms(models, batch, loss, setting.lr, looks, read, origin)
 
 

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.experiments.arms import made, read_runs, train_arms
+from tiltmeter.experiments.arms import joined, made, read_runs, train_arms
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.direct import measure
@@ -175,8 +174,8 @@ def _training(setting: Setting) -> Trajectory:
         return nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none").mean(1)
 
     def read(stacked: Stacked) -> dict[str, xr.DataArray]:
-        few = look.take(np.arange(setting.points))
-        found = read_runs(stacked, {seed: seed for seed in seeds}, (EffectiveRank(Gram()),), dict.fromkeys(seeds, few))
+        few = dict.fromkeys(seeds, look.take(np.arange(setting.points)))
+        found = read_runs(stacked, {seed: seed for seed in seeds}, lambda _: (EffectiveRank(Gram()),), few)
         return {name: found[name] for name in ("effective_rank", "effective_rank_null")}
 
     runs = [
@@ -191,15 +190,7 @@ def _training(setting: Setting) -> Trajectory:
         )
         for depth in setting.trained_depths
     ]
-    index = pd.Index(setting.trained_depths, name="depth")
-    return runs[0].replace(
-        {
-            name: xr.concat([one[name] for one in runs], index, combine_attrs="override").transpose(
-                "time", "depth", "seed"
-            )
-            for name in runs[0]
-        }
-    )
+    return runs[0].replace(joined(runs, "depth", setting.trained_depths))
 
 
 def _origin(setting: Setting) -> Origin:

@@ -14,7 +14,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.experiments.arms import made, read_runs, train_arms
+from tiltmeter.experiments.arms import joined, made, read_runs, train_arms
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.balancedness import Balancedness, imbalances
@@ -163,21 +163,18 @@ def _training(setting: Setting) -> Trajectory:
         return _logistic(outputs, labels).clamp_min(setting.loss).log()
 
     def read(stacked: Stacked) -> dict[str, xr.DataArray]:
+        both = (StableRank(), Balancedness())
         parts = [
-            read_runs(stacked, {seed: i * len(seeds) + seed for seed in seeds}, (StableRank(), Balancedness()), data)
+            read_runs(stacked, {seed: i * len(seeds) + seed for seed in seeds}, lambda _: both, data)
             for i in range(len(setting.scales))
         ]
-        index = pd.Index(setting.scales, name="scale")
-        joined = {
-            name: xr.concat([part[name] for part in parts], index, combine_attrs="override").transpose(
-                ..., "scale", "seed"
-            )
-            for name in parts[0]
-        }
         values = _logistic(stacked(x), y).detach().numpy().reshape(len(setting.scales), -1)
         coords = {"scale": list(setting.scales), "seed": list(seeds)}
         words = {"long_name": "logistic loss of the points trained on", "better": "lower"}
-        return {**joined, "training_loss": xr.DataArray(values, coords, ("scale", "seed"), attrs=words)}
+        return {
+            **joined(parts, "scale", setting.scales),
+            "training_loss": xr.DataArray(values, coords, ("scale", "seed"), attrs=words),
+        }
 
     looks = sorted({*log_spaced(8).steps(setting.steps), setting.steps})
     return train_arms(models, lambda _: (x, y), loss, setting.lr, looks, read, _origin(setting))
