@@ -47,7 +47,7 @@ class Setting:
     batch: int = 64
     steps: int = 2000
     early: int = 80
-    seeds: int = 3
+    seeds: int = 5
 
 
 QUICK = Setting()
