@@ -25,6 +25,10 @@ EXPERIMENTS: dict[str, str] = {
     "memorisation": "memorisation",
     "multi-class": "multi_class",
     "warm-start": "warm_start",
+    "low-dimensional-dependence": "low_dimensional_dependence",
+    "distributional": "distributional",
+    "low-rank-weights": "low_rank_weights",
+    "low-rank-embeddings": "low_rank_embeddings",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

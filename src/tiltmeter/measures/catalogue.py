@@ -10,7 +10,14 @@ import xarray as xr
 from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
-MEASURES: dict[str, str] = {}
+MEASURES: dict[str, str] = {
+    "randomised": "randomised:Randomised",
+    "low-dimensional-dependence": "projection_dependence:ProjectionDependence",
+    "distributional": "clone_accuracy:CloneAccuracy",
+    "weight-rank": "stable_rank:StableRank",
+    "balancedness": "balancedness:Balancedness",
+    "effective-rank": "effective_rank:EffectiveRank",
+}
 
 
 class BiasMeasure(Protocol):
