@@ -10,7 +10,11 @@ import xarray as xr
 from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
-MEASURES: dict[str, str] = {}
+MEASURES: dict[str, str] = {
+    "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
+    "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
+    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+}
 
 
 class BiasMeasure(Protocol):
