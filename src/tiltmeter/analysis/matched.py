@@ -18,8 +18,9 @@ def at_matched_error(run: Trajectory, curve: str, level: float, error: str | Non
 
     >>> from tiltmeter.record import Origin
     >>> times = {"time": [0, 10, 20]}
-    >>> made = {"error": xr.DataArray([0.5, 0.1, 0.0], coords=times), "noise": xr.DataArray([0.0, 0.2, 0.4], coords=times)}
-    >>> float(at_matched_error(Trajectory(made, "step", Origin("example")), "noise", level=0.2))
+    >>> error, noise = (xr.DataArray(values, coords=times) for values in ([0.5, 0.1, 0.0], [0.0, 0.2, 0.4]))
+    >>> run = Trajectory({"error": error, "noise": noise}, "step", Origin("example"))
+    >>> float(at_matched_error(run, "noise", level=0.2))
     0.2
     """
     if not 0 <= level <= 1:
@@ -28,8 +29,7 @@ def at_matched_error(run: Trajectory, curve: str, level: float, error: str | Non
     if "group" in wrong.dims:
         wrong = wrong.mean("group")
     values = run[curve]
-    times = wrong.coords["time"].values.astype(float)
-    reached = xr.where(wrong <= level, xr.DataArray(times, dims="time"), np.inf).min("time")
+    reached = wrong.coords["time"].astype(float).where(wrong <= level, np.inf).min("time")
     looks = values.coords["time"].astype(float)
     # The first look of the curve that is not before: times are ascending, so it is the one with most times ahead of it.
     ahead = (looks >= reached).transpose("time", ...)

@@ -1,4 +1,4 @@
-"""Boolean functions on the cube {-1, +1}^n: parities, majority, functions of few bits, random ones; and data of them."""
+"""Boolean functions on the cube {-1, +1}^n, parities, majority, of few bits or random, and data of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Parity:
     bits: tuple[int, ...]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return np.prod(x[:, list(self.bits)], axis=1, dtype=float)
+        return np.asarray(np.prod(x[:, list(self.bits)], axis=1, dtype=float))
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Majority:
         voting = x if self.bits is None else x[:, list(self.bits)]
         if voting.shape[1] % 2 == 0:
             raise ValueError(f"A majority should be one of an odd number of bits. Found {voting.shape[1]} bits.")
-        return np.sign(voting.sum(1, dtype=float))
+        return np.asarray(np.sign(voting.sum(1, dtype=float)))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 import numpy as np
 import torch
 import xarray as xr
-from scipy.special import comb
 
 from tiltmeter.data.boolean import Majority, boolean_data
 from tiltmeter.data.grouped import GroupedData
@@ -47,7 +46,7 @@ class BooleanSpectrum:
             raise ValueError(f"`rho` should hold correlations from 0 to 1. Found rho = {self.rho}.")
 
     @classmethod
-    def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
+    def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:  # noqa: ARG003
         """The majority of seven bits, and a network that has not learned it yet."""
         return cls(), mlp(7, (16,), 1), boolean_data(Majority(), 7)
 

@@ -13,6 +13,7 @@ from tiltmeter.measures.snapshot import Snapshot
 MEASURES: dict[str, str] = {
     "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
     "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
+    "early-alignment": "early_alignment:EarlyAlignment",
     "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
 }
 
