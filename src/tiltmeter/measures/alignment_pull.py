@@ -74,7 +74,7 @@ class Pull:
         chosen = _unit(every[peak])
         order = np.argsort(-height[peak], kind="stable")
         kept = _apart(chosen[order], np.sign(self(chosen[order])))
-        return chosen[np.sort(order[kept])]
+        return np.asarray(chosen[np.sort(order[kept])])
 
     def _by_ascent(self, seed: int) -> np.ndarray:
         rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ class Pull:
             best[better], height[better] = v[better], now[better]
         order = np.argsort(-height, kind="stable")
         order = order[height[order] > 0]
-        return best[order][_apart(best[order], sign[order])]
+        return np.asarray(best[order][_apart(best[order], sign[order])])
 
 
 @dataclass(frozen=True)
