@@ -14,6 +14,8 @@ EXPERIMENTS: dict[str, str] = {
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
     "growth-phase": "growth_phase",
+    "low-sensitivity": "low_sensitivity",
+    "shortcuts": "shortcuts",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

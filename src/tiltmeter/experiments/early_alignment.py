@@ -80,7 +80,7 @@ def _pull(setting: Setting) -> Trajectory:
         np.stack(curves)[None],
         dims=("time", "seed", "angle"),
         coords={"time": [0], "seed": seeds, "angle": angle},
-        attrs={"long_name": "G: how strongly a neuron of this direction is pulled at first"},
+        attrs={"long_name": "G, the first pull on a neuron"},
     )
     facts = xr.DataArray(
         np.asarray(peaks)[None],
