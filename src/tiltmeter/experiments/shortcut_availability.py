@@ -26,12 +26,12 @@ class Amplified:
     predictivity: tuple[float, float] = (0.85, 0.9)
     ratios: tuple[float, ...] = (1.0, 10.0, 30.0)
     d: int = 50
-    points: int = 2000
+    points: int = 3000
     depths: tuple[int, ...] = (1, 3)
     width: int = 64
     lr: float = 1e-3
     steps: int = 300
-    batch: int = 128
+    batch: int = 256
 
 
 def converged_linear(setting: Amplified, seeds: int) -> Trajectory:

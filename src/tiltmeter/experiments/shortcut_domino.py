@@ -75,7 +75,7 @@ def _one(setting: Domino, seed: int) -> Trajectory:
         steps=setting.steps,
         batch=setting.batch,
         when=at(looks),
-        measures=[LastLayerProbe(seed=seed), CueAdoption(("easy block", "digit"), cells)],
+        measures=[LastLayerProbe(seed=seed, most_steps=300), CueAdoption(("easy block", "digit"), cells)],
         seed=seed,
     )
 

@@ -23,7 +23,7 @@ class Moons:
 
     points: int = 300
     margins: tuple[float, float] = (-0.1, 0.1)
-    width: int = 100
+    width: int = 200
     lr: float = 0.01
     momentum: float = 0.9
     steps: int = 500
