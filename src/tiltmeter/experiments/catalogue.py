@@ -29,6 +29,11 @@ EXPERIMENTS: dict[str, str] = {
     "distributional": "distributional",
     "low-rank-weights": "low_rank_weights",
     "low-rank-embeddings": "low_rank_embeddings",
+    "early-alignment": "early_alignment",
+    "four-neurons": "four_neurons",
+    "growth-phase": "growth_phase",
+    "low-sensitivity": "low_sensitivity",
+    "shortcuts": "shortcuts",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

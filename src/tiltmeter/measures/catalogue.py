@@ -17,6 +17,15 @@ MEASURES: dict[str, str] = {
     "weight-rank": "stable_rank:StableRank",
     "balancedness": "balancedness:Balancedness",
     "effective-rank": "effective_rank:EffectiveRank",
+    "availability": "availability:Availability",
+    "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
+    "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
+    "cue-adoption": "cue_adoption:CueAdoption",
+    "early-alignment": "early_alignment:EarlyAlignment",
+    "feature-variance": "feature_variance:FeatureVariance",
+    "gradient-starvation": "starvation:Starvation",
+    "last-layer-probe": "last_layer_probe:LastLayerProbe",
+    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
 }
 
 
