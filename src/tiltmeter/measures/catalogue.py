@@ -18,6 +18,10 @@ class BiasMeasure(Protocol):
 
     Every curve `x` of its reading comes with its null: a curve `x_null` where the level that means nothing can be
     computed (chance, a linear model, shuffled labels), else an attribute "null" in words ("value at initialisation").
+
+    A measure for which the digits and a small network do not do may offer a class method `example(seed)` that returns
+    (measure, model, data) of its own: small, of a second at most. `measures/example.py` calls it, and with it the tests
+    of all measures and `tiltmeter measure` without a file.
     """
 
     #: One line: what is measured.
