@@ -10,7 +10,16 @@ import xarray as xr
 from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
-MEASURES: dict[str, str] = {}
+MEASURES: dict[str, str] = {
+    "gradient-pull": "gradient_pull:GradientPull",
+    "opposing-signals": "opposing_signals:OpposingSignals",
+    "bias-amplification": "bias_amplification:BiasAmplification",
+    "subgroup-auc": "subgroup_auc:SubgroupAUC",
+    "infra-marginality": "infra_marginality:InfraMarginality",
+    "exact-bias": "exact_bias:ExactBias",
+    "sharpness": "sharpness:Sharpness",
+    "gradient-noise": "gradient_noise:GradientNoise",
+}
 
 
 class BiasMeasure(Protocol):
