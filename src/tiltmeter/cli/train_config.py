@@ -35,10 +35,10 @@ OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 
-def read_config(path: Path) -> dict[str, dict[str, Any]]:
-    """The tables of the file, with known keys only."""
+def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    """The tables of the file, with known keys only; tables named in `more` are left as they are."""
     tables = read_toml(path)
-    _only(tables, TABLES, path.name)
+    _only(tables, (*TABLES, *more), path.name)
     for name, keys in (("data", DATA), ("model", MODEL), ("training", TRAINING), ("looks", ("per_decade",))):
         _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
     return tables

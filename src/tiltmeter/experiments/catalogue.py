@@ -34,6 +34,7 @@ EXPERIMENTS: dict[str, str] = {
     "growth-phase": "growth_phase",
     "low-sensitivity": "low_sensitivity",
     "shortcuts": "shortcuts",
+    "minority-drop": "minority_drop",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

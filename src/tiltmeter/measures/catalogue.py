@@ -26,6 +26,14 @@ MEASURES: dict[str, str] = {
     "gradient-starvation": "starvation:Starvation",
     "last-layer-probe": "last_layer_probe:LastLayerProbe",
     "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+    "gradient-pull": "gradient_pull:GradientPull",
+    "opposing-signals": "opposing_signals:OpposingSignals",
+    "bias-amplification": "bias_amplification:BiasAmplification",
+    "subgroup-auc": "subgroup_auc:SubgroupAUC",
+    "infra-marginality": "infra_marginality:InfraMarginality",
+    "exact-bias": "exact_bias:ExactBias",
+    "sharpness": "sharpness:Sharpness",
+    "gradient-noise": "gradient_noise:GradientNoise",
 }
 
 
@@ -34,6 +42,10 @@ class BiasMeasure(Protocol):
 
     Every curve `x` of its reading comes with its null: a curve `x_null` where the level that means nothing can be
     computed (chance, a linear model, shuffled labels), else an attribute "null" in words ("value at initialisation").
+
+    A measure for which the digits and a small network do not do may offer a class method `example(seed)` that returns
+    (measure, model, data) of its own: small, of a second at most. `measures/example.py` calls it, and with it the tests
+    of all measures and `tiltmeter measure` without a file.
     """
 
     #: One line: what is measured.
