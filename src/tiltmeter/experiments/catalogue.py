@@ -35,6 +35,10 @@ EXPERIMENTS: dict[str, str] = {
     "low-sensitivity": "low_sensitivity",
     "shortcuts": "shortcuts",
     "minority-drop": "minority_drop",
+    "spectral-1d": "spectral_1d",
+    "spectral-interpolation": "spectral_interpolation",
+    "spectral-double-descent": "spectral_double_descent",
+    "principal-components": "principal_components",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

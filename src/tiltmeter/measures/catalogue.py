@@ -34,6 +34,11 @@ MEASURES: dict[str, str] = {
     "exact-bias": "exact_bias:ExactBias",
     "sharpness": "sharpness:Sharpness",
     "gradient-noise": "gradient_noise:GradientNoise",
+    "frequency-error": "frequency_error:FrequencyError",
+    "line-spectrum": "line_spectrum:LineSpectrum",
+    "component-error": "component_error:ComponentError",
+    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
+    "network-complexity": "network_complexity:NetworkComplexity",
 }
 
 
