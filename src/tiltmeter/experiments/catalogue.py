@@ -10,7 +10,10 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
-EXPERIMENTS: dict[str, str] = {}
+EXPERIMENTS: dict[str, str] = {
+    "cifar-groups": "cifar_groups",
+    "rotated-mnist": "rotated_mnist",
+}
 
 #: Runs of one experiment by name; what claims and pictures are read off.
 Runs: TypeAlias = Mapping[str, Trajectory]
