@@ -13,6 +13,9 @@ from tiltmeter.record import Trajectory
 EXPERIMENTS: dict[str, str] = {
     "cifar-groups": "cifar_groups",
     "rotated-mnist": "rotated_mnist",
+    "early-alignment": "early_alignment",
+    "four-neurons": "four_neurons",
+    "growth-phase": "growth_phase",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

@@ -10,7 +10,17 @@ import xarray as xr
 from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
-MEASURES: dict[str, str] = {}
+MEASURES: dict[str, str] = {
+    "availability": "availability:Availability",
+    "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
+    "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
+    "cue-adoption": "cue_adoption:CueAdoption",
+    "early-alignment": "early_alignment:EarlyAlignment",
+    "feature-variance": "feature_variance:FeatureVariance",
+    "gradient-starvation": "starvation:Starvation",
+    "last-layer-probe": "last_layer_probe:LastLayerProbe",
+    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+}
 
 
 class BiasMeasure(Protocol):
