@@ -13,6 +13,8 @@ from tiltmeter.record import Trajectory
 EXPERIMENTS: dict[str, str] = {
     "cifar-groups": "cifar_groups",
     "rotated-mnist": "rotated_mnist",
+    "tabular-groups": "tabular_groups",
+    "domino": "domino",
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
     "growth-phase": "growth_phase",

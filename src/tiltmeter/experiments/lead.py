@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.pairs import SURE, Pair, leader_sign, pair_gap, the_pair
@@ -39,7 +40,7 @@ class Lead:
 
 
 def lead(run: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Lead:
-    """The lead of a run; seeds, where there are several, are averaged and give the standard error.
+    """The lead of a run on the points looked at; seeds, where there are several, are averaged and give the error.
 
     >>> from tiltmeter import cases, predict
     >>> theory = predict(*cases.centred_crossing())
@@ -55,6 +56,22 @@ def lead(run: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Lead
     if not decided.size:
         return Lead(NOBODY, NOBODY, times)
     return Lead(two[int(decided[0] > 0)], two[int(decided[-1] > 0)], times)
+
+
+def on_all_points(run: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Trajectory:
+    """The mean over seeds with standard errors that count seeds *and* points: who leads among all, not among these.
+
+    All seeds look at the same few points, so that their scatter alone says nothing about others.
+    """
+    a, b = the_pair(run[curve], pair)
+    scatter = pair_gap(run, curve, (a, b))[1]
+    of_points = run[f"{curve}_se"].sel(group=[a, b]).mean("seed")
+    both = (of_points**2).sum("group")
+    if run[curve].sizes["seed"] > 1 and scatter is not None:
+        both = both + scatter**2
+    # Half of the variance of the gap to each group: that of their difference is then right.
+    each = xr.ones_like(of_points) * (both / 2.0) ** 0.5
+    return run.replace({curve: run[curve].mean("seed", keep_attrs=True), f"{curve}_se": each})
 
 
 def alone(run: Trajectory, seed: int) -> Trajectory:
