@@ -14,6 +14,7 @@ EXPERIMENTS: dict[str, str] = {
     "cifar-groups": "cifar_groups",
     "rotated-mnist": "rotated_mnist",
     "tabular-groups": "tabular_groups",
+    "celeba-pairs": "celeba_pairs",
     "domino": "domino",
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
