@@ -40,7 +40,7 @@ def grouped_tables(
     parts = []
     for frame, y, group in zip((first, second), labels, members, strict=True):
         x = ((frame - middle) / width).to_numpy(dtype=np.float32)
-        parts.append(GroupedData(x, np.asarray(y), list(group), groups=groups))
+        parts.append(GroupedData(x, np.array(y), list(group), groups=groups))
     return parts[0], parts[1]
 
 

@@ -28,7 +28,7 @@ def read_idx(data: bytes) -> np.ndarray:
     values = np.frombuffer(data, np.uint8, offset=start)
     if values.size != int(np.prod(shape, dtype=np.int64)):
         raise ValueError(f"{' x '.join(map(str, shape))} bytes after the header. Found {values.size}")
-    return values.reshape(shape)
+    return values.reshape(shape).copy()
 
 
 def idx_images(name: str, part: Part, classes: tuple[str, ...]) -> Images:
