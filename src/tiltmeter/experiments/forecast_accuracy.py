@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter import plot
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.forecast_scores import Scored, score
@@ -71,10 +72,10 @@ class Prepared:
 
     def __init__(self, task: Task, look: int) -> None:
         self.task, self._look = task, look
-        self._points: Any = None
+        self._points: tuple[GroupedData, GroupedData] | None = None
 
     @property
-    def points(self) -> Any:
+    def points(self) -> tuple[GroupedData, GroupedData]:
         """What to train on and what to look at."""
         if self._points is None:
             self._points = self.task.points(self._look)
@@ -108,9 +109,11 @@ class Prepared:
         from tiltmeter.training.loop import train
         from tiltmeter.training.sampling import Draws
 
+        data, look = self.points
         return train(
             self.model(seed),
-            *self.points,
+            data,
+            look,
             partial(torch.optim.SGD, lr=self.task.lr),
             loss=Square(),
             steps=setting.steps,

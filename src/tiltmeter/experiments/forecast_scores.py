@@ -44,7 +44,7 @@ def score(ahead: Trajectory, run: Trajectory) -> Scored:
     """Compare the loss gap of the first two groups, over the log-spaced looks of the run after step 0."""
     real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
     told = told.interp(time=real.time)
-    error = np.sqrt((run["loss_se"] ** 2).sum("group")).values
+    error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
     horizon = horizon_of(ahead)
     trusted = real.time.values <= (np.inf if horizon is None else horizon)
     return Scored(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 PICTURES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
-PEOPLE = {"adult": adult, "compas": compas}
+PEOPLE: dict[str, Callable[[], tuple[GroupedData, GroupedData]]] = {"adult": adult, "compas": compas}
 #: Networks take turns, after the data sets: plain ones half of the time.
 NETWORKS = ("256", "256-256", "256", "cnn")
 #: One of these is drawn. Larger ones add the noise of single batches of 16, which no forecast knows.
@@ -51,7 +52,8 @@ class Task:
     def points(self, look: int) -> tuple[GroupedData, GroupedData]:
         """What to train on and what to look at: of pictures, so many of each group; of people, all held out."""
         if self.rho is None:
-            return tuple(_signed(part) for part in PEOPLE[self.data]())  # type: ignore[return-value]
+            data, held_out = PEOPLE[self.data]()
+            return _signed(data), _signed(held_out)
         images = _images(self.data)
         return random_task(images.x, images.y, np.random.default_rng([STREAM, self.number, 1]), self.rho, look)
 

@@ -9,5 +9,3 @@ array([[2., 2.],
 
 A layer type of its own rule is one function in `rules/`; any other parameter goes through per-point gradients.
 """
-
-"""Tangent: derivatives of a module in its parameters, without ever holding a matrix as large as they are many."""
