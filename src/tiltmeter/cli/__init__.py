@@ -19,6 +19,7 @@ VERBS = {
     "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
     "simulate": "Runs of SGD at finite d, exact in law, beside the theory if asked.",
     "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
+    "forecast": "The group curves of a network before it is trained, and how far to trust them.",
     "train": "Train a network on grouped data, and tell who leads and when that changes.",
     "reproduce": "Run published experiments again and say, claim by claim, whether they hold.",
     "measure": "Simplicity and group biases of a model while it trains, beside what would mean nothing.",
