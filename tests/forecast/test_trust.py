@@ -89,7 +89,7 @@ def test_derivatives_along_a_displacement(two_labels):
 
 def test_horizon_of_each_test():
     looks = np.array([0, 1, 10, 100, 1000])
-    assert linear_until(lambda i: 0.001 * looks[i], looks) == pytest.approx(10 ** (2 + 0.15 / 0.9), rel=1e-6)
+    assert linear_until(lambda i: 0.001 * looks[i], looks) == pytest.approx(10 ** (2 + (0.5 - 0.1) / 0.9), rel=1e-6)
     assert linear_until(lambda i: 0.01, looks) is None
     whole = np.array([[0.5, 0.5], [0.4, 0.5], [0.3, 0.5], [0.2, 0.4], [0.1, 0.3]])
     half = whole.copy()

@@ -78,9 +78,9 @@ def warn_early(horizon: Horizon, course: Course) -> None:
         done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
     if not done >= EARLY:
         warnings.warn(
-            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: beyond it "
-            "the network learns features that this forecast does not know. A wider network or larger initial weights "
-            "would be easier to forecast.",
+            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: beyond "
+            "it the network learns features that this forecast does not know. A wider network or larger initial "
+            "weights would be easier to forecast.",
             stacklevel=4,
         )
 
