@@ -101,7 +101,7 @@ def departure(tangent: Tangent, course: Course, row: int) -> float:
     with torch.no_grad():
         for name, weight in moved.named_parameters():
             if name in step:
-                weight += step[name] + float(course.kept[row] - 1.0) * weight
+                weight.add_(step[name] + float(course.kept[row] - 1.0) * weight)
     try:
         after = _centred(tangent_kernel(moved, x, outputs=tangent.outputs, read=tangent.read))
     except ValueError:  # weights so far away that outputs are no longer finite, or a network that died
