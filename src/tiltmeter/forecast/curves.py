@@ -15,11 +15,14 @@ from tiltmeter.record.labelled import labels_array
 
 #: Outputs (numbers) that are read together.
 GATHERED = 2**21
+#: Outputs of this size have diverged: their squares must stay numbers.
+BEYOND = 1e100
 
 
 def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Origin) -> Trajectory:
     """The group curves of outputs (steps, points, outputs) at these steps; a look that is not finite ends them."""
-    sound = np.isfinite(outputs).all((1, 2))
+    with np.errstate(invalid="ignore"):
+        sound = (np.abs(outputs) < BEYOND).all((1, 2))
     last = len(looks) if sound.all() else int(np.argmin(sound))
     if not last:
         raise ValueError("The outputs of `model` before training should be finite. Found NaN or infinite ones.")

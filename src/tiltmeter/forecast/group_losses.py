@@ -17,7 +17,7 @@ def group_losses(
 
     >>> from tiltmeter.losses import Square
     >>> data = GroupedData(np.zeros((60, 1)), np.ones(60), [0, 1] * 30)
-    >>> group_losses(np.zeros((1, 60, 1)), np.ones((60, 1)), data, Square())[0].tolist()
+    >>> group_losses(np.zeros((1, 60, 1)), np.ones((60, 1)), data, Square())[0].round(12).tolist()
     [[0.5, 0.5]]
     """
     values = _values(outputs, goal, loss)

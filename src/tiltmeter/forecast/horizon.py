@@ -9,8 +9,8 @@ import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
-#: The network may differ from its linearisation by this part of what the linearisation has moved.
-BENT = 0.25
+#: The kernel may change by this part of itself, where the forecast puts the weights.
+BENT = 0.5
 #: Losses and their gaps may change by this part of their range, or by two standard errors, when the sample is halved.
 CHANGED, SURE = 0.2, 2.0
 #: The kernel may turn by this many degrees.
@@ -21,9 +21,10 @@ TURNED = 20.0
 class Horizon:
     """The last step that is to be trusted by each test; None: the test finds nothing up to the last step.
 
-    `linear`: the network itself, with its weights moved as forecast, answers nearly as its linearisation does.
-    `sample`: half of the sample gives nearly the same losses and gaps. `kernel`: extrapolated from a few real steps, the
-    kernel has not turned far (None as well where no real steps were allowed). A test that finds nothing proves nothing.
+    `linear`: with its weights moved as forecast, the network still has nearly the same (centred) kernel.
+    `sample`: half of the sample gives nearly the same losses and gaps. `kernel`: extrapolated from a few real steps,
+    the kernel has not turned far (None as well where no real steps were allowed). A test that finds nothing proves
+    nothing.
     """
 
     steps: int

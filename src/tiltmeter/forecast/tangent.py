@@ -107,7 +107,7 @@ class Tangent:
         limits = _calculation(course, optimiser)
         if horizon or real_steps:
             trusted = horizon_of(self, course, optimiser, found, weights, proportions, batch, checked_real(real_steps))
-            warn_early(trusted)
+            warn_early(trusted, course)
             limits["horizon"] = trusted.to_json()
         settings = {
             **self.settings,

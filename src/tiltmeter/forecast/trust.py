@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from tiltmeter.forecast.course import Course
-from tiltmeter.forecast.displacement import along, outputs_at, pulled, trained
+from tiltmeter.forecast.displacement import pulled
 from tiltmeter.forecast.group_losses import group_losses
 from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until
 from tiltmeter.forecast.optimiser import Optimiser
@@ -18,14 +20,15 @@ from tiltmeter.forecast.real_steps import turned
 from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import CrossEntropy, Loss
+from tiltmeter.tangent.kernel import tangent_kernel
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.tangent import Tangent
 
 #: Points at which the network is compared with its linearisation.
-COMPARED = 500
-#: A horizon within this part of the training is said aloud.
-EARLY = 0.1
+COMPARED = 100
+#: A horizon before the outputs have moved by this part of all they are forecast to move is said aloud.
+EARLY = 0.7
 
 
 def horizon_of(
@@ -66,34 +69,51 @@ def horizon_of(
     return Horizon(optimiser.steps, linear, sample_until(whole, other, error, looks), kernel)
 
 
-def warn_early(horizon: Horizon) -> None:
-    """Say aloud that a forecast holds for a small part of the training only."""
-    if horizon.linear is not None and horizon.linear < EARLY * horizon.steps:
+def warn_early(horizon: Horizon, course: Course) -> None:
+    """Say aloud that the network leaves its linearisation before most of the forecast has happened."""
+    if horizon.linear is None:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.sqrt(((course.outputs - course.outputs[0]) ** 2).mean((1, 2)))
+        done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
+    if not done >= EARLY:
         warnings.warn(
-            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: it will "
-            "learn features that this forecast does not know. A smaller learning rate or a wider network helps.",
+            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: beyond "
+            "it the network learns features that this forecast does not know. A wider network or larger initial "
+            "weights would be easier to forecast.",
             stacklevel=4,
         )
 
 
 def departure(tangent: Tangent, course: Course, row: int) -> float:
-    """How far the network, its weights moved as forecast, is from its linearisation there, over what that has moved."""
+    """By how much the kernel of the network has changed where the forecast puts its weights, over the kernel itself.
+
+    The kernel decides how the network moves on. It is centred first: what moves all points alike, as the last layer's
+    bias does, never changes and would hide that the rest does.
+    """
     dual = course.dual[row].reshape(len(tangent.sample), -1)
     if not np.isfinite(dual).all():
         return np.inf
-    first = trained(tangent.model)
     step = pulled(tangent.model, tangent.points(), dual, tangent.read)
-    step = {name: value + float(course.kept[row] - 1.0) * first[name] for name, value in step.items()}
     few = np.unique(np.linspace(0, len(tangent.look) - 1, COMPARED).astype(int))
     x = tangent.look.tensors()[0][few]
-    before, slope = along(tangent.model, x, step, tangent.read)
-    moved = {name: first[name] + value for name, value in step.items()}
-    after = outputs_at(tangent.model, x, moved, tangent.read)
-    with np.errstate(over="ignore", invalid="ignore"):
-        off, size = (float(np.sqrt((part**2).mean())) for part in (after - before - slope, slope))
-    if not (np.isfinite(off) and np.isfinite(size)):
+    moved = copy.deepcopy(tangent.model)
+    with torch.no_grad():
+        for name, weight in moved.named_parameters():
+            if name in step:
+                weight.add_(step[name] + float(course.kept[row] - 1.0) * weight)
+    try:
+        after = _centred(tangent_kernel(moved, x, outputs=tangent.outputs, read=tangent.read))
+    except ValueError:  # weights so far away that outputs are no longer finite, or a network that died
         return np.inf
-    return off / size if size > 0 else 0.0
+    before = _centred(tangent_kernel(tangent.model, x, outputs=tangent.outputs, read=tangent.read))
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size > 0 else 0.0
+
+
+def _centred(kernel: np.ndarray) -> np.ndarray:
+    rows = kernel - kernel.mean(0)
+    return np.asarray(rows - rows.mean(1, keepdims=True))
 
 
 def _lengths(tangent: Tangent, course: Course) -> np.ndarray:
