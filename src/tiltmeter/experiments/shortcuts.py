@@ -85,7 +85,8 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         "domino-control": "no easy block",
         "domino-large-weights": "easy block, larger weights at first",
     }
-    kinds = [name for name in runs if name.startswith("available")]
+    kinds = {"available-linear": "linear, converged"}
+    kinds |= {f"available-depth-{depth}": f"{depth} hidden" for depth in QUICK.amplified.depths}
     return {
         "What a linear probe finds of the digit in the last layer": curves(
             *(runs[name] for name in names), curve="probe_accuracy", labels=list(names.values())
@@ -94,5 +95,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         "Shares of the representation": curves(
             as_groups(runs["shares"], "feature_variance", "feature"), curve="feature_variance"
         ),
-        "Bias towards the louder feature": reliance({name: runs[name]["availability_bias"] for name in kinds}),
+        "Bias towards the louder feature": reliance(
+            {label: runs[name]["availability_bias"] for name, label in kinds.items()}
+        ),
     }

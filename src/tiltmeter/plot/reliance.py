@@ -54,6 +54,6 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
             chart.mark_rule(strokeWidth=1.5).encode(
                 x, low, alt.Y2("high:Q"), alt.Color("model:N", scale=scale, sort=None)
             ),
-            chart.mark_line(strokeWidth=2, point=True).encode(x, y, colour, dash),
+            chart.mark_line(strokeWidth=2).encode(x, y, colour, dash),
         ]
     ).properties(**frame(title))
