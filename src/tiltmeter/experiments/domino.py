@@ -43,7 +43,7 @@ class Setting:
     look: int = 1200
     side: int = 16
     network: str = "small_cnn"
-    width: int = 32
+    width: int = 16
     scale: float = 1.0
     lr: float = 0.05
     momentum: float = 0.9
