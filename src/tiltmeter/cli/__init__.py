@@ -21,10 +21,12 @@ VERBS = {
     "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
     "train": "Train a network on grouped data, and tell who leads and when that changes.",
     "reproduce": "Run published experiments again and say, claim by claim, whether they hold.",
+    "measure": "Simplicity and group biases of a model while it trains, beside what would mean nothing.",
     "show": "What a run directory holds, in words, as a table and as a picture.",
     "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
     "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
     "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
+    "data": "Public data sets: which are here, download them, check them.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 
