@@ -1,7 +1,10 @@
 """Running experiments: kept, resumed, the same every time, refused, failed."""
 
 import json
+import subprocess
 import sys
+import time
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -120,3 +123,44 @@ def test_names_of_runs_must_differ_as_files(tmp_path):
         keep("other", lambda: 3)
     with pytest.raises(ValueError, match="letters or digits"):
         file_name("//")
+
+
+SCRIPT = """
+import sys, time
+sys.path.insert(0, {folder!r})
+from conftest import Toy
+from tiltmeter.experiments.catalogue import EXPERIMENTS
+from tiltmeter.experiments.reproduce import reproduce
+
+class Slow(Toy):
+    def _walk(self, setting, i):
+        if i == 1 and sys.argv[2] == "hang":
+            time.sleep(600)
+        return super()._walk(setting, i)
+
+toy = Slow()
+sys.modules[toy.__name__] = toy
+EXPERIMENTS["toy"] = "toy_of_the_tests"
+print(reproduce("toy", to=sys.argv[1]).sentence, toy.calls)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_goes_on_where_it_stopped(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)))
+    first = tmp_path / "runs" / "toy" / "quick" / "walk-0" / "end.json"
+    process = subprocess.Popen([sys.executable, script, tmp_path / "runs", "hang"])
+    try:
+        for _ in range(600):
+            if first.exists():
+                break
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    written = first.stat().st_mtime_ns
+    assert not first.parents[1].joinpath("walk-1").exists()
+    done = subprocess.run([sys.executable, script, tmp_path / "runs", "go"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "toy (quick, 3 seeds, 0 s): 1 of 2 claims hold. [1, 2]"
+    assert first.stat().st_mtime_ns == written

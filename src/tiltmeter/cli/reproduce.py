@@ -122,7 +122,7 @@ def _list(json: bool) -> None:
             module = find(name)
             rows.append((name, module.TITLE, module.PAPER, ", ".join(module.NEEDS)))
         except ModuleNotFoundError as error:
-            rows.append((name, f"needs {error.name}", "", ""))
+            rows.append((name, f"(needs {error.name}, which is not installed)", "", ""))
     if json:
         keys = ("name", "title", "paper", "needs")
         print(machine.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))

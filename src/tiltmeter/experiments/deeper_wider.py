@@ -17,7 +17,7 @@ from tiltmeter.experiments.network_students import train_students
 from tiltmeter.sgd import SGD
 
 TITLE = "The crossing survives in deeper and wider networks"
-PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), section 5.1"
+PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024)"
 NEEDS: tuple[str, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Memorisation: few examples seen many times, some with wrong labels. An open question of the paper."""
+"""Memorisation: few examples seen many times, some with wrong labels. An open question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tiltmeter.losses import Square
 from tiltmeter.record import Trajectory, log_spaced
 
 TITLE = "Memorisation: a finite data set, many epochs, wrong labels (open question)"
-PAPER = "Asked, not answered, in Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024)"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
 NEEDS: tuple[str, ...] = ()
 NOISES = ("right labels", "wrong labels")
 

@@ -18,7 +18,7 @@ from tiltmeter.losses import CrossEntropy
 from tiltmeter.record import Trajectory, log_spaced
 
 TITLE = "Several classes with shared structure: do groups still cross? (open question)"
-PAPER = "Asked, not answered, in Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024)"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
 NEEDS: tuple[str, ...] = ()
 
 

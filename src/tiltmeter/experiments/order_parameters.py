@@ -29,13 +29,13 @@ class Setting:
     """Two dimensions, the smaller first, to see how the distance from the limit shrinks."""
 
     d: tuple[int, int] = (250, 1000)
-    seeds: int = 24
+    seeds: int = 200
     looks: int = 40
     until: float = 20.0
 
 
 QUICK = Setting()
-FULL = Setting(d=(500, 2000), seeds=60)
+FULL = Setting(d=(500, 2000), seeds=400)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:

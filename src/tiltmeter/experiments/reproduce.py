@@ -88,7 +88,7 @@ def without(name: str, scale: str, reason: str, state: State = "not run") -> Out
     try:
         module = find(name)
         title, paper = module.TITLE, module.PAPER
-    except ModuleNotFoundError:
+    except Exception:  # a module that cannot be imported has no title; the reason is told all the same
         pass
     claims = (not_run(title, reason),)
     return Outcome(name, title, paper, scale, 0, today(), 0.0, __version__, claims, state=state, reason=reason)

@@ -20,7 +20,7 @@ from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 
 TITLE = "General groups: two crossings, driven by shift, then variance, then representation"
-PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), section 4.3 and figure 10"
+PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), figure 10"
 NEEDS: tuple[str, ...] = ()
 
 

@@ -94,7 +94,7 @@ def row(claim: Claim) -> tuple[str, str, str, str]:
     what = f"{claim.what}: {claim.statistic:.3g}{spread}"
     over = f", {claim.seeds} seeds" if claim.seeds > 1 else ""
     note = f". {claim.where}" if claim.where else ""
-    return claim.sentence, what + over, f"{claim.rule} {claim.bar:g}", claim.verdict + note
+    return claim.sentence, what + over, f"{claim.rule} {claim.bar:.3g}", claim.verdict + note
 
 
 def made(outcome: Outcome) -> str:

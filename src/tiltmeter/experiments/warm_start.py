@@ -1,4 +1,4 @@
-"""Warm start: does the bias of another task, learnt before, stay? An open question of the paper."""
+"""Warm start: does the bias of another task, learnt before, stay? An open question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tiltmeter.theory.ends import asymptotes
 from tiltmeter.theory.predict import predict
 
 TITLE = "Warm start from another task: what stays of the bias that was learnt before (open question)"
-PAPER = "Asked, not answered, in Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024)"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
 NEEDS: tuple[str, ...] = ()
 #: What was learnt before: nothing, one group alone, or labels that have nothing to do with this task.
 BEFORE = ("nothing", "- alone", "+ alone", "something unrelated")
