@@ -17,8 +17,8 @@ HEADING = "Real images, a real network: forecast, then trained"
 LR, STEPS, BATCH, WIDTH, SHARE = 0.01, 2000, 16, 256, 0.9
 INTRODUCTION = (
     "scikit-learn's digits, small (0 to 4) against large (5 to 9), in two groups: many upright and faint, few turned "
-    f"and bright. The forecast knows the network of {WIDTH} hidden units before its first step, and the data; it trains "
-    "nothing. The training that follows starts from the same weights."
+    f"and bright. The forecast knows the network of {WIDTH} hidden units before its first step, and the data; it "
+    "trains nothing. The training that follows starts from the same weights."
 )
 WITHOUT_TORCH = "The forecast and the training of a network need PyTorch: pip install 'tiltmeter[torch]'."
 

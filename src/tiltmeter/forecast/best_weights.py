@@ -67,10 +67,10 @@ class BestWeights:
 
 def best_weights(
     tangent: Tangent,
-    *,
     lr: float | Callable[[float], float],
     steps: int,
     criterion: Criterion = WorstGroupLoss(),
+    *,
     loss: Any = Square(),
     proportions: Mapping[Any, float] | None = None,
     momentum: float = 0.0,

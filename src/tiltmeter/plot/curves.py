@@ -34,9 +34,9 @@ def curves(
     What is calculated (theory, forecast) is a line. What is measured (simulation, training) is a line too when alone,
     and marks when it stands beside a calculation; it is averaged over `seed`, with a band of two standard errors of
     that mean (from the scatter over seeds, or from `<curve>_se`). The band says how well the *mean* is known, not how
-    far single runs scatter. Beyond the horizon of a forecast its lines are pale. `phases` shades the background by
-    leader, `timescales` marks vertical lines; `groups` chooses groups (or pairs); `labels` names the trajectories, by
-    default after what made them.
+    far single runs scatter. Beyond the horizon of a forecast its lines are thin and dashed. `phases` shades the
+    background by leader, `timescales` marks vertical lines; `groups` chooses groups (or pairs); `labels` names the
+    trajectories, by default after what made them.
 
     >>> from tiltmeter import cases, phases, predict, timescales
     >>> problem, sgd, times = cases.three_phases()

@@ -45,13 +45,13 @@ def series_layers(
         if one.low is not None
     ]
     lines = [row for one in series if one.mark == "line" for row in _within(_rows(one), one.until)]
-    # Dashes already tell groups apart: what a forecast does not vouch for is pale instead.
+    # What a forecast does not vouch for is thin and in short dashes, whatever the dashes of its group.
     pale = [row for one in series if one.mark == "line" for row in _beyond(_rows(one), one.until)]
     points = [row for one in series if one.mark == "points" for row in _rows(one, MARKS) if row["value"] is not None]
     line = alt.Chart(rows(lines)).mark_line(strokeWidth=2, clip=True, strokeJoin="round", color=INK).encode(x, y)
     dots = alt.Chart(rows(points)).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0, color=INK)
-    faint = alt.Chart(rows(pale)).mark_line(strokeWidth=1.2, clip=True, opacity=0.45, color=INK).encode(x, y)
-    drawn = [(line, lines, [colour, dash]), (faint, pale, [colour, dash]), (dots.encode(x, y), points, [colour, shape])]
+    faint = alt.Chart(rows(pale)).mark_line(strokeWidth=1.4, strokeDash=[2, 3], clip=True, color=INK).encode(x, y)
+    drawn = [(line, lines, [colour, dash]), (faint, pale, [colour]), (dots.encode(x, y), points, [colour, shape])]
     if labels == [""]:  # one curve of no group: nothing to tell apart
         return [*areas, *(layer for layer, data, _ in drawn if data)]
     # The legend takes its symbols from a layer that draws nothing: a shape on the lines would put marks on them.
