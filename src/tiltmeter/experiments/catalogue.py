@@ -12,6 +12,7 @@ from tiltmeter.record import Trajectory
 #: Name on the command line -> module of this room. The files are imported only when asked for.
 EXPERIMENTS: dict[str, str] = {
     "minority-drop": "minority_drop",
+    "hessian-rank": "hessian_rank",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.
