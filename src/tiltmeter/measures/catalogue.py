@@ -11,6 +11,21 @@ from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
 MEASURES: dict[str, str] = {
+    "randomised": "randomised:Randomised",
+    "low-dimensional-dependence": "projection_dependence:ProjectionDependence",
+    "distributional": "clone_accuracy:CloneAccuracy",
+    "weight-rank": "stable_rank:StableRank",
+    "balancedness": "balancedness:Balancedness",
+    "effective-rank": "effective_rank:EffectiveRank",
+    "availability": "availability:Availability",
+    "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
+    "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
+    "cue-adoption": "cue_adoption:CueAdoption",
+    "early-alignment": "early_alignment:EarlyAlignment",
+    "feature-variance": "feature_variance:FeatureVariance",
+    "gradient-starvation": "starvation:Starvation",
+    "last-layer-probe": "last_layer_probe:LastLayerProbe",
+    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
     "gradient-pull": "gradient_pull:GradientPull",
     "opposing-signals": "opposing_signals:OpposingSignals",
     "bias-amplification": "bias_amplification:BiasAmplification",
@@ -19,6 +34,11 @@ MEASURES: dict[str, str] = {
     "exact-bias": "exact_bias:ExactBias",
     "sharpness": "sharpness:Sharpness",
     "gradient-noise": "gradient_noise:GradientNoise",
+    "frequency-error": "frequency_error:FrequencyError",
+    "line-spectrum": "line_spectrum:LineSpectrum",
+    "component-error": "component_error:ComponentError",
+    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
+    "network-complexity": "network_complexity:NetworkComplexity",
 }
 
 

@@ -1,0 +1,32 @@
+"""moons: two half circles that a straight line separates, or just fails to (Pezeshki et al., 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+
+
+def moons(margin: float = 0.1, points: int = 300, noise: float = 0.0, seed: int = 0) -> GroupedData:
+    """Labels 1 (upper moon) and 0 (lower moon), `margin` apart along the second coordinate; below 0 they overlap.
+
+    With a positive margin the second coordinate alone, a straight line, separates the labels; the bent boundary that
+    runs midway needs both. Groups are the "tip" and the "belly" of the moons: the line passes the tips closely.
+
+    >>> data = moons(margin=0.1, points=200)
+    >>> upper = data.y == 1
+    >>> round(float(data.x[upper, 1].min() - data.x[~upper, 1].max()), 6)
+    0.1
+    """
+    if points < 4 or noise < 0:
+        raise ValueError(
+            f"`points` should be at least 4 and `noise` not negative. Found points = {points}, noise = {noise}."
+        )
+    count = points // 2
+    angle = np.linspace(0.0, np.pi, count)
+    upper = np.stack([np.cos(angle), np.sin(angle) + margin / 2.0], axis=1)
+    lower = np.stack([1.0 - np.cos(angle), -np.sin(angle) - margin / 2.0], axis=1)
+    x = np.concatenate([upper, lower])
+    x += noise * np.random.default_rng(seed).normal(size=x.shape)
+    height = np.tile(np.sin(angle), 2)
+    return GroupedData(x, np.repeat([1, 0], count), np.where(height < 0.5, "tip", "belly"))

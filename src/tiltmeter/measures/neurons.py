@@ -1,0 +1,94 @@
+"""Neurons: the hidden units of a two-layer network without bias, sum_j u_j relu(v_j . x), and how they gather."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from torch import nn
+
+from tiltmeter.networks.two_layer import TwoLayer
+
+
+@dataclass(frozen=True)
+class Neurons:
+    """Weights `v` (units, inputs) into and `u` (units,) out of the hidden layer, in double precision."""
+
+    v: np.ndarray
+    u: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """norm(v_j) abs(u_j): how much each unit can add to the output on the unit sphere."""
+        return np.asarray(np.linalg.norm(self.v, axis=1) * np.abs(self.u))
+
+    @property
+    def share(self) -> np.ndarray:
+        """The size of each unit as a share of the sum; equal shares where all are zero."""
+        total = self.size.sum()
+        return self.size / total if total > 0 else np.full(len(self.u), 1.0 / len(self.u))
+
+    @property
+    def direction(self) -> np.ndarray:
+        """v_j as unit vectors; zero for a unit without weights."""
+        length = np.linalg.norm(self.v, axis=1, keepdims=True)
+        return np.asarray(np.divide(self.v, length, out=np.zeros_like(self.v), where=length > 0))
+
+
+def neurons_of(module: nn.Module) -> Neurons:
+    """The neurons of a `TwoLayer`, or of Sequential(Linear, ReLU, Linear) without biases and with one output.
+
+    >>> from tiltmeter.networks.mlp import mlp
+    >>> neurons_of(mlp(3, (7,), 1, bias=False)).v.shape
+    (7, 3)
+    """
+    if isinstance(module, TwoLayer):
+        return Neurons(*(part.detach().double().cpu().numpy() for part in (module.v, module.u)))
+    layers = [layer for layer in module.modules() if not isinstance(layer, (nn.Sequential, nn.Flatten))]
+    kinds = [type(layer).__name__ for layer in layers]
+    if (
+        isinstance(module, nn.Sequential)
+        and kinds == ["Linear", "ReLU", "Linear"]
+        and all(layer._parameters["bias"] is None for layer in (layers[0], layers[2]))
+        and layers[2].out_features == 1
+    ):
+        first, last = (layer.weight.detach().double().cpu().numpy() for layer in (layers[0], layers[2]))  # type: ignore[operator]
+        return Neurons(first, last[0])
+    raise TypeError(
+        "Early alignment is one of two layers: TwoLayer, or Sequential(Linear, ReLU, Linear) without biases and with "
+        f"one output. Found {', '.join(kinds[:6]) or type(module).__name__}."
+    )
+
+
+def prominent(share: np.ndarray, cumulative: float) -> np.ndarray:
+    """The places of the fewest units that hold this share of all together, largest first.
+
+    A cumulative share, unlike a threshold for each unit, does not depend on how many units there are.
+
+    >>> prominent(np.array([0.1, 0.6, 0.3]), 0.8).tolist()
+    [1, 2]
+    """
+    order = np.argsort(-share, kind="stable")
+    enough = np.searchsorted(np.cumsum(share[order]), cumulative * share.sum() * (1.0 - 1e-12)) + 1
+    return np.asarray(order[:enough])
+
+
+def clusters(direction: np.ndarray, sign: np.ndarray, share: np.ndarray, degrees: float) -> np.ndarray:
+    """For each unit the number of its cluster: units of one sign within an angle of the largest of them.
+
+    Clusters are numbered by the size of their leaders: the largest unit takes all of its sign around it, then the
+    largest of the rest does, and so on.
+
+    >>> clusters(np.array([[1, 0], [0.0, 1], [1, 0]]), np.array([1, 1, -1]), np.array([0.5, 0.2, 0.3]), 5.0).tolist()
+    [0, 2, 1]
+    """
+    found = np.full(len(share), -1)
+    near = np.cos(np.radians(degrees))
+    count = 0
+    for leader in np.argsort(-share, kind="stable"):
+        if found[leader] < 0:
+            around = (found < 0) & (sign == sign[leader]) & (direction @ direction[leader] >= near)
+            found[around] = count
+            found[leader] = count
+            count += 1
+    return found

@@ -1,0 +1,85 @@
+"""The experiments on two-layer networks: every safe claim holds, and each could fail."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tiltmeter.experiments import early_alignment, four_neurons, growth_phase
+from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.symmetric_network import at_scale, clusters_of, extremes_of, network, steps_to
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def check(module, setting):
+    runs = module.run(setting, make_now)
+    for claim in module.claims(runs):
+        assert claim.holds or not claim.safe, str(claim)
+        assert claim.seeds == setting.seeds
+    return runs
+
+
+def test_early_alignment_in_short():
+    runs = check(early_alignment, replace(early_alignment.QUICK, widths=(50,), steps_large=30))
+    assert set(runs) == {"G", "width-50", "large"}
+    assert set(early_alignment.pictures(runs)) >= {"The pull on a neuron by its direction"}
+
+
+def test_early_alignment_fails_where_it_should():
+    """Neurons that start large are not aligned at the end: the claim about directions then does not hold."""
+    short = replace(early_alignment.QUICK, seeds=1, widths=(50,), scale=2.0, reached=300.0, steps_large=2)
+    found = early_alignment.claims(early_alignment.run(short, make_now))
+    assert [claim.holds for claim in found[1:3]] == [False, False]
+
+
+def test_growth_phase_in_short():
+    runs = check(growth_phase, replace(growth_phase.QUICK, widths=(50,), every=8))
+    assert at_scale(runs["width-50"], "alignment", 1.0).min() > 0.99
+    assert at_scale(runs["width-50"], "alignment", 1e9).isnull().all()
+    assert len(growth_phase.pictures(runs)) == 2
+
+
+def test_steps_to_a_scale_are_those_taken():
+    data = clusters_of(2, 16, 0)
+    net = network(2, 50, 1e-4, 0)
+    steps = steps_to(1e-3, net, extremes_of(data).rate, 0.1)
+    runs = growth_phase.run(
+        replace(growth_phase.QUICK, seeds=1, widths=(50,), scale=1e-4, epsilon=1e-3, lr=0.1), make_now
+    )
+    scale = runs["width-50"]["network_scale"].isel(seed=0)
+    reached = float(scale.time[int((scale >= 1e-3).argmax())])
+    assert steps <= reached <= 1.2 * steps  # neurons must turn first, and some never grow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [early_alignment, four_neurons, growth_phase], ids=lambda m: m.__name__)
+def test_quick_settings(module):
+    runs = check(module, module.QUICK)
+    assert module.pictures(runs)
+
+
+def test_they_are_in_the_catalogue():
+    for name, module in (
+        ("early-alignment", early_alignment),
+        ("four-neurons", four_neurons),
+        ("growth-phase", growth_phase),
+    ):
+        assert find(name) is module
+        assert module.QUICK.seeds >= 3
+        assert module.TITLE
+        assert module.PAPER
+        assert module.NEEDS == ()
+        assert module.FULL.seeds > module.QUICK.seeds
+
+
+def test_four_neurons_in_short():
+    setting = replace(four_neurons.QUICK, seeds=3, steps=200)
+    runs = check(four_neurons, setting)
+    assert len(four_neurons.pictures(runs)) == 2
