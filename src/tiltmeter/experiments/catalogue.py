@@ -40,6 +40,7 @@ EXPERIMENTS: dict[str, str] = {
     "low-sensitivity": "low_sensitivity",
     "shortcuts": "shortcuts",
     "minority-drop": "minority_drop",
+    "hessian-rank": "hessian_rank",
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
     "spectral-double-descent": "spectral_double_descent",
