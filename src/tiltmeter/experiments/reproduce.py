@@ -58,6 +58,7 @@ def reproduce(
             runs = module.run(setting, keep)
             claims = tuple(module.claims(runs))
             pictures = _draw(module.pictures(runs), place / PICTURES)
+            tables = module.tables(runs) if hasattr(module, "tables") else {}
     except (FileNotFoundError, ModuleNotFoundError) as error:
         return _written(without(name, scale, _sentence(error)), place)
     except Exception as error:
@@ -76,6 +77,10 @@ def reproduce(
             claims=claims,
             runs=keep.names,
             pictures=pictures,
+            tables=tuple(
+                (title, tuple(table.header), tuple(tuple(map(str, row)) for row in table.rows))
+                for title, table in tables.items()
+            ),
             folder=str(place),
         ),
         place,
