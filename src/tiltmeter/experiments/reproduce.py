@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from tiltmeter.data.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find
 from tiltmeter.experiments.claim import not_run
 from tiltmeter.experiments.kept import Kept, file_name, silent, today
@@ -111,9 +111,6 @@ def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
 
 def _absent(needs: tuple[str, ...]) -> list[str]:
     """Data sets that are not on this machine."""
-    if not needs:
-        return []
-    is_present = import_module("tiltmeter.data.presence").is_present
     return [name for name in needs if not is_present(name)]
 
 
