@@ -32,6 +32,15 @@ if TYPE_CHECKING:
 
     # real training
     from tiltmeter.data.grouped import GroupedData as GroupedData
+
+    # before training
+    from tiltmeter.forecast.best_weights import best_weights as best_weights
+    from tiltmeter.forecast.criteria import FinalGap as FinalGap
+    from tiltmeter.forecast.criteria import GapArea as GapArea
+    from tiltmeter.forecast.criteria import WorstGroupArea as WorstGroupArea
+    from tiltmeter.forecast.criteria import WorstGroupLoss as WorstGroupLoss
+    from tiltmeter.forecast.front import forecast as forecast
+    from tiltmeter.forecast.tangent import tangent as tangent
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
@@ -163,6 +172,14 @@ _HOMES = {
     "PredictiveParity": "observables.criteria",
     "WorstGroupError": "observables.criteria",
     "train_to_equilibrium": "simulation.train_to_equilibrium",
+    # before training
+    "forecast": "forecast.front",
+    "tangent": "forecast.tangent",
+    "best_weights": "forecast.best_weights",
+    "WorstGroupLoss": "forecast.criteria",
+    "WorstGroupArea": "forecast.criteria",
+    "FinalGap": "forecast.criteria",
+    "GapArea": "forecast.criteria",
     # real training
     "GroupedData": "data.grouped",
     "CrossEntropy": "losses",

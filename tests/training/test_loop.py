@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from tiltmeter.data.example_weights import example_weights
 from tiltmeter.passes.streams import streams
 from tiltmeter.training.checkpoint import NAME
-from tiltmeter.training.example_weights import example_weights
 from tiltmeter.training.sampling import Draws, Epochs
 
 SGD = partial(torch.optim.SGD, lr=0.1)

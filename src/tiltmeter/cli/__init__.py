@@ -19,11 +19,15 @@ VERBS = {
     "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
     "simulate": "Runs of SGD at finite d, exact in law, beside the theory if asked.",
     "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
+    "forecast": "The group curves of a network before it is trained, and how far to trust them.",
     "train": "Train a network on grouped data, and tell who leads and when that changes.",
+    "reproduce": "Run published experiments again and say, claim by claim, whether they hold.",
+    "measure": "Simplicity and group biases of a model while it trains, beside what would mean nothing.",
     "show": "What a run directory holds, in words, as a table and as a picture.",
     "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
     "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
     "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
+    "data": "Public data sets: which are here, download them, check them.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 
@@ -45,7 +49,7 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
     try:
-        make_app()(sys.argv[1:] if argv is None else list(argv), exit_on_error=False, print_error=False)
+        code = make_app()(sys.argv[1:] if argv is None else list(argv), exit_on_error=False, print_error=False)
     except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
         # KeyError shows its message in quotes; the sentence is its argument.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
@@ -54,4 +58,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("tiltmeter: interrupted.", file=sys.stderr)
         return 130
-    return 0
+    return code if isinstance(code, int) else 0

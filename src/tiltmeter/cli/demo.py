@@ -1,4 +1,4 @@
-"""`tiltmeter demo`: the main job on embedded problems."""
+"""`tiltmeter demo`: the main job on embedded data and problems."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tiltmeter import cases, plot
 from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
+from tiltmeter.cli.demo_digits import digits_section
 from tiltmeter.report.page import Section, Table, write_page
 from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
@@ -38,7 +39,9 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
     page
         Where to write the page.
     """
-    sections, rows = [], []
+    print("Digits: forecast, then trained ...", file=sys.stderr)
+    first, told = digits_section()
+    sections, rows = [first], []
     for heading, case in STORIES.items():
         print(f"{heading} ...", file=sys.stderr)
         problem, sgd, times = case()
@@ -60,8 +63,10 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
     print("Phase diagram ...", file=sys.stderr)
     sections.append(_phase_diagram())
     header = ("problem", "t", "leader", "mean gap", "because")
-    sections.insert(0, Section("In short", tables=[Table(header, rows)]))
+    sections.insert(0, Section("In short", told, [Table(header, rows)]))
     written = write_page(page, "Which group a model favours, when, and why", sections, f"tiltmeter {__version__}")
+    for line in told:
+        print(line)
     grid = Grid(*header, box=box.SIMPLE_HEAD)
     for row in rows:
         grid.add_row(*row)

@@ -1,4 +1,4 @@
-"""The file of `tiltmeter train`: tables [data], [model], [training] and [looks] as data, model and options."""
+"""The file of `tiltmeter train` and `tiltmeter forecast`: its tables as data, model and options."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
 from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.data.digits import digits
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.record import every, log_spaced
 
-TABLES = ("data", "model", "training", "looks")
-DATA = ("source", "label", "group", "columns", "look", "seed", "share")
+TABLES = ("data", "model", "training", "looks", "forecast")
+DATA = ("source", "label", "group", "columns", "look", "seed", "share", "labels", "classes", "shares")
 MODEL = ("hidden", "activation")
 TRAINING = (
     *("optimizer", "lr", "momentum", "weight_decay", "loss", "steps", "epochs", "batch", "seed"),
     *("weights", "proportions", "checkpoint"),
 )
+LOOKS = ("per_decade",)
+FORECAST = ("sample", "real_steps")
 LOSSES: dict[str, Any] = {
     "square": Square(),
     "logistic": Logistic(),
@@ -34,21 +37,29 @@ OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 
-def read_config(path: Path) -> dict[str, dict[str, Any]]:
-    """The tables of the file, with known keys only."""
+def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+    """The tables of the file, with known keys only; tables named in `more` are left as they are."""
     tables = read_toml(path)
-    _only(tables, TABLES, path.name)
-    for name, keys in (("data", DATA), ("model", MODEL), ("training", TRAINING), ("looks", ("per_decade",))):
+    _only(tables, (*TABLES, *more), path.name)
+    for name, keys in (
+        ("data", DATA),
+        ("model", MODEL),
+        ("training", TRAINING),
+        ("looks", ("per_decade",)),
+        ("forecast", FORECAST),
+    ):
         _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
     return tables
 
 
 def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at: the embedded digits, or a CSV file beside the configuration."""
+    """What to train on and what to look at: the embedded digits, a CSV file beside the configuration, a public set."""
     source = given.get("source", "digits")
     if source == "digits":
-        return digits(share=given.get("share", 0.8), seed=given.get("seed", 0))
+        return digits(share=given.get("share", 0.8), seed=given.get("seed", 0), labels=given.get("labels", "digit"))
     path = folder / source
+    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
+        return public_data(source, given)
     if not path.is_file():
         raise FileNotFoundError(f"[data] source: no file {path}.")
     for key in ("label", "group"):

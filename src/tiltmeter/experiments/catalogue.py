@@ -11,11 +11,40 @@ from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
 EXPERIMENTS: dict[str, str] = {
+    "order-parameters": "order_parameters",
+    "spurious-correlation": "spurious_correlation",
+    "bias-crossing": "bias_crossing",
+    "three-phases": "three_phases",
+    "phase-diagram": "phase_diagram",
+    "deeper-wider": "deeper_wider",
+    "other-protocols": "other_protocols",
+    "learning-rates": "learning_rates",
+    "equilibrium-bias": "equilibrium_bias",
+    "forecast-accuracy": "forecast_accuracy",
+    "forecast-what-if": "forecast_what_if",
+    "memorisation": "memorisation",
+    "multi-class": "multi_class",
+    "warm-start": "warm_start",
+    "low-dimensional-dependence": "low_dimensional_dependence",
+    "distributional": "distributional",
+    "low-rank-weights": "low_rank_weights",
+    "low-rank-embeddings": "low_rank_embeddings",
+    "cifar-groups": "cifar_groups",
+    "rotated-mnist": "rotated_mnist",
+    "tabular-groups": "tabular_groups",
+    "celeba-pairs": "celeba_pairs",
+    "domino": "domino",
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
     "growth-phase": "growth_phase",
     "low-sensitivity": "low_sensitivity",
     "shortcuts": "shortcuts",
+    "minority-drop": "minority_drop",
+    "hessian-rank": "hessian_rank",
+    "spectral-1d": "spectral_1d",
+    "spectral-interpolation": "spectral_interpolation",
+    "spectral-double-descent": "spectral_double_descent",
+    "principal-components": "principal_components",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.
@@ -26,7 +55,10 @@ Keep: TypeAlias = Callable[[str, Callable[[], Trajectory]], Trajectory]
 
 
 class Experiment(Protocol):
-    """What a module of this room has at its top level."""
+    """What a module of this room has at its top level.
+
+    A function `tables(runs)`, titles to `report.page.Table`s, may show more numbers than a claim has room for.
+    """
 
     #: One line: what it shows.
     TITLE: str

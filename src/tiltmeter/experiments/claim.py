@@ -49,7 +49,7 @@ class Claim:
         spread = "" if self.error is None else f" ± {self.error:.2g}"
         text = (
             f"{self.verdict.capitalize()}: {self.sentence} "
-            f"({self.what} {self.statistic:.3g}{spread}, {self.rule} {self.bar:g} asked)."
+            f"({self.what} {self.statistic:.3g}{spread}, {self.rule} {self.bar:.3g} asked)."
         )
         return f"{text} {self.where}" if self.where else text
 

@@ -11,6 +11,12 @@ from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
 MEASURES: dict[str, str] = {
+    "randomised": "randomised:Randomised",
+    "low-dimensional-dependence": "projection_dependence:ProjectionDependence",
+    "distributional": "clone_accuracy:CloneAccuracy",
+    "weight-rank": "stable_rank:StableRank",
+    "balancedness": "balancedness:Balancedness",
+    "effective-rank": "effective_rank:EffectiveRank",
     "availability": "availability:Availability",
     "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
     "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
@@ -20,6 +26,20 @@ MEASURES: dict[str, str] = {
     "gradient-starvation": "starvation:Starvation",
     "last-layer-probe": "last_layer_probe:LastLayerProbe",
     "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+    "gradient-pull": "gradient_pull:GradientPull",
+    "opposing-signals": "opposing_signals:OpposingSignals",
+    "bias-amplification": "bias_amplification:BiasAmplification",
+    "subgroup-auc": "subgroup_auc:SubgroupAUC",
+    "infra-marginality": "infra_marginality:InfraMarginality",
+    "exact-bias": "exact_bias:ExactBias",
+    "sharpness": "sharpness:Sharpness",
+    "gradient-noise": "gradient_noise:GradientNoise",
+    "frequency-error": "frequency_error:FrequencyError",
+    "line-spectrum": "line_spectrum:LineSpectrum",
+    "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
+    "component-error": "component_error:ComponentError",
+    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
+    "network-complexity": "network_complexity:NetworkComplexity",
 }
 
 
@@ -28,6 +48,10 @@ class BiasMeasure(Protocol):
 
     Every curve `x` of its reading comes with its null: a curve `x_null` where the level that means nothing can be
     computed (chance, a linear model, shuffled labels), else an attribute "null" in words ("value at initialisation").
+
+    A measure for which the digits and a small network do not do may offer a class method `example(seed)` that returns
+    (measure, model, data) of its own: small, of a second at most. `measures/example.py` calls it, and with it the tests
+    of all measures and `tiltmeter measure` without a file.
     """
 
     #: One line: what is measured.

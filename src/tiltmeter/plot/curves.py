@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.phases import Phases
+from tiltmeter.plot.horizon_rule import horizon_layers
 from tiltmeter.plot.marks import series_layers
 from tiltmeter.plot.phase_shades import phase_layers
 from tiltmeter.plot.series import groups_among, series_of
@@ -33,8 +34,9 @@ def curves(
     What is calculated (theory, forecast) is a line. What is measured (simulation, training) is a line too when alone,
     and marks when it stands beside a calculation; it is averaged over `seed`, with a band of two standard errors of
     that mean (from the scatter over seeds, or from `<curve>_se`). The band says how well the *mean* is known, not how
-    far single runs scatter. `phases` shades the background by leader, `timescales` marks vertical lines; `groups`
-    chooses groups (or pairs); `labels` names the trajectories, by default after what made them.
+    far single runs scatter. Beyond the horizon of a forecast its lines are thin and dashed. `phases` shades the
+    background by leader, `timescales` marks vertical lines; `groups` chooses groups (or pairs); `labels` names the
+    trajectories, by default after what made them.
 
     >>> from tiltmeter import cases, phases, predict, timescales
     >>> problem, sgd, times = cases.three_phases()
@@ -63,7 +65,8 @@ def curves(
         colours = {group_name(group): look(group, every).colour for group in every}
         shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
-    return alt.LayerChart(layer=[*shades, *rules, *drawn]).properties(**frame(title))
+    ends = horizon_layers(trajectories, domain, HEIGHT)
+    return alt.LayerChart(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
 
 
 def same_clock(name: str, found: str, clock: str) -> None:

@@ -44,16 +44,35 @@ def series_layers(
         for one in series
         if one.low is not None
     ]
-    lines = [row for one in series if one.mark == "line" for row in _rows(one)]
+    lines = [row for one in series if one.mark == "line" for row in _within(_rows(one), one.until)]
+    # What a forecast does not vouch for is thin and in short dashes, whatever the dashes of its group.
+    pale = [row for one in series if one.mark == "line" for row in _beyond(_rows(one), one.until)]
     points = [row for one in series if one.mark == "points" for row in _rows(one, MARKS) if row["value"] is not None]
     line = alt.Chart(rows(lines)).mark_line(strokeWidth=2, clip=True, strokeJoin="round", color=INK).encode(x, y)
     dots = alt.Chart(rows(points)).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0, color=INK)
-    drawn = [(line, lines, [colour, dash]), (dots.encode(x, y), points, [colour, shape])]
+    faint = alt.Chart(rows(pale)).mark_line(strokeWidth=1.4, strokeDash=[2, 3], clip=True, color=INK).encode(x, y)
+    drawn: list[tuple[alt.Chart, list[dict[str, Any]], list[Any]]] = [
+        (line, lines, [colour, dash]),
+        (faint, pale, [colour]),
+        (dots.encode(x, y), points, [colour, shape]),
+    ]
     if labels == [""]:  # one curve of no group: nothing to tell apart
         return [*areas, *(layer for layer, data, _ in drawn if data)]
     # The legend takes its symbols from a layer that draws nothing: a shape on the lines would put marks on them.
     key = alt.Chart(rows([])).mark_point().encode(colour, dash, shape)
     return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), key]
+
+
+def _within(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:
+    return drawn if until is None else [row for row in drawn if row["time"] <= until]
+
+
+def _beyond(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:
+    """The rest of a line, from the last row before on, so that the two parts join."""
+    if until is None:
+        return []
+    inside = len(_within(drawn, until))
+    return drawn[max(0, inside - 1) :] if inside < len(drawn) else []
 
 
 def value_domain(series: Sequence[Series]) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.pairs import SURE
+from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.plot.theme import Look, group_name, look
 from tiltmeter.record.trajectory import Trajectory
 
@@ -21,7 +22,8 @@ CALCULATED = ("theory", "forecast", "moments")
 class Series:
     """One line, or one row of marks, with a band of two standard errors where these are known.
 
-    The label names group and trajectory as far as needed; it is empty where there is only one of either.
+    The label names group and trajectory as far as needed; it is empty where there is only one of either. Beyond `until`
+    a forecast is not to be trusted.
     """
 
     label: str
@@ -31,6 +33,7 @@ class Series:
     middle: np.ndarray
     low: np.ndarray | None
     high: np.ndarray | None
+    until: float | None = None
 
 
 def series_of(
@@ -62,6 +65,7 @@ def series_of(
                     middle=values,
                     low=None if error is None else values - error,
                     high=None if error is None else values + error,
+                    until=horizon_step(trajectory),
                 )
             )
         layers[mark] += 1

@@ -233,3 +233,8 @@ def _decode_non_finite(nested: Any) -> Any:
             raise ValueError(f"{nested!r} is not a number")
         return _WORDS[nested]
     return nested
+
+
+def plain_pairs(values: Mapping[Any, float] | None) -> JSON:
+    """A mapping from groups to numbers as JSON, whatever the labels."""
+    return None if values is None else [[label_to_json(key), float(value)] for key, value in values.items()]

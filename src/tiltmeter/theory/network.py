@@ -12,11 +12,9 @@ e = score - y and G_k = a_k e g'(field_k) (Saad and Solla 1995; Goldt et al. 201
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from tiltmeter.activation import Erf, Identity
 from tiltmeter.geometry import factor, place
@@ -24,12 +22,12 @@ from tiltmeter.mixture import Mixture
 from tiltmeter.observables.network_curves import NetworkOverlaps
 from tiltmeter.observables.quadrature import Sobol
 from tiltmeter.parameters import Parameters, parameters
-from tiltmeter.schedule import breaks_of
 from tiltmeter.sgd import SGD
 from tiltmeter.start import Random
 from tiltmeter.student import Network
 from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
-from tiltmeter.theory.ode import HUGE, rate_at, weights_at
+from tiltmeter.theory.ode import rate_at, weights_at
+from tiltmeter.theory.pieces import by_pieces
 
 
 @dataclass(frozen=True)
@@ -97,27 +95,8 @@ class NetworkTheory:
         def rhs(t: float, flat: np.ndarray) -> np.ndarray:
             return self.velocity(t, Student.of(flat, units, rank)).flat()
 
-        state = self.start.flat()
-        breaks = {b for s in (self.sgd.lr, *(self.sgd.weights or {}).values()) for b in breaks_of(s)}
-        edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
-        found = np.empty((len(times), state.size))
-        found[times == 0.0] = state
-        for low, high in pairwise(edges):
-            if high == low:
-                continue
-            inside = (times > low) & (times <= high)
-            end = np.nextafter(high, low) if high in breaks else high
-            asked = np.unique(np.append(np.minimum(times[inside], end), end))
-            method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
-            with np.errstate(over="ignore", invalid="ignore"):
-                run = solve_ivp(rhs, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
-            if run.status != 0 or not np.isfinite(run.y).all():
-                last = run.t[-1] if len(run.t) else low
-                raise ValueError(
-                    f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate."
-                )
-            found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
-            state = run.y[:, -1]
+        method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
+        found = by_pieces(rhs, self.start.flat(), times, self.sgd, method, rtol, atol)
         return self._overlaps(found)
 
     def _overlaps(self, found: np.ndarray) -> NetworkOverlaps:
@@ -132,14 +111,6 @@ class NetworkTheory:
             second=np.stack([state.second for state in states])[None],
             bias=np.array([[state.bias for state in states]]),
         )
-
-
-def _grown(_: float, flat: np.ndarray) -> float:
-    """Zero where the student has grown beyond all bounds, which ends the integration."""
-    return float(HUGE - np.abs(flat).max())
-
-
-_grown.terminal = True  # type: ignore[attr-defined]
 
 
 def network_theory(problem: Mixture, sgd: SGD, student: Network, quadrature: Sobol | None) -> NetworkTheory:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from tiltmeter.mixture import Mixture
 from tiltmeter.observables.overlaps import OverlapCurves, losses
 from tiltmeter.parameters import Parameters, loss_weights, parameters
-from tiltmeter.schedule import breaks_of
 from tiltmeter.sgd import SGD
-
-#: Losses beyond this are called divergence; the starting loss is of order one.
-HUGE = 1e12
+from tiltmeter.theory.pieces import by_pieces
 
 
 def velocity(
@@ -56,26 +50,7 @@ def integrate(
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
-    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
-    edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
-    found = np.empty((len(times), state.size))
-    found[times == 0.0] = state
-    for low, high in pairwise(edges):
-        if high == low:
-            continue
-        inside = (times > low) & (times <= high)
-        # A step function has its new value at the break itself: approach it from below.
-        end = np.nextafter(high, low) if high in breaks else high
-        asked = np.append(np.minimum(times[inside], end), end)
-        run = solve_ivp(rhs, (low, end), state, method="DOP853", t_eval=np.unique(asked), rtol=rtol, atol=atol)
-        if not run.success or not np.all(np.abs(run.y) < HUGE):
-            last = run.t[-1] if len(run.t) else low
-            raise ValueError(
-                f"Training diverges: the student grows without bound after t = {last:.4g}. Lower the learning rate of "
-                "the schedule."
-            )
-        found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
-        state = run.y[:, -1]
+    found = by_pieces(rhs, state, times, sgd, "DOP853", rtol, atol)
     values = found.reshape(len(times), points, 2 * number + 2).transpose(1, 0, 2)
     M, R, Q, bias = (
         np.ascontiguousarray(part)

@@ -16,13 +16,14 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.defaults import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
-from tiltmeter.record.labelled import JSON, Number, aligned, array_to_json, labelled
-from tiltmeter.training.probe import as_measure, describe
-from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
+from tiltmeter.record.labelled import JSON, Number, aligned, array_to_json, labelled, plain_pairs
+from tiltmeter.training.probe import as_measure
+from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, total_steps
 from tiltmeter.training.sampling import Sampling
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_looks import StackedLooks

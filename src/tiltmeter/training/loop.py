@@ -11,15 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.record import Trajectory, When, every, log_spaced
+from tiltmeter.record.labelled import plain_pairs
 from tiltmeter.training.checkpoint import load_checkpoint, save_checkpoint
-from tiltmeter.training.example_weights import example_weights
 from tiltmeter.training.probe import Probe
-from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, plain_pairs, total_steps
+from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, total_steps
 from tiltmeter.training.sampling import Sampling
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]

@@ -18,12 +18,10 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.defaults import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure, Snapshot
+from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
-
-#: Characters of a model's description that are kept.
-TEXT = 4000
 
 
 class Probe:
@@ -167,12 +165,6 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
         return GroupMetric(measure)
     wanted = [place for place in places if place.default is place.empty and place.kind not in (2, 3, 4)]
     return measure if len(wanted) == 1 else GroupMetric(measure)
-
-
-def describe(model: nn.Module) -> dict[str, Any]:
-    """The model in a few words, for the Origin."""
-    count = sum(parameter.numel() for parameter in model.parameters())
-    return {"class": type(model).__name__, "parameters": count, "text": repr(model)[:TEXT]}
 
 
 def _check(model: object, look: object, when: object, chunk: object) -> None:

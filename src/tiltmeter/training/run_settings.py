@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.record.labelled import JSON, label_to_json
+from tiltmeter.record.labelled import JSON
 from tiltmeter.training.sampling import Draws, Epochs, Sampling
 
 
@@ -43,8 +43,3 @@ def plain_numbers(defaults: Mapping[str, Any]) -> dict[str, JSON]:
         for name, value in defaults.items()
         if isinstance(value, (int, float, str, tuple)) or value is None
     }
-
-
-def plain_pairs(values: Mapping[Any, float] | None) -> JSON:
-    """A mapping from groups to numbers as JSON, whatever the labels."""
-    return None if values is None else [[label_to_json(key), float(value)] for key, value in values.items()]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.point_loss import PointLoss
-from tiltmeter.training.example_weights import example_weights
 
 
 def stacked_scores(outputs: Tensor) -> Tensor:

@@ -1,0 +1,102 @@
+"""`tiltmeter data`: which public data sets are here, download them, check them."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiltmeter.data.fetch import fetch
+from tiltmeter.data.folder import data_folder, folder_of
+from tiltmeter.data.presence import Presence, check, is_present
+from tiltmeter.data.sources import SOURCES, source_of
+
+Json = Annotated[bool, Parameter(negative="")]
+
+data = App(name="data", help="Public data sets: which are here, download them, check them.")
+
+
+@data.command(name="list")
+def list_sets(*, json: Json = False) -> None:
+    """Which data sets tiltmeter reads, and which of them are on this machine.
+
+    Parameters
+    ----------
+    json
+        Print the list as JSON.
+    """
+    found = [(source, is_present(name)) for name, source in SOURCES.items()]
+    if json:
+        rows: list[dict[str, Any]] = [
+            {
+                "name": source.name,
+                "present": here,
+                "folder": str(folder_of(source.name)),
+                "about": source.about,
+                "licence": source.licence,
+            }
+            for source, here in found
+        ]
+        print(json_module.dumps({"folder": str(data_folder()), "sets": rows}, indent=2))
+        return
+    print(f"{sum(here for _, here in found)} of {len(found)} data sets are in {data_folder()}.")
+    table = Table("name", "here", "what", "licence", box=box.SIMPLE_HEAD)
+    for source, here in found:
+        table.add_row(source.name, "yes" if here else "no", source.about, source.licence)
+    Console(highlight=False).print(table)
+
+
+@data.command
+def get(*names: str, json: Json = False) -> None:
+    """Download data sets from their publishers and check them; what is already here is kept.
+
+    Parameters
+    ----------
+    names
+        Which ones, by name.
+    json
+        Print where they are as JSON.
+    """
+    if not names:
+        raise ValueError(f"Name at least one data set. There are: {', '.join(SOURCES)}.")
+    for name in names:
+        source_of(name)
+    checked = []
+    for name in names:
+        fetch(name, lambda line: print(line, file=sys.stderr))
+        checked.append(check(name))
+    _print(checked, json)
+
+
+@data.command(name="check")
+def check_sets(*names: str, json: Json = False) -> None:
+    """Read data sets whole and compare them with what was published; ends with exit code 2 if one is wrong.
+
+    Parameters
+    ----------
+    names
+        Which ones, by name (default: all; those that are absent are then no fault).
+    json
+        Print what was found as JSON.
+    """
+    for name in names:
+        source_of(name)
+    _print([check(name) for name in names or SOURCES], json, strict=bool(names))
+
+
+def _print(found: Sequence[Presence], json: bool, strict: bool = True) -> None:
+    if json:
+        print(json_module.dumps([asdict(one) for one in found], indent=2))
+    else:
+        for one in found:
+            print(one)
+    bad = [one.name for one in found if one.state == "wrong" or (strict and one.state == "absent")]
+    if bad:
+        raise ValueError(f"Absent or not as published: {', '.join(bad)}.")

@@ -1,0 +1,58 @@
+"""The part of the demo with a real network: forecast before training, then trained under the probe, on one page."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+from tiltmeter import plot
+from tiltmeter.analysis.agreement import agreement
+from tiltmeter.analysis.phases import phases
+from tiltmeter.cli.forecast import horizon_sentence
+from tiltmeter.data.digits import digits
+from tiltmeter.losses import Square
+from tiltmeter.report.page import Section, Table
+
+HEADING = "Real images, a real network: forecast, then trained"
+LR, STEPS, BATCH, WIDTH, SHARE = 0.01, 2000, 16, 256, 0.9
+INTRODUCTION = (
+    "scikit-learn's digits, small (0 to 4) against large (5 to 9), in two groups: many upright and faint, few turned "
+    f"and bright. The forecast knows the network of {WIDTH} hidden units before its first step, and the data; it "
+    "trains nothing. The training that follows starts from the same weights."
+)
+WITHOUT_TORCH = "The forecast and the training of a network need PyTorch: pip install 'tiltmeter[torch]'."
+
+
+def digits_section() -> tuple[Section, list[str]]:
+    """The section of the page, and the same in a few lines."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return Section(HEADING, [WITHOUT_TORCH]), [WITHOUT_TORCH]
+    from tiltmeter.forecast.front import forecast
+    from tiltmeter.networks.mlp import mlp
+    from tiltmeter.training.loop import train
+    from tiltmeter.training.sampling import Draws
+
+    data, look = digits(share=SHARE, labels="large")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # matrices this small are slower on several, and sums would depend on how many
+    try:
+        torch.manual_seed(0)
+        model = mlp(64, (WIDTH,), 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # how far to trust it is said in words below
+            ahead = forecast(model, data, look, lr=LR, steps=STEPS, batch=BATCH)
+        sgd = partial(torch.optim.SGD, lr=LR)
+        run = train(model, data, look, sgd, loss=Square(), steps=STEPS, batch=BATCH, sampling=Draws())
+    finally:
+        torch.set_num_threads(threads)
+    lines = [f"forecast: {phases(ahead)}", f"trained:  {phases(run)}", horizon_sentence(ahead)]
+    chart = plot.curves(run, ahead, labels=("trained", "forecast"), phases=phases(run))
+    rows = [
+        (phase, f"{one.start:.4g} to {one.stop:.4g}", str(one.leader))
+        for phase, found in (("forecast", phases(ahead)), ("trained", phases(run)))
+        for one in found
+    ]
+    table = Table(("", "steps", "leader"), rows)
+    return Section(HEADING, [INTRODUCTION, *lines, str(agreement(ahead, run))], [table], [chart]), lines

@@ -1,0 +1,179 @@
+"""`tiltmeter measure`: a measure of simplicity or group bias, watched while a model trains."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tiltmeter.cli.readings import Reading, readings_of
+from tiltmeter.cli.train_config import build_data, build_loss, build_model, build_optimizer, options, read_config
+from tiltmeter.record import Trajectory, log_spaced
+
+#: Without a file: a short training that shows the measure.
+STEPS, BATCH, LR, PER_DECADE = 200, 32, 0.1, 4
+
+
+def measure(
+    name: str | None = None,
+    config: Path | None = None,
+    /,
+    *,
+    list_all: Annotated[bool, Parameter(name="--list", negative="")] = False,
+    curve: str | None = None,
+    to: Path | None = None,
+    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Take a measure at every look while a model trains: first and last value beside what would mean nothing.
+
+    Parameters
+    ----------
+    name
+        The measure; --list shows all.
+    config
+        A file as of `tiltmeter train`; a table [measure] sets the measure's own choices. Without one, the embedded
+        digits and a small network, or the measure's own example.
+    list_all
+        Show all measures: what they take and cost, where they are exact, when the bias is absent.
+    curve
+        The curve of the measure to draw (default: its first).
+    to
+        Keep the run in this directory.
+    save
+        Draw the curve to this file (png, svg, pdf or html); may be repeated.
+    json
+        Print the results as JSON.
+    """
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        raise ValueError("`tiltmeter measure` needs PyTorch: pip install 'tiltmeter[torch]'") from None
+    if list_all:
+        _list(json)
+        return
+    if name is None:
+        raise ValueError("Which measure? `tiltmeter measure --list` shows all.")
+    trajectory = _train(name, config, to)
+    if to is not None:
+        print(f"Saved to {to}", file=sys.stderr)
+    found = readings_of(trajectory)
+    if not found:
+        raise ValueError(f"The measure {name!r} had nothing to say of this model and data.")
+    chosen = next((one for one in found if one.curve == curve), found[0] if curve is None else None)
+    if chosen is None:
+        raise KeyError(f"No curve {curve!r} of {name}. There are: {', '.join(one.curve for one in found)}.")
+    _draw(trajectory, chosen, save)
+    if json:
+        _print_json(name, trajectory, found)
+    else:
+        _print(name, found)
+
+
+def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
+    import torch
+
+    from tiltmeter.measures.catalogue import find
+    from tiltmeter.measures.example import example_of
+    from tiltmeter.training.loop import train
+
+    kind = find(name)
+    if config is not None:
+        tables = read_config(config, ("measure",))
+        chosen = _made(kind, tables.get("measure", {}))
+        data, look = build_data(tables["data"], config.parent)
+        loss = build_loss(tables["training"])
+        torch.manual_seed(tables["training"].get("seed", 0))
+        model = build_model(tables["model"], data, loss)
+        print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
+        return train(
+            model,
+            data,
+            look,
+            build_optimizer(tables["training"]),
+            loss,
+            to=to,
+            measures=[chosen],
+            **options(tables, data),
+        )
+    chosen, model, data = example_of(kind)
+    look = data
+    if not hasattr(kind, "example"):
+        data, look = build_data({}, Path())
+    print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
+    sgd = partial(torch.optim.SGD, lr=LR)
+    when = log_spaced(PER_DECADE)
+    return train(model, data, look, sgd, steps=STEPS, batch=BATCH, when=when, measures=[chosen], to=to)
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    """The measure with these choices, or a sentence that lists them."""
+    from dataclasses import fields
+
+    known = [field.name for field in fields(kind) if field.init and field.name != "memory"]
+    for key in given:
+        if key not in known:
+            raise KeyError(f"[measure]: unknown key {key!r}. There are: {', '.join(known) or 'none'}.")
+    try:
+        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    except TypeError as error:
+        if "required positional" not in str(error):
+            raise
+        raise ValueError(f"This measure needs choices in a table [measure]: {', '.join(known)}.") from None
+
+
+def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:
+    if not paths:
+        return
+    from tiltmeter import plot
+
+    chart = plot.curves(chosen.with_null(trajectory), curve=chosen.curve)
+    for path in paths:
+        plot.save(chart, path)
+        print(f"Drew {path}", file=sys.stderr)
+
+
+def _list(json: bool) -> None:
+    from tiltmeter.measures.overview import rows
+
+    found = rows()
+    if json:
+        text = [{**vars(row), "command": f"tiltmeter measure {row.name}"} for row in found]
+        print(json_format.dumps(text, indent=2))
+        return
+    print(f"{len(found)} measures; passes are forward passes over the points looked at, per look, on the example.")
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("measure", "what is measured", "what it takes", "passes", "where exact", "when absent"):
+        table.add_column(head, justify="right" if head == "passes" else "left", no_wrap=head == "measure")
+    for row in found:
+        table.add_row(row.name, row.title, row.takes, row.cost, row.exact, row.absent)
+    Console(highlight=False).print(table)
+
+
+def _print(name: str, found: list[Reading]) -> None:
+    for one in found:
+        print(one.sentence)
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in (name, "", "first", "last", "null, last"):
+        table.add_column(head, justify="left" if head in (name, "") else "right")
+    for one in found:
+        for label, first, last, null in one.lines:
+            table.add_row(one.curve, label, first, last, null)
+    Console(highlight=False).print(table)
+
+
+def _print_json(name: str, trajectory: Trajectory, found: list[Reading]) -> None:
+    text = {
+        "measure": name,
+        "clock": trajectory.clock,
+        "looks": trajectory[found[0].curve].sizes["time"],
+        "curves": [one.to_json() for one in found],
+    }
+    print(json_format.dumps(text, indent=2, allow_nan=False))

@@ -1,0 +1,43 @@
+"""Public data sets in the file of `tiltmeter train`: [data] source = "adult", or pictures whose classes are groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.adult import adult
+from tiltmeter.data.cifar10 import cifar10
+from tiltmeter.data.compas import compas
+from tiltmeter.data.fashion_mnist import fashion_mnist
+from tiltmeter.data.german import german
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouping import by_classes, mixed, named_classes, set_aside
+from tiltmeter.data.images import Images
+from tiltmeter.data.mnist import mnist
+
+PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
+TABLES_OF_PEOPLE = ("adult", "compas", "german")
+#: Points of each group that are looked at, of pictures.
+LOOK = 1000
+
+
+def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
+    """What to train on and what to look at, of a data set that `tiltmeter data list` names."""
+    if source == "adult":
+        return adult(given.get("group", "sex"))
+    seed = given.get("seed", 0)
+    if source == "compas":
+        return compas(tuple(given.get("group", ("African-American", "Caucasian"))), seed=seed)
+    if source == "german":
+        return german(given.get("group", "sex"), seed=seed)
+    if "classes" not in given:
+        raise KeyError(
+            f'[data] of {source} needs `classes`, as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each group the '
+            "classes labelled 1 and those labelled -1."
+        )
+    images = PICTURES[source]()
+    data = by_classes(images.standard(), images.y, named_classes(images, given["classes"]))
+    train, look = set_aside(data, given.get("look", LOOK), np.random.default_rng(seed))
+    return (mixed(train, given["shares"], seed) if "shares" in given else train), look

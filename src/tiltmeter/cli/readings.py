@@ -1,0 +1,117 @@
+"""Readings: the curves of a measure in words, first and last value beside the null."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.record.labelled import label_to_json, values_to_json
+from tiltmeter.record.trajectory import Trajectory
+
+#: Values of one curve that the table shows, and that a sentence names one by one.
+SHOWN, NAMED = 12, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One curve of a measure, and its null: a curve of the same shape, or words."""
+
+    curve: str
+    values: xr.DataArray
+    null: xr.DataArray | str
+
+    @property
+    def first_time(self) -> float:
+        """The first look with a value."""
+        known = np.isfinite(self.values.values.reshape(self.values.sizes["time"], -1)).any(1)
+        return float(self.values.coords["time"].values[int(known.argmax())])
+
+    @property
+    def sentence(self) -> str:
+        """Every value from first to last look beside its null, or the mean where there are many."""
+        first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
+        what = f"{self.curve} ({self.values.attrs['long_name']})" if "long_name" in self.values.attrs else self.curve
+        if first.size <= NAMED:
+            parts = [
+                f"{name + ' ' if name else ''}{a} to {b}" + (f" (null {null})" if null else "")
+                for name, a, b, null in self.lines
+            ]
+            return f"{what}: {'; '.join(parts)}{self._words}."
+        null = "" if isinstance(self.null, str) else f" (null {_mean(self.null.isel(time=-1))})"
+        return f"{what}: {_mean(first)} to {_mean(last)} on average{null}{self._words}."
+
+    @property
+    def _words(self) -> str:
+        return f"; null: {self.null}" if isinstance(self.null, str) else ""
+
+    @property
+    def lines(self) -> list[tuple[str, str, str, str]]:
+        """(labels, first, last, null) of every value; of many, the first and last few."""
+        first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
+        null = None if isinstance(self.null, str) else self.null.isel(time=-1).values.ravel()
+        names = [" ".join(map(str, label)) for label in _labels(first)]
+        found = [
+            (name, _text(a), _text(b), "" if null is None else _text(null[i]))
+            for i, (name, a, b) in enumerate(zip(names, first.values.ravel(), last.values.ravel(), strict=True))
+        ]
+        if len(found) <= SHOWN:
+            return found
+        return [*found[: SHOWN // 2], ("...", "", "", ""), *found[-SHOWN // 2 :]]
+
+    def with_null(self, trajectory: Trajectory) -> Trajectory:
+        """The curve for a picture: over time, and over groups if it has some; its null as one more line."""
+        dims = [dim for dim in self.values.dims if dim != "time"]
+        if dims == ["group"]:
+            return trajectory.replace({self.curve: self.values})
+        parts = {"": self.values} if isinstance(self.null, str) else {"": self.values, "null": self.null}
+        lines, names = [], []
+        for end, curve in parts.items():
+            for place, label in enumerate(_labels(curve.isel(time=0))[:SHOWN]):
+                lines.append(curve.values.reshape(curve.sizes["time"], -1)[:, place])
+                names.append(" ".join(filter(None, (*map(str, label), end))) or self.curve)
+        coords = {"time": self.values.coords["time"].values, "group": np.array(names, dtype=object)}
+        drawn = xr.DataArray(np.stack(lines, 1), dims=("time", "group"), coords=coords, attrs=self.values.attrs)
+        return trajectory.replace({self.curve: drawn})
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that the text shows, for machines."""
+        coords = {str(dim): self.values.coords[dim].values.tolist() for dim in self.values.dims if dim != "time"}
+        return {
+            "curve": self.curve,
+            "sentence": self.sentence,
+            "labels": {dim: [label_to_json(label) for label in labels] for dim, labels in coords.items()},
+            "first_time": self.first_time,
+            "first": values_to_json(self.values.sel(time=self.first_time).values),
+            "last": values_to_json(self.values.isel(time=-1).values),
+            "null": self.null if isinstance(self.null, str) else values_to_json(self.null.isel(time=-1).values),
+        }
+
+
+def readings_of(trajectory: Trajectory) -> list[Reading]:
+    """The curves of measures: those that have a null. The curves of every run have none."""
+    found = []
+    for name, values in trajectory.items():
+        if name.endswith(("_null", "_se")):
+            continue
+        null = trajectory[f"{name}_null"] if f"{name}_null" in trajectory else values.attrs.get("null")
+        if null is not None:
+            found.append(Reading(name, values, null))
+    return found
+
+
+def _labels(values: xr.DataArray) -> list[tuple[Any, ...]]:
+    parts = [values.coords[dim].values.tolist() for dim in values.dims]
+    grid = np.indices(values.shape).reshape(values.ndim, -1).T if values.ndim else np.empty((1, 0), dtype=int)
+    return [tuple(part[i] for part, i in zip(parts, place, strict=True)) for place in grid]
+
+
+def _mean(values: xr.DataArray) -> str:
+    known = values.values[np.isfinite(values.values)]
+    return _text(known.mean()) if known.size else _text(np.nan)
+
+
+def _text(value: float) -> str:
+    return "none" if np.isnan(value) else f"{value:.4g}"

@@ -1,0 +1,64 @@
+"""Images: labelled pictures as their publishers give them, before they are anyone's groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Part = Literal["train", "test"]
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Pictures `x` in bytes (grey: points x rows x columns; colour: points x channels x rows x columns), and classes.
+
+    `y` is the class of every picture as a number, `classes` the names of the classes in that order.
+
+    >>> few = Images(np.zeros((2, 28, 28), np.uint8), np.array([1, 0]), ("cat", "dog"))
+    >>> few.numbers(["dog", 0])
+    (1, 0)
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    classes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def numbers(self, classes: object) -> tuple[int, ...]:
+        """Classes, by name or number, as numbers."""
+        if isinstance(classes, (str, int, np.integer)):
+            classes = (classes,)
+        return tuple(self._number(one) for one in classes)  # type: ignore[attr-defined]
+
+    def _number(self, one: object) -> int:
+        if isinstance(one, str) and one in self.classes:
+            return self.classes.index(one)
+        if isinstance(one, (int, np.integer)) and 0 <= one < len(self.classes):
+            return int(one)
+        raise KeyError(f"No class {one!r}. There are: {', '.join(self.classes)}.")
+
+    def floats(self) -> np.ndarray:
+        """Pictures as numbers from 0 to 1."""
+        return np.asarray(self.x, dtype=np.float32) / np.float32(255)
+
+    def standard(self) -> np.ndarray:
+        """Pictures with mean 0 and standard deviation 1 over all pixels of all of them."""
+        return standardised(self.x)
+
+
+def standardised(x: np.ndarray) -> np.ndarray:
+    """Numbers with mean 0 and standard deviation 1 over all entries, in single precision.
+
+    >>> standardised(np.array([[0, 255]], np.uint8)).tolist()
+    [[-1.0, 1.0]]
+    """
+    values = np.asarray(x)
+    middle, width = float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64))
+    scaled = values.astype(np.float32)
+    scaled -= np.float32(middle)
+    scaled /= np.float32(width or 1.0)
+    return scaled

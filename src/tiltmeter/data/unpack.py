@@ -1,0 +1,43 @@
+"""unpack: a tar file into a folder, and nowhere else."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zlib
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+
+
+def unpack(archive: Path, to: Path, only: Collection[str] | None = None) -> None:
+    """Write the files of a tar archive below `to`, without its top folder; `only` those of these names.
+
+    A link, a device or a name that leads out of `to` ends it before anything of that member is written.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                inside = _inside(member, archive)
+                if inside is None or (only is not None and inside.as_posix() not in only):
+                    continue
+                place = to / inside
+                place.parent.mkdir(parents=True, exist_ok=True)
+                source = tar.extractfile(member)
+                assert source is not None
+                with source, place.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ValueError(f"{archive.name} should be a whole tar file. Found: {error}.") from None
+
+
+def _inside(member: tarfile.TarInfo, archive: Path) -> PurePosixPath | None:
+    """The name below the top folder; None for a folder."""
+    path = PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts or "\\" in member.name or ":" in member.name:
+        raise ValueError(f"{archive.name} should unpack below its own folder. Found {member.name!r} in it.")
+    if member.isdir():
+        return None
+    if not member.isfile():
+        raise ValueError(f"{archive.name} should hold files and folders only. Found {member.name!r}, a link or device.")
+    parts = path.parts[1:] if len(path.parts) > 1 else path.parts
+    return PurePosixPath(*parts)

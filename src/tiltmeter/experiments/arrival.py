@@ -1,0 +1,30 @@
+"""arrival: when a curve that falls first gets below a level, one run at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+
+def first_below(curve: xr.DataArray, level: xr.DataArray | float) -> xr.DataArray:
+    """The first time at which the curve lies below the level; infinite where it never does.
+
+    >>> fall = xr.DataArray([1.0, 0.6, 0.4], dims="time", coords={"time": [0, 10, 20]})
+    >>> float(first_below(fall, 0.5)), float(first_below(fall, 0.1))
+    (20.0, inf)
+    """
+    below = curve < level
+    first = curve["time"].astype(float)[below.argmax("time")].drop_vars("time")
+    return first.where(below.any("time"), np.inf)
+
+
+def times_later(later: xr.DataArray, earlier: xr.DataArray) -> float:
+    """The smallest ratio of two arrivals over all runs; 0 where the one that should be early never arrived.
+
+    >>> ten, never = (xr.DataArray([time], dims="seed") for time in (10.0, np.inf))
+    >>> times_later(never, ten), times_later(ten, ten), times_later(never, never)
+    (inf, 1.0, 0.0)
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = (later / earlier).where(np.isfinite(earlier), 0.0)
+    return float(ratio.min())

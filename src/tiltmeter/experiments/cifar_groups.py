@@ -1,0 +1,130 @@
+"""cifar-groups: animals against things of CIFAR-10 in one network, at several shares of the first group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from tiltmeter.data.cifar10 import CLASSES, cifar10
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouping import by_classes, set_aside
+from tiltmeter.data.images import standardised
+from tiltmeter.experiments.catalogue import Keep, Runs
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.lead import Lead, lead
+from tiltmeter.losses import Square
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.record import Trajectory, log_spaced
+from tiltmeter.training.ensemble import ensemble
+
+TITLE = "Two groups of CIFAR-10 classes: the group preferred first need not be the one preferred last"
+PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), experiments on CIFAR-10"
+NEEDS: tuple[str, ...] = ("cifar10",)
+
+#: Group: classes labelled +1, classes labelled -1.
+GROUPS = {
+    "group 1": (("deer", "bird"), ("frog", "horse")),
+    "group 2": (("cat", "airplane"), ("automobile", "truck")),
+}
+FIRST, SECOND = GROUPS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error."""
+
+    rhos: tuple[float, ...] = (0.5, 0.8, 0.95)
+    seeds: int = 5
+    steps: int = 1200
+    batch: int = 16
+    hidden: int = 256
+    lr: float = 2e-3
+    look: int = 500
+    per_decade: int = 10
+
+
+QUICK = Setting()
+FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, look=4000, per_decade=20)
+
+
+@cache
+def points() -> tuple[GroupedData, GroupedData]:
+    """The pictures of the eight classes, flat and standardised: those of the training set, those of the test set."""
+    numbers: dict[str, Any] = {
+        name: tuple(tuple(CLASSES.index(one) for one in classes) for classes in pair) for name, pair in GROUPS.items()
+    }
+    train, test = cifar10("train"), cifar10("test")
+    both = standardised(np.concatenate([train.x, test.x]).reshape(len(train) + len(test), -1))
+    return by_classes(both[: len(train)], train.y, numbers), by_classes(both[len(train) :], test.y, numbers)
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """One ensemble of seeds for every share."""
+    train, test = points()
+    enough = all(setting.look < size for size in test.sizes.values())
+    look = set_aside(test, setting.look, np.random.default_rng(0))[1] if enough else test
+
+    def at(rho: float) -> Trajectory:
+        return ensemble(
+            partial(mlp, 3072, (setting.hidden,), 1),
+            train,
+            look,
+            optimizer=partial(torch.optim.SGD, lr=setting.lr),
+            seeds=setting.seeds,
+            loss=Square(),
+            steps=setting.steps,
+            batch=setting.batch,
+            proportions={FIRST: rho, SECOND: 1.0 - rho},
+            when=log_spaced(setting.per_decade),
+        )
+
+    return {f"rho {rho:g}": keep(f"rho {rho:g}", partial(at, rho)) for rho in setting.rhos}
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """The first leader is not always the last; a large majority leads last."""
+    found = {name: lead(one) for name, one in runs.items()}
+    gap = {name: _final_gap(one) for name, one in runs.items()}
+    names = list(runs)
+    fall = gap[names[0]][0] - gap[names[-1]][0]
+    seeds = len(runs[names[0]].origin.seeds)
+    return (
+        Claim(
+            "The group preferred first need not be the group preferred last",
+            float(sum(one.changes for one in found.values())),
+            f"of {len(found)} shares, at how many the mean over seeds starts with one leader and ends with another",
+            1.0,
+            _told(found),
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "The larger the share of a group, the better off it is in the end",
+            fall,
+            f"final loss of {FIRST} minus that of {SECOND}, at {names[0]} less at {names[-1]}",
+            0.01,
+            error=float(np.hypot(gap[names[0]][1], gap[names[-1]][1])),
+            seeds=seeds,
+        ),
+    )
+
+
+def _final_gap(one: Trajectory) -> tuple[float, float]:
+    loss = one["loss"].isel(time=-1)
+    gap = (loss.sel(group=FIRST) - loss.sel(group=SECOND)).values
+    return float(gap.mean()), float(gap.std(ddof=1) / len(gap) ** 0.5) if len(gap) > 1 else float("nan")
+
+
+def _told(found: dict[str, Lead]) -> str:
+    return "; ".join(f"{name}: {one}" for name, one in found.items()) + "."
+
+
+def pictures(runs: Runs) -> dict[str, Any]:
+    """The loss of both groups at every share."""
+    from tiltmeter.plot.curves import curves
+
+    return {f"{FIRST} and {SECOND}, {name}": curves(one, title=name) for name, one in runs.items()}

@@ -1,0 +1,95 @@
+"""How well a forecast foretold a run: final leader, course of the gap, crossings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.crossings import Crossing, crossings
+from tiltmeter.record import Trajectory
+
+#: A crossing before this step is over before anyone could look.
+EARLIEST = 10.0
+#: A crossing counts as forecast within this factor of the interval in which it was found.
+FACTOR = 1.5
+#: Fewer looks before the horizon than this say nothing about a course.
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One run beside its forecast. `right` is None where the final gap is within two standard errors of nothing."""
+
+    gap: float
+    gap_error: float
+    forecast_gap: float
+    correlation: float
+    correlation_all: float
+    horizon: float | None
+    foretold: tuple[bool, ...]
+
+    @property
+    def decided(self) -> bool:
+        return abs(self.gap) > 2.0 * self.gap_error
+
+    @property
+    def right(self) -> bool | None:
+        return self.gap * self.forecast_gap > 0 if self.decided else None
+
+
+def score(ahead: Trajectory, run: Trajectory) -> Scored:
+    """Compare the loss gap of the first two groups, over the log-spaced looks of the run after step 0."""
+    real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
+    told = told.interp(time=real.time)
+    error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
+    horizon = horizon_of(ahead)
+    trusted = real.time.values <= (np.inf if horizon is None else horizon)
+    return Scored(
+        gap=float(real[-1]),
+        gap_error=float(error[-1]),
+        forecast_gap=float(told[-1]),
+        correlation=_correlation(real.values[trusted], told.values[trusted]),
+        correlation_all=_correlation(real.values, told.values),
+        horizon=horizon,
+        foretold=tuple(_foretold(one, ahead) for one in crossings(run, "loss") if one.time > EARLIEST),
+    )
+
+
+def horizon_of(ahead: Trajectory) -> float | None:
+    """The last step that the forecast itself trusts, None for all."""
+    settings: Any = ahead.origin.settings
+    found = settings.get("horizon") if isinstance(settings, dict) else None
+    return None if not found or found["step"] is None else float(found["step"])
+
+
+def _gap(run: Trajectory) -> xr.DataArray:
+    loss = run["loss"]
+    return loss.isel(group=0, drop=True) - loss.isel(group=1, drop=True)
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    if len(a) < FEWEST or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return float("nan")
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def _foretold(found: Crossing, ahead: Trajectory) -> bool:
+    """Whether the forecast gap changes sign the same way, within the factor of the interval.
+
+    The forecast is a calculation, on the points that the run is looked at: its own change of sign counts, however
+    close to zero.
+    """
+    gap = _gap(ahead).sel(time=slice(1, None))
+    values, times = gap.values, gap.time.values
+    groups = [label.item() for label in ahead["loss"].coords["group"]]
+    falling = found.leader_after == groups[0]  # the first group leads where its loss minus the other's is negative
+    change = ((values[:-1] < 0) != (values[1:] < 0)) & ((values[1:] < 0) == falling)
+    for i in np.flatnonzero(change):
+        part = values[i] / (values[i] - values[i + 1])
+        at = float(np.exp((1 - part) * np.log(times[i]) + part * np.log(times[i + 1])))
+        if found.low / FACTOR <= at <= found.high * FACTOR:
+            return True
+    return False

@@ -1,0 +1,124 @@
+"""Kept: the runs of one experiment in a directory, so that an interrupted one goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.record import Trajectory, load, save
+from tiltmeter.record.whole import write_json
+from tiltmeter.version import __version__
+
+#: What was asked for, and when each run was made, beside the runs.
+SETTING, MADE = "setting.json", "made.json"
+
+
+def silent(text: str) -> None:
+    """Tell nobody."""
+
+
+class Kept:
+    """The `keep` of an experiment: loads a run that is complete in the directory, else makes and saves it.
+
+    A directory belongs to one setting of one version: another is refused, so that runs are never mixed up. What is
+    given is always what was read back, so that a second time gives the same numbers as the first.
+
+    >>> import tempfile
+    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter.experiments.claim import Claim
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     keep = Kept(Path(folder), Claim("any frozen dataclass", 1.0, "", 0.0))
+    ...     run = keep("theory", lambda: predict(*cases.no_bias(), curves=("loss",)))
+    ...     keep.names, keep.fresh, sorted(path.name for path in Path(folder).iterdir())
+    (('theory',), 1, ['made.json', 'setting.json', 'theory'])
+    """
+
+    def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent) -> None:
+        self.place, self._tell = place, tell
+        self.fresh = 0
+        self._files: dict[str, str] = {}
+        # Through text and back: what is compared must not depend on tuples or on how numbers were made.
+        asked = json.loads(json.dumps({"setting": asdict(setting), "version": __version__}, default=repr))
+        place.mkdir(parents=True, exist_ok=True)
+        if not (place / SETTING).exists():
+            write_json(place / SETTING, asked)
+        held = json.loads((place / SETTING).read_text(encoding="utf-8"))
+        if held != asked:
+            raise ValueError(
+                f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
+                "that folder."
+            )
+        self._made: dict[str, dict[str, Any]] = {}
+        if (place / MADE).exists():
+            self._made = json.loads((place / MADE).read_text(encoding="utf-8"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The directories of the runs asked for so far."""
+        return tuple(self._files)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took to make these runs, whenever that was."""
+        return sum(float(self._made.get(file, {}).get("seconds", 0.0)) for file in self._files)
+
+    @property
+    def date(self) -> str:
+        """The day of the last of them."""
+        days = [str(self._made[file]["date"]) for file in self._files if file in self._made]
+        return max(days, default=today())
+
+    def __call__(self, name: str, make: Callable[[], Trajectory]) -> Trajectory:
+        file = file_name(name)
+        if file in self._files:
+            raise ValueError(f"Two runs of this experiment are kept as {file!r}: {self._files[file]!r} and {name!r}.")
+        self._files[file] = name
+        where = self.place / file
+        if not where.exists():
+            began = time.perf_counter()
+            made = make()
+            if not isinstance(made, Trajectory):
+                raise TypeError(
+                    f"The run {name!r} of an experiment should be a Trajectory. Found {type(made).__name__}."
+                )
+            took = time.perf_counter() - began
+            self._made[file] = {"seconds": round(took, 3), "date": today()}
+            write_json(self.place / MADE, self._made)
+            save(made, where)
+            self.fresh += 1
+            self._tell(f"{name}: {took:.1f} s")
+        loaded = load(where)
+        assert isinstance(loaded, Trajectory)
+        return loaded
+
+
+def file_name(name: str) -> str:
+    """A name that every file system takes.
+
+    >>> file_name("width 32, lr 0.1")
+    'width-32-lr-0.1'
+    """
+    safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", name).strip("-.")
+    if not safe or safe in (SETTING, MADE):
+        raise ValueError(f"The name of a run should hold letters or digits. Found {name!r}.")
+    return safe
+
+
+def today() -> str:
+    """The date, in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def _difference(held: dict[str, Any], asked: dict[str, Any]) -> str:
+    """The first thing in which two settings differ, in words."""
+    if held.get("version") != asked["version"]:
+        return f"version {held.get('version')}, now {asked['version']}"
+    one, two = held.get("setting", {}), asked["setting"]
+    name = next(key for key in (*two, *one) if one.get(key) != two.get(key))
+    return f"{name} = {one.get(name)}, now {two.get(name)}"

@@ -1,0 +1,98 @@
+"""Outcome: what one experiment found at one scale, and how it was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.record.labelled import JSON
+
+State = Literal["run", "not run", "failed"]
+#: A table in plain text: title, header, rows.
+TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The claims of an experiment with their verdicts, and what it took to get them.
+
+    `date` and `seconds` are those of the runs, not of the last time that somebody asked: runs that were kept keep
+    theirs. `runs` are the names of the runs and `pictures` maps titles to file names without suffix, both within
+    `folder`. `tables` hold more numbers than a claim has room for: (title, header, rows of text). `reason` says why an
+    experiment was not run, or how it failed.
+
+    >>> outcome = Outcome("demo", "A title", "A paper", "quick", 3, "2024-01-31", 1.5, "0.1", (), reason="No data.")
+    >>> Outcome.from_json(outcome.to_json()) == outcome
+    True
+    """
+
+    name: str
+    title: str
+    paper: str
+    scale: str
+    seeds: int
+    date: str
+    seconds: float
+    version: str
+    claims: tuple[Claim, ...]
+    runs: tuple[str, ...] = ()
+    pictures: tuple[tuple[str, str], ...] = ()
+    tables: tuple[TableText, ...] = ()
+    folder: str = ""
+    state: State = "run"
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """One line: which experiment, how much of it holds, and how long it took."""
+        if self.state != "run":
+            return f"{self.name} ({self.scale}): {self.state}. {self.reason}"
+        tested = [claim for claim in self.claims if claim.verdict != "not run"]
+        holding = sum(claim.holds for claim in tested)
+        many = f"{self.seeds} seed{'s' if self.seeds != 1 else ''}"
+        return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
+
+    def to_json(self) -> dict[str, JSON]:
+        """Plain JSON that `from_json` reads back; a statistic of NaN, which JSON lacks, is null."""
+        plain: dict[str, Any] = asdict(self)
+        plain["claims"] = [
+            {
+                **asdict(claim),
+                "statistic": _finite(claim.statistic),
+                "error": _finite(claim.error),
+                "verdict": claim.verdict,
+                "text": str(claim),
+            }
+            for claim in self.claims
+        ]
+        plain["runs"] = list(self.runs)
+        plain["pictures"] = [list(pair) for pair in self.pictures]
+        return plain
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Outcome:
+        """The outcome that `to_json` wrote."""
+        claims = []
+        for stored in value["claims"]:
+            fields = {name: part for name, part in stored.items() if name not in ("verdict", "text")}
+            fields["statistic"] = math.nan if fields["statistic"] is None else fields["statistic"]
+            claims.append(Claim(**fields))
+        return cls(
+            **{
+                **value,
+                "claims": tuple(claims),
+                "runs": tuple(value["runs"]),
+                "pictures": tuple((str(title), str(file)) for title, file in value["pictures"]),
+                "tables": tuple(
+                    (title, tuple(header), tuple(tuple(row) for row in rows))
+                    for title, header, rows in value.get("tables", ())
+                ),
+            }
+        )
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

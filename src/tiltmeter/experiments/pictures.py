@@ -1,0 +1,70 @@
+"""Pictures that several experiments share: lines, or marks with bars, by series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from tiltmeter.plot.theme import DASHES, INK, PALETTE, airy, axis, frame, legend, rows, short
+
+
+def lines(
+    points: Sequence[tuple[float, float, str]],
+    x: str,
+    y: str,
+    series: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    title: str | None = None,
+    marks: bool = False,
+    zero: bool = True,
+) -> alt.LayerChart:
+    """Lines through (x, y) points, one colour and dash per series, in the order of their appearance.
+
+    `marks` shows the points, too; `zero` draws a line at y = 0 where that lies within the picture.
+
+    >>> chart = lines([(1.0, 0.1, "a"), (2.0, 0.2, "a")], "width", "error", "net")
+    >>> chart.to_dict()["layer"][0]["mark"]["type"]
+    'line'
+    """
+    if not points:
+        raise ValueError("`lines` needs at least one point. Found none.")
+    names = list(dict.fromkeys(name for _, _, name in points))
+    data = rows([{"x": short(a), "y": short(b), "series": name} for a, b, name in points])
+    across, up = ([float(one[i]) for one in points if one[i] == one[i]] for i in (0, 1))
+    kind_x: Any = "log" if log_x else "linear"
+    kind_y: Any = "log" if log_y else "linear"
+    span = [min(up), max(up)] if log_y else list(airy(min(up), max(up)))
+    horizontal = alt.X(
+        "x:Q",
+        scale=alt.Scale(type=kind_x, domain=[min(across), max(across)], nice=False),
+        axis=axis(x, format="~g", **(_decades(min(across), max(across)) if log_x else {})),
+    )
+    vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=axis(y))
+    told: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None}
+    told["legend"] = legend(series) if len(names) > 1 else None
+    colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
+    dashes = [DASHES[i % len(DASHES)] for i in range(len(names))]
+    colour = alt.Color(scale=alt.Scale(domain=names, range=colours), **told)
+    dash = alt.StrokeDash(scale=alt.Scale(domain=names, range=dashes), **told)
+    layers: list[alt.Chart] = [
+        alt.Chart(data).mark_line(strokeWidth=2, clip=True).encode(horizontal, vertical, colour, dash)
+    ]
+    if marks:
+        dots = alt.Chart(data).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0)
+        layers.append(dots.encode(horizontal, vertical, colour))
+    if zero and not log_y and span[0] < 0 < span[1]:
+        level = alt.Chart(rows([{"y": 0.0}])).mark_rule(color=INK, strokeWidth=0.8)
+        layers.append(level.encode(alt.Y("y:Q", scale=alt.Scale(domain=span, nice=False, zero=False))))
+    return alt.LayerChart(layer=layers).properties(**frame(title))
+
+
+def _decades(low: float, high: float) -> dict[str, Any]:
+    """Ticks at powers of ten, or at 1, 2 and 5 times them where there are few."""
+    powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1.0)
+    steps = (1.0,) if np.log10(high / low) > 2.0 else (1.0, 2.0, 5.0)
+    ticks = [float(f"{step * 10.0**power:.3g}") for power in powers for step in steps]
+    return {"values": [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]}

@@ -1,0 +1,158 @@
+"""reproduce: run a named experiment into a directory and say, claim by claim, what was found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from tiltmeter.data.presence import is_present
+from tiltmeter.experiments.catalogue import EXPERIMENTS, find
+from tiltmeter.experiments.claim import not_run
+from tiltmeter.experiments.kept import Kept, file_name, silent, today
+from tiltmeter.experiments.outcome import Outcome, State
+from tiltmeter.record.whole import write_json
+from tiltmeter.version import __version__
+
+Scale = Literal["quick", "full"]
+OUTCOME, PICTURES = "outcome.json", "pictures"
+
+
+def reproduce(
+    name: str,
+    scale: Scale = "quick",
+    seeds: int | None = None,
+    to: str | os.PathLike[str] = "runs/reproduce",
+    tell: Callable[[str], None] = silent,
+) -> Outcome:
+    """Run an experiment, or go on with it, in `to`/name/scale, and judge its claims.
+
+    Runs that are complete there are loaded, not made again. `seeds` changes how many (then the folder says so); `tell`
+    hears about every run that was made. The outcome is written to `outcome.json`, its pictures beside it. Data that
+    are not on this machine, or a missing PyTorch, give an outcome that was "not run", with the reason. torch uses one
+    thread meanwhile: sums of floating-point numbers then do not depend on the machine's cores.
+
+    A verdict tells whether the statistic met the rule in these runs; it is no proof of the sentence.
+    """
+    if scale not in ("quick", "full"):
+        raise ValueError(f'`scale` should be "quick" or "full". Found scale = {scale!r}.')
+    if seeds is not None and (isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1):
+        raise ValueError(f"`seeds` should be a number of them, at least 1. Found seeds = {seeds!r}.")
+    place = Path(to) / name / (scale if seeds is None else f"{scale}-{seeds}-seeds")
+    try:
+        module = find(name)
+    except ModuleNotFoundError as error:
+        return without(name, scale, f"Needs {error.name}, which is not installed.")
+    setting = module.QUICK if scale == "quick" else module.FULL
+    if seeds is not None:
+        setting = dataclasses.replace(setting, seeds=seeds)
+    keep = Kept(place, setting, tell)
+    try:
+        if absent := _absent(module.NEEDS):
+            raise FileNotFoundError(f"Needs the data of {', '.join(absent)}, which are not here.")
+        with _one_thread():
+            runs = module.run(setting, keep)
+            claims = tuple(module.claims(runs))
+            pictures = _draw(module.pictures(runs), place / PICTURES)
+            tables = module.tables(runs) if hasattr(module, "tables") else {}
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        return _written(without(name, scale, _sentence(error)), place)
+    except Exception as error:
+        _written(without(name, scale, failure(error), "failed"), place)
+        raise
+    return _written(
+        Outcome(
+            name=name,
+            title=module.TITLE,
+            paper=module.PAPER,
+            scale=scale,
+            seeds=int(setting.seeds),
+            date=keep.date,
+            seconds=round(keep.seconds, 1),
+            version=__version__,
+            claims=claims,
+            runs=keep.names,
+            pictures=pictures,
+            tables=tuple(
+                (title, tuple(table.header), tuple(tuple(map(str, row)) for row in table.rows))
+                for title, table in tables.items()
+            ),
+            folder=str(place),
+        ),
+        place,
+    )
+
+
+def without(name: str, scale: str, reason: str, state: State = "not run") -> Outcome:
+    """The outcome of an experiment that found nothing, and why."""
+    title, paper = name, ""
+    try:
+        module = find(name)
+        title, paper = module.TITLE, module.PAPER
+    except Exception:  # a module that cannot be imported has no title; the reason is told all the same
+        pass
+    claims = (not_run(title, reason),)
+    return Outcome(name, title, paper, scale, 0, today(), 0.0, __version__, claims, state=state, reason=reason)
+
+
+def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
+    """All outcomes in a directory, in the order of the catalogue."""
+    found = []
+    for name in EXPERIMENTS:
+        for file in sorted((Path(to) / name).glob(f"*/{OUTCOME}")):
+            outcome = Outcome.from_json(json.loads(file.read_text(encoding="utf-8")))
+            found.append(dataclasses.replace(outcome, folder=str(file.parent)))  # wherever it has been moved since
+    return found
+
+
+def _absent(needs: tuple[str, ...]) -> list[str]:
+    """Data sets that are not on this machine."""
+    return [name for name in needs if not is_present(name)]
+
+
+def _draw(charts: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
+    """Every picture as Vega-Lite, which a page draws without the runs; titles and file names."""
+    if charts:
+        folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for title, chart in charts.items():
+        file = file_name(title)
+        write_json(folder / f"{file}.json", chart.to_dict())
+        drawn.append((title, file))
+    return tuple(drawn)
+
+
+def _written(outcome: Outcome, place: Path) -> Outcome:
+    place.mkdir(parents=True, exist_ok=True)
+    write_json(place / OUTCOME, outcome.to_json())
+    return outcome
+
+
+def failure(error: Exception) -> str:
+    """An unexpected error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"Needs {error.name}, which is not installed."
+    return " ".join(str(error).split())
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,166 @@
+"""verdicts: the outcomes of all experiments as one HTML page, and as the page of the documentation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.outcome import Outcome
+from tiltmeter.experiments.reproduce import PICTURES
+from tiltmeter.report.page import Section, Table, write_page
+from tiltmeter.version import __version__
+
+HEADER = ("claimed", "measured", "asked", "verdict")
+#: The most bytes of one picture in the documentation, and the sizes tried until it fits.
+MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
+
+
+def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
+    """One page that opens offline: every claim with its verdict and how it came about, with the pictures."""
+    rows = [
+        (one.name, one.scale, str(one.seeds or ""), f"{one.seconds:.0f} s", one.date, counted(one)) for one in outcomes
+    ]
+    overview = Table(("experiment", "scale", "seeds", "took", "date", "claims that hold"), rows)
+    sections = [Section("In short", [in_short(outcomes)], [overview])]
+    for one in outcomes:
+        text = [f"{one.paper}.".removeprefix("."), made(one)]
+        charts = [_Drawn(spec) for _, spec in _specs(one)]
+        tables = [Table(HEADER, [row(claim) for claim in one.claims])]
+        tables += [Table(header, rows) for _, header, rows in one.tables]
+        sections.append(Section(f"{one.name}: {one.title}", [line for line in text if line], tables, charts))
+    return write_page(Path(path), "What was published, and what was found", sections, f"tiltmeter {__version__}")
+
+
+def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
+    """The page of the documentation; pictures go to `_static/verdicts` beside it, each below 60 kB."""
+    page = Path(path)
+    static = page.parent / "_static" / "verdicts"
+    static.mkdir(parents=True, exist_ok=True)
+    for old in static.glob("*.png"):
+        old.unlink()
+    lines = [
+        "# What was published, and what was found",
+        "",
+        "Written by `tiltmeter reproduce --all --markdown`, never by hand. A verdict says whether a number met a rule "
+        "in these runs; see [experiments](experiments.md) for how to run them and what the words mean.",
+        "",
+        in_short(outcomes),
+    ]
+    for one in outcomes:
+        lines += [
+            "",
+            f"## {one.name}{'' if one.scale == 'quick' else f' ({one.scale})'}",
+            "",
+            f"{one.title}. {one.paper}".rstrip(". ") + ".",
+            "",
+        ]
+        if one.state == "run":
+            lines += [*_markdown(HEADER, [row(claim) for claim in one.claims]), ""]
+        lines.append(made(one))
+        for title, header, rows in one.tables:
+            lines += ["", f"{title}:", "", *_markdown(header, rows)]
+        for number, (title, spec) in enumerate(_specs(one), start=1):
+            scale = "" if one.scale == "quick" else f"-{one.scale}"
+            file = static / f"{one.name}{scale}-{number}.png"
+            file.write_bytes(small_png(spec))
+            lines += ["", f"![{_plain(title)}](_static/verdicts/{file.name})"]
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return page
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in rows]
+
+
+def in_short(outcomes: Sequence[Outcome]) -> str:
+    """How many claims hold, in one sentence.
+
+    >>> in_short([])
+    '0 experiments: 0 claims hold, 0 do not, 0 were not run.'
+    """
+    verdicts = [claim.verdict for one in outcomes for claim in one.claims]
+    hold, fail, rest = (verdicts.count(word) for word in ("holds", "does not hold", "not run"))
+    experiments = f"{len(outcomes)} experiment{'s' if len(outcomes) != 1 else ''}"
+    return f"{experiments}: {hold} claims hold, {fail} do not, {rest} were not run."
+
+
+def counted(outcome: Outcome) -> str:
+    """How many of the claims that were tested hold."""
+    if outcome.state != "run":
+        return outcome.state
+    tested = [claim for claim in outcome.claims if claim.verdict != "not run"]
+    return f"{sum(claim.holds for claim in tested)} of {len(tested)}"
+
+
+def row(claim: Claim) -> tuple[str, str, str, str]:
+    """A claim as cells of the table."""
+    if claim.verdict == "not run":
+        return claim.sentence, "", "", f"not run: {claim.where}".rstrip(": ")
+    spread = "" if claim.error is None else f" ± {claim.error:.2g}"
+    what = f"{claim.what}: {claim.statistic:.3g}{spread}"
+    over = f", {claim.seeds} seeds" if claim.seeds > 1 else ""
+    note = f". {claim.where}" if claim.where else ""
+    return claim.sentence, what + over, f"{claim.rule} {claim.bar:.3g}", claim.verdict + note
+
+
+def made(outcome: Outcome) -> str:
+    """How an outcome came about, in a sentence."""
+    if outcome.state != "run":
+        return f"{outcome.state.capitalize()} ({outcome.scale}, {outcome.date}): {outcome.reason}"
+    seeds = f"{outcome.seeds} seed{'s' if outcome.seeds != 1 else ''}"
+    return (
+        f"Scale {outcome.scale}, {seeds}, {outcome.seconds:.0f} s, {outcome.date}, tiltmeter {outcome.version}: "
+        f"`tiltmeter reproduce {outcome.name}{'' if outcome.scale == 'quick' else f' --scale {outcome.scale}'}`."
+    )
+
+
+def small_png(spec: dict[str, Any]) -> bytes:
+    """A picture as PNG, in the largest size that keeps below the limit."""
+    import vl_convert
+
+    for size in SIZES:
+        data = _few_colours(vl_convert.vegalite_to_png(spec, scale=size))
+        if len(data) < MOST_BYTES:
+            return data
+    raise ValueError(f"A picture should be smaller than {MOST_BYTES} bytes. Found {len(data)} at its smallest size.")
+
+
+def _few_colours(png: bytes) -> bytes:
+    """The same picture in 64 colours, which takes a third of the space; as it is where Pillow is not installed."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        return png
+    flat = Image.open(BytesIO(png)).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    buffer = BytesIO()
+    flat.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+class _Drawn:
+    """A stored Vega-Lite specification, in the form in which a page takes charts."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._spec
+
+
+def _specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
+    folder = Path(outcome.folder) / PICTURES
+    return [
+        (title, json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))) for title, file in outcome.pictures
+    ]
+
+
+def _plain(title: str) -> str:
+    return re.sub(r"[\[\]\n|]", " ", title)

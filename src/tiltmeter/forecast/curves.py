@@ -1,0 +1,51 @@
+"""Curves: forecast outputs read by the measures that a probe uses, so that forecast and run share every name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+import xarray as xr
+
+from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.defaults import DEFAULTS
+from tiltmeter.record import Origin, Trajectory
+from tiltmeter.record.labelled import labels_array
+
+#: Outputs (numbers) that are read together.
+GATHERED = 2**21
+#: Outputs of this size have diverged: their squares must stay numbers.
+BEYOND = 1e100
+
+
+def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Origin) -> Trajectory:
+    """The group curves of outputs (steps, points, outputs) at these steps; a look that is not finite ends them."""
+    with np.errstate(invalid="ignore"):
+        sound = (np.abs(outputs) < BEYOND).all((1, 2))
+    last = len(looks) if sound.all() else int(np.argmin(sound))
+    if not last:
+        raise ValueError("The outputs of `model` before training should be finite. Found NaN or infinite ones.")
+    together = max(1, GATHERED // max(1, outputs[0].size))
+    parts = list(_read(answers, looks[:last], outputs[:last], together))
+    found = {name: xr.concat([part[name] for part in parts], "time") for name in parts[0]} if parts[1:] else parts[0]
+    diverged = None if last == len(looks) else xr.DataArray(float(looks[last]))
+    return Trajectory(found, "step", origin, diverged)
+
+
+def _read(answers: Answers, looks: np.ndarray, outputs: np.ndarray, together: int) -> Iterator[dict[str, xr.DataArray]]:
+    """Several looks at once: to the measures, the same points once for each of them, in groups of their own."""
+    groups = labels_array(answers.data.groups)
+    for first in range(0, len(looks), together):
+        steps, values = looks[first : first + together], outputs[first : first + together]
+        flat = values.reshape(-1, values.shape[2])
+        scores = torch.as_tensor(flat[:, 0] if flat.shape[1] == 1 else flat)
+        snapshot = answers.repeated(len(steps)).assemble([(0, scores)])
+        found: dict[str, xr.DataArray] = {}
+        for measure in DEFAULTS:
+            for name, reading in measure(snapshot).items():
+                array = reading.values.reshape(len(steps), len(groups), *reading.shape[1:])
+                kept = {str(dim): reading.coords[dim].values for dim in reading.dims[1:]}
+                coords = {"time": steps, "group": groups, **kept}
+                found[name] = xr.DataArray(array, dims=list(coords), coords=coords, attrs=reading.attrs)
+        yield found

@@ -1,0 +1,78 @@
+"""Directions: which group's task lies where the network learns fast, and so why it leads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.forecast.modes import responses
+from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.sample import masses
+from tiltmeter.forecast.targets import targets
+from tiltmeter.losses import Square
+from tiltmeter.record.labelled import labels_array
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.tangent import Tangent
+
+
+@dataclass(frozen=True)
+class Why:
+    """The share of every group's task that lies in directions learned by a step, and by whom it is led."""
+
+    step: int
+    shares: dict[Any, float]
+
+    @property
+    def fastest(self) -> Any:
+        """The group whose task lies most in the fast directions."""
+        return max(self.shares, key=lambda group: self.shares[group])
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{100 * s:.0f} % of {g}'s" for g, s in self.shares.items() if g != self.fastest)
+        text = f"By step {self.step} the network has learned the directions that hold "
+        text += f"{100 * self.shares[self.fastest]:.0f} % of {self.fastest}'s task"
+        return f"{text}, against {others}." if others else text + "."
+
+
+def learned_share(
+    tangent: Tangent,
+    optimiser: Optimiser,
+    looks: np.ndarray,
+    weights: Mapping[Any, float] | None,
+    proportions: Mapping[Any, float] | None,
+) -> xr.DataArray:
+    """Of every group's task, labels minus first outputs at its points, the share in directions learned by each step.
+
+    With u_i, c_i the eigenvectors and curvatures of the loss and r_g the task of group g, zero elsewhere, the sum over
+    i of (u_i . r_g)^2 / (r_g . r_g) times what has been learned along u_i. It leaves out what one group learns from
+    another, and what is learned of the sample but not of other points.
+    """
+    loss = Square()
+    features = tangent.features(loss)
+    mass = masses(tangent.sample, tangent.stands_for, tangent.shares, weights, proportions)
+    count = tangent.columns if tangent.outputs == "full" else 1
+    root = np.sqrt(np.repeat(mass / len(mass), count))[:, None]
+    left, sizes, _ = np.linalg.svd(root * features.sample, full_matrices=False)
+    curvatures = sizes**2
+    answers, _ = responses(curvatures, optimiser, looks)
+    goal = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
+    task = root * tangent.flat(goal - tangent.start_sample)
+    codes = np.repeat(tangent.sample.codes, count)
+    found = np.full((len(looks), len(tangent.sample.groups)), np.nan)
+    for code in np.unique(codes):
+        own = np.where((codes == code)[:, None], task, 0.0)
+        total = float((own**2).sum())
+        if total > 0:
+            part = ((left.T @ own) ** 2).sum(1) / total
+            found[:, code] = -answers @ (curvatures * part)
+    return xr.DataArray(
+        found,
+        dims=("time", "group"),
+        coords={"time": looks, "group": labels_array(tangent.sample.groups)},
+        attrs={"long_name": "share of the group's task in directions already learned", "better": "higher"},
+    )

@@ -1,0 +1,74 @@
+"""Displacement: how far the weights move in a forecast, and what the network itself says there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.untouched import untouched
+
+#: Points that go through the network together.
+CHUNK = 512
+
+Weights = dict[str, Tensor]
+
+
+def trained(model: nn.Module) -> Weights:
+    """The weights that training moves, by name."""
+    return {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
+
+
+def radial(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
+    """J w0, the change of every output per relative growth of all weights: one row per point."""
+    weights = trained(model)
+    return along(model, x, weights, read)[1]
+
+
+def along(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs before training and their derivative along a direction of the weights, (points, outputs) each.
+
+    By going backward twice: the gradient of u . f, along the direction, is linear in u, and its slope is what we want.
+    torch.func.jvp would do, but loads seconds' worth of modules on its first call.
+    """
+    found = []
+    with untouched(model), torch.enable_grad():
+        leaves = {name: value.clone().requires_grad_() for name, value in trained(model).items()}
+        for part in _parts(x, leaves):
+            outputs = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
+            u = torch.zeros_like(outputs, requires_grad=True)
+            gradients = torch.autograd.grad(outputs, list(leaves.values()), u, create_graph=True, allow_unused=True)
+            pairs = zip(gradients, direction.values(), strict=True)
+            total = sum(((g * d).sum() for g, d in pairs if g is not None), torch.zeros(()).to(u))
+            found.append((outputs.detach(), torch.autograd.grad(total, u)[0]))
+    value, slope = (torch.cat(parts).double().cpu().numpy() for parts in zip(*found, strict=True))
+    return value.reshape(len(x), -1), slope.reshape(len(x), -1)
+
+
+def pulled(model: nn.Module, x: Tensor, dual: np.ndarray, read: Read | None) -> Weights:
+    """Jacobian^T dual: how far the weights move when every output of every point pulls this much."""
+    weights = trained(model)
+    total = {name: torch.zeros_like(value) for name, value in weights.items()}
+    first = 0
+    with untouched(model), torch.enable_grad():
+        leaves = {name: value.clone().requires_grad_() for name, value in weights.items()}
+        for part in _parts(x, weights):
+            found = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
+            pull = torch.as_tensor(dual[first : first + len(part)]).to(found).reshape(found.shape)
+            gradients = torch.autograd.grad((found * pull).sum(), list(leaves.values()), allow_unused=True)
+            for name, gradient in zip(leaves, gradients, strict=True):
+                if gradient is not None:
+                    total[name] += gradient
+            first += len(part)
+    return total
+
+
+def _parts(x: Tensor, weights: Weights) -> Iterator[Tensor]:
+    like = next(iter(weights.values()))
+    for start in range(0, len(x), CHUNK):
+        part = x[start : start + CHUNK].to(like.device)
+        yield part.to(like.dtype) if part.is_floating_point() else part

@@ -1,0 +1,60 @@
+"""Features: the kernels as those of a linear model with a few hundred weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.forecast.lanczos import lanczos
+
+#: How many features are kept.
+MOST = 240
+#: Eigenvalues of the small matrix below this part of the largest are rounding errors.
+NOTHING = 1e-11
+#: Columns at least multiplied with the kernel at once: one pass over a large matrix costs hardly more than for one.
+TOGETHER = 8
+
+
+@dataclass(frozen=True)
+class Features:
+    """Rows `sample` (n, r) and `look` (m, r) whose products are the kernels, as nearly as r features allow.
+
+    `dual` (n, r) writes them in the network's own gradients: a weight vector v here is the displacement
+    Jacobian^T dual v there. `missing` is the part of the trace of the sample's kernel that the features do not have, 0
+    where they are exact.
+    """
+
+    sample: np.ndarray
+    look: np.ndarray
+    dual: np.ndarray
+    missing: float
+
+
+def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int = MOST) -> Features:
+    """The features that matter for gradient descent from these first pulls `start` (n, k).
+
+    The space is start, K start, K^2 start, ..., in which gradient descent begins to move, and the features are the
+    orthogonal projection of the network's gradients on it (Nystroem's approximation), never more than the kernel.
+
+    >>> points = np.random.default_rng(0).normal(size=(50, 3))
+    >>> found = features(points @ points.T, points[:4] @ points.T, points[:, :1] ** 2)
+    >>> found.sample.shape[1], bool(np.allclose(found.look @ found.sample.T, points[:4] @ points.T))
+    (3, True)
+    """
+    size = len(kernel)
+    begin = start
+    if start.shape[1] < TOGETHER:
+        noise = np.random.default_rng(0).normal(size=(size, TOGETHER - start.shape[1]))
+        begin = np.concatenate([start, noise * max(1e-300, float(np.abs(start).mean()))], axis=1)
+    space = lanczos(lambda v: kernel @ v, begin, lambda _: False, most)
+    values, vectors = space.modes()
+    kept = values > NOTHING * values.max(initial=0.0)
+    turn = vectors[:, kept] / np.sqrt(values[kept])
+    rows = space.image() @ turn
+    trace = float(np.trace(kernel))
+    # Longest feature first and none that the kernel has not: a basis in which gradient descent is easily cut off.
+    _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
+    axes = axes[lengths > np.sqrt(NOTHING) * lengths.max(initial=0.0)]
+    rows, dual = rows @ axes.T, space.basis @ (turn @ axes.T)
+    return Features(rows, cross @ dual, dual, max(0.0, 1.0 - float((rows**2).sum()) / trace))

@@ -1,0 +1,86 @@
+"""forecast: the group curves of a training that has not happened yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.initialisations import over_seeds
+from tiltmeter.forecast.inputs import checked_data, say_held_out
+from tiltmeter.forecast.tangent import tangent
+from tiltmeter.losses import Square
+from tiltmeter.passes.forward import Read
+from tiltmeter.record import Trajectory, When, log_spaced
+
+
+def forecast(
+    model: nn.Module | Callable[[], nn.Module],
+    train: GroupedData,
+    look: GroupedData | None = None,
+    *,
+    lr: float | Callable[[float], float],
+    steps: int,
+    batch: int | None = None,
+    loss: Any = Square(),
+    sample: int = 2500,
+    seed: int = 0,
+    weights: Mapping[Any, float] | None = None,
+    proportions: Mapping[Any, float] | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    when: When = log_spaced(20),
+    read: Read | None = None,
+    horizon: bool = True,
+    real_steps: int = 0,
+    seeds: int | Sequence[int] | None = None,
+) -> Trajectory:
+    """Forecast, before training, the curves that a `Probe` would record of this network on the points `look`.
+
+    Early in training a network moves as its linearisation at the initial weights, which the tangent kernel of
+    `sample` training points describes. `lr`, `momentum` and `weight_decay` are those of torch.optim.SGD, `lr` a number
+    or a function of the step; `weights`, `proportions` and `loss` those of `train`. The model is not changed. To ask
+    several questions of one network, keep its `tangent`.
+
+    The forecast is of *this* network. With `seeds` (how many, or which), `model` is a function that makes one; the
+    model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
+
+    It does not know features that the network learns, nor the noise of small batches: it holds early, for wide networks
+    and small learning rates. How far is measured on the network and noted in `origin.settings["horizon"]`;
+    `real_steps` allows that many steps of plain SGD with `batch` on a copy, to see how fast the kernel turns.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 5))
+    >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
+    >>> ahead = forecast(nn.Linear(5, 1), *data.split(0.5), lr=0.05, steps=100)
+    >>> ahead["error"].sel(time=100, group="a").item() < 0.1
+    True
+    """
+    held_out = look is None
+    if seeds is not None:
+        train, look = checked_data(train, look)
+
+    def one(network: nn.Module) -> Trajectory:
+        kernels = tangent(network, train, look, sample=sample, seed=seed, read=read)
+        return kernels.forecast(
+            lr=lr,
+            steps=steps,
+            batch=batch,
+            loss=loss,
+            weights=weights,
+            proportions=proportions,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            when=when,
+            horizon=horizon,
+            real_steps=real_steps,
+        )
+
+    if seeds is None:
+        return one(model)  # type: ignore[arg-type]  # checked where it enters
+    if held_out:
+        say_held_out()
+    return over_seeds(model, seeds, one)

@@ -1,0 +1,117 @@
+"""Horizon: how far a forecast is to be trusted, and why no further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.record.labelled import JSON
+
+#: The kernel may change by this part of itself, where the forecast puts the weights.
+BENT = 0.5
+#: Losses and their gaps may change by this part of their range, or by two standard errors, when the sample is halved.
+CHANGED, SURE = 0.2, 2.0
+#: The kernel may turn by this many degrees.
+TURNED = 20.0
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The last step that is to be trusted by each test; None: the test finds nothing up to the last step.
+
+    `linear`: with its weights moved as forecast, the network still has nearly the same (centred) kernel.
+    `sample`: half of the sample gives nearly the same losses and gaps. `kernel`: extrapolated from a few real steps,
+    the kernel has not turned far (None as well where no real steps were allowed). A test that finds nothing proves
+    nothing.
+    """
+
+    steps: int
+    linear: float | None = None
+    sample: float | None = None
+    kernel: float | None = None
+
+    @property
+    def step(self) -> float | None:
+        """The earliest of them; None where the forecast is to be trusted to its end."""
+        known = [value for value in (self.linear, self.sample, self.kernel) if value is not None]
+        return min(known) if known else None
+
+    @property
+    def reason(self) -> str | None:
+        """What ends the forecast first."""
+        whys = {
+            "linear": "the network departs from its linearisation",
+            "sample": "the forecast depends on the size of the sample",
+            "kernel": "the kernel has turned",
+        }
+        return next((why for name, why in whys.items() if self.step == getattr(self, name) is not None), None)
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "step": self.step,
+            "reason": self.reason,
+            "linear": self.linear,
+            "sample": self.sample,
+            "kernel": self.kernel,
+        }
+
+    def __str__(self) -> str:
+        if self.step is None:
+            return f"Nothing speaks against the forecast up to its last step, {self.steps}."
+        return f"Beyond step {self.step:.3g} the forecast is not to be trusted: {self.reason}."
+
+
+def linear_until(departure: Callable[[int], float], looks: np.ndarray) -> float | None:
+    """The step at which the departure from the linearisation grows past `BENT`, by bisection over the looks.
+
+    `departure(i)` costs a pass forward and backward over the sample, so it is asked as seldom as possible: it grows
+    with the displacement of the weights.
+    """
+    low, high = 0, len(looks) - 1
+    found = {high: departure(high)}
+    if found[high] <= BENT:
+        return None
+    found[low] = 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        found[middle] = departure(middle)
+        low, high = (low, middle) if not found[middle] <= BENT else (middle, high)
+    if low == 0:
+        return 0.0 if looks[high] <= 1 else float(looks[high]) / 2.0
+    if not np.isfinite(found[high]):
+        return float(looks[low])
+    part = np.clip((BENT - found[low]) / max(found[high] - found[low], 1e-12), 0.0, 1.0)
+    return float(np.exp((1 - part) * np.log(looks[low]) + part * np.log(looks[high])))
+
+
+def sample_until(whole: np.ndarray, half: np.ndarray, error: np.ndarray, looks: np.ndarray) -> float | None:
+    """The step from which half of the sample gives another loss or another gap; arrays are (steps, groups)."""
+    groups = whole.shape[1]
+    first = len(looks)
+    # Every group alone, and every pair's difference: two groups may go wrong alike.
+    for a, b in [(g, None) for g in range(groups)] + [(g, h) for g in range(groups) for h in range(g + 1, groups)]:
+        one, other, noise = (part[:, a] for part in (whole, half, error))
+        if b is not None:
+            one, other, noise = one - whole[:, b], other - half[:, b], np.hypot(noise, error[:, b])
+        sound = one[np.isfinite(one)]
+        off = ~(np.abs(one - other) <= np.maximum(SURE * noise, CHANGED * np.ptp(sound)))
+        if off.any():
+            first = min(first, int(np.argmax(off)))
+    return None if first == len(looks) else float(looks[max(0, first - 1)])
+
+
+def kernel_until(angle: float, real_steps: int, sizes: np.ndarray, looks: np.ndarray) -> float | None:
+    """The step at which the kernel will have turned by `TURNED` degrees, from its angle after some real steps.
+
+    The angle is taken to grow as the displacement of the weights does, whose length at every look is in `sizes`.
+
+    >>> kernel_until(5.0, 10, np.array([0.0, 1.0, 2.0, 8.0]), np.array([0, 10, 20, 80]))
+    20.0
+    """
+    moved = float(np.interp(real_steps, looks, sizes))
+    with np.errstate(invalid="ignore"):
+        expected = angle * sizes / moved if moved > 0 else np.full(len(looks), angle)
+    off = ~(expected <= TURNED)
+    return float(looks[max(0, int(np.argmax(off)) - 1)]) if off.any() else None

@@ -1,0 +1,53 @@
+"""Initialisations: one architecture from several seeds, so that a forecast shows how much the first weights matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.record import Trajectory, stack
+
+
+def over_seeds(make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory]) -> Trajectory:
+    """The forecasts `one` of every seed's model, with a dimension `seed`; the earliest horizon of all is kept."""
+    if isinstance(make_model, nn.Module) or not callable(make_model):
+        raise TypeError(
+            "With `seeds`, `model` should be a function that makes a new model, as lambda: nn.Linear(5, 1). "
+            f"Found {type(make_model).__name__}."
+        )
+    found = []
+    for seed in _numbers(seeds):
+        before = streams()
+        try:
+            torch.manual_seed(seed)
+            model = make_model()
+        finally:
+            put_back(before)
+        if not isinstance(model, nn.Module):
+            raise TypeError(f"`model` should make a torch.nn.Module. Found that it makes {type(model).__name__}.")
+        run = one(model)
+        found.append(Trajectory(dict(run), run.clock, replace(run.origin, seeds=(seed,)), run.diverged))
+    together = stack(found)
+    horizons: list[Any] = [run.origin.settings["horizon"] for run in found if "horizon" in run.origin.settings]
+    if not horizons:
+        return together
+    ends = [np.inf if horizon["step"] is None else float(horizon["step"]) for horizon in horizons]
+    settings = {**together.origin.settings, "horizon": horizons[int(np.argmin(ends))]}
+    return Trajectory(dict(together), together.clock, replace(together.origin, settings=settings), together.diverged)
+
+
+def _numbers(seeds: Any) -> list[int]:
+    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
+        seeds = range(int(seeds))
+    if isinstance(seeds, str) or not isinstance(seeds, (Sequence, np.ndarray)):
+        raise TypeError(f"`seeds` should be how many, or a list of them. Found seeds = {seeds!r}.")
+    found = [int(seed) for seed in seeds]
+    if not found or len(set(found)) < len(found) or min(found) < 0:
+        raise ValueError(f"`seeds` should be different integers from 0, at least one. Found seeds = {seeds}.")
+    return found

@@ -1,0 +1,71 @@
+"""Real steps: a little plain SGD on a copy of the network, to see how far its kernel turns."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.tangent.kernel import Outputs, tangent_kernel
+from tiltmeter.tangent.rotation import rotation
+
+#: Points whose kernel is measured again.
+POINTS = 200
+
+
+def turned(
+    model: nn.Module,
+    x: Tensor,
+    y: np.ndarray,
+    mass: np.ndarray,
+    loss: Any,
+    optimiser: Optimiser,
+    batch: int,
+    steps: int,
+    read: Read | None,
+    outputs: Outputs,
+    seed: int,
+) -> float:
+    """The angle in degrees by which the kernel has turned after these real steps; infinite where they diverge.
+
+    A batch is drawn from the sample, every point as often as it counts; the model itself is left alone.
+    """
+    twin = copy.deepcopy(model)
+    rng = np.random.default_rng(seed)
+    watched = x[torch.as_tensor(np.sort(rng.permutation(len(x))[:POINTS]))]
+    chance = mass / mass.sum()
+    labels = np.unique(y).tolist()
+    like = next(p for p in twin.parameters() if p.is_floating_point())
+    before = tangent_kernel(twin, watched, outputs=outputs, read=read)
+    given = optimiser.rates()
+    made = torch.optim.SGD(twin.parameters(), lr=1.0, momentum=optimiser.momentum, weight_decay=optimiser.weight_decay)
+    twin.train()
+    state = streams()
+    try:
+        torch.manual_seed(seed)
+        for step in range(steps):
+            places = torch.as_tensor(rng.choice(len(x), batch, p=chance))
+            score = flat_scores(twin(x[places].to(like.device)), batch, read)
+            several = score.ndim == 2
+            goal = torch.as_tensor(y)[places].to(like.device)
+            goal = goal.long() if several else goal.to(score.dtype)
+            made.param_groups[0]["lr"] = float(given[min(step, len(given) - 1)])
+            made.zero_grad()
+            value = point_loss(loss, score.detach(), goal, labels).whole(score, goal)
+            (value * float(mass.mean())).backward()  # type: ignore[no-untyped-call]
+            made.step()
+    finally:
+        put_back(state)
+    if not all(torch.isfinite(p).all() for p in twin.parameters()):
+        return float("inf")
+    try:
+        return rotation(before, tangent_kernel(twin, watched, outputs=outputs, read=read)).degrees
+    except ValueError:  # outputs that are no longer finite, or a network that died
+        return float("inf")

@@ -1,0 +1,60 @@
+"""Sample: some of the training points, in known shares, and how much each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.example_weights import example_weights
+from tiltmeter.data.grouped import GroupedData, share_of
+
+#: Every group gets at least this part of an equal share of the sample: a forecast for a rare group needs its points.
+FLOOR = 0.25
+
+
+def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the sample, in order, and how many points of the data each of them stands for, on average 1.
+
+    All points where there are not more than `sample`. Otherwise each group gets its share, rare groups a little more
+    and each of their points then stands for less, so that averages over the sample mean averages over the data.
+
+    >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
+    >>> places, stands_for = sampled(data, 200, seed=0)
+    >>> (places >= 960).sum().item(), stands_for[-1].round(2).item(), stands_for.mean().round(12).item()
+    (25, 0.32, 1.0)
+    """
+    if len(data) <= sample:
+        return np.arange(len(data)), np.ones(len(data))
+    sizes = np.bincount(data.codes, minlength=len(data.groups))
+    least = np.minimum(sizes, int(FLOOR * sample / len(sizes)))
+    wanted = np.maximum(least, sample * sizes / len(data))
+    spare = wanted - least
+    wanted = least + spare * max(0.0, (sample - least.sum()) / max(spare.sum(), 1e-300))
+    counts = np.minimum(sizes, np.maximum(1, np.floor(wanted + 1e-9).astype(int)))
+    rng = np.random.default_rng(seed)
+    chosen = [rng.permutation(np.flatnonzero(data.codes == code))[:count] for code, count in enumerate(counts)]
+    places = np.sort(np.concatenate(chosen))
+    stands_for = (sizes / len(data) * len(places) / np.maximum(counts, 1))[data.codes[places]]
+    return places, stands_for
+
+
+def masses(
+    sample: GroupedData,
+    stands_for: np.ndarray,
+    shares: np.ndarray,
+    weights: Mapping[Any, float] | None,
+    proportions: Mapping[Any, float] | None,
+) -> np.ndarray:
+    """How much every point of the sample counts in the mean gradient, under weights and proportions of the groups."""
+    found = example_weights(sample, weights)
+    mass = stands_for if found is None else stands_for * found
+    if proportions is None:
+        return mass
+    wanted = share_of(sample, proportions)
+    empty = (shares == 0) & (wanted > 0)
+    if empty.any():
+        group = sample.groups[int(np.argmax(empty))]
+        raise ValueError(f"`proportions` asks for group {group!r}, of which the training data have no point.")
+    return np.asarray(mass * (wanted / np.where(shares > 0, shares, 1.0))[sample.codes])

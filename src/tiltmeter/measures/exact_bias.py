@@ -1,0 +1,118 @@
+"""exact-bias: bits of inductive bias, from how rare models that do this well are before training."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from scipy.stats import binom
+from torch import nn
+
+from tiltmeter.measures.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class ExactBias:
+    """-log2 of the chance that a random model of this architecture errs on at most a share eps of the points.
+
+    That is how many bits of information the choice of such a model takes, on top of the architecture and its
+    initialisation (Boopathy et al., 2024, by counting instead of extrapolating). `draws` models are initialised anew
+    (`reset_parameters`; parameters without it are drawn normal, at their present scale).
+
+    - `bias_bits` (target: shares of `targets`, then "model", the error of the model itself); null: the bits that
+      labels drawn at random need, exactly, which no architecture favours;
+    - `bias_bits_se`: its standard error; NaN, and the bits a lower bound of log2(draws), where no draw did as well;
+    - `bias_bits_short`: the null minus the bits, what the architecture gives for free; null 0; NaN for a mere bound.
+
+    What it does not mean: more than about log2(draws) bits cannot be counted, and nothing is extrapolated, since fits
+    of a law to the tail are off by half a bit even in the easiest case. Random models are not asked to fit training
+    data first, so that these are bits for the whole task rather than for what training leaves open.
+    """
+
+    draws: int = 256
+    targets: tuple[float, ...] = (0.5, 0.2, 0.1)
+    seed: int = 0
+
+    title: ClassVar[str] = "Bits of inductive bias: how rare random models that err this little are"
+    takes: ClassVar[str] = "labels that are decided on; a model whose layers can be initialised anew"
+    exact: ClassVar[str] = "in the limit of many draws; -log2 eps for linear classifiers in the plane"
+    absent: ClassVar[str] = "an architecture no better than random labels: as many bits as the null"
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise ValueError(f"`draws` should be at least 1. Found draws = {self.draws}.")
+        if not all(0 <= target <= 1 for target in self.targets):
+            raise ValueError(f"`targets` should be shares between 0 and 1. Found targets = {self.targets}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        if snapshot.decision is None:
+            raise ValueError("Bits of inductive bias need decisions between labels. Found a regression.")
+        own = float(np.mean(snapshot.decision != snapshot.data.y))
+        targets = np.array([*self.targets, own])
+        bits, error = bias_bits(self.errors(snapshot), targets)
+        count, points = len(snapshot.task.labels), len(snapshot.data)
+        # Down to its place on the lattice of shares of n points.
+        null = -binom.logcdf(np.floor(targets * points + 1e-9), points, 1.0 - 1.0 / count) / np.log(2.0)
+        names = np.array([f"{target:g}" for target in self.targets] + ["model"], dtype=object)
+        coords = {"target": names}
+        text = "bits to choose a model with this error"
+        return {
+            "bias_bits": snapshot.reading("bias_bits", bits, coords, long_name=text, better="neither"),
+            "bias_bits_se": snapshot.reading("bias_bits_se", error, coords, long_name="its standard error"),
+            "bias_bits_null": snapshot.reading(
+                "bias_bits_null", null, coords, long_name="bits to choose labels with this error", better="neither"
+            ),
+            "bias_bits_short": snapshot.reading(
+                "bias_bits_short",
+                np.where(np.isnan(error), np.nan, null - bits),
+                coords,
+                long_name="bits that the architecture gives",
+                better="neither",
+                null="0: no better than random labels",
+            ),
+        }
+
+    def errors(self, snapshot: Snapshot) -> np.ndarray:
+        """The share of wrong decisions of every random model."""
+        seen, found = snapshot.model, np.zeros(self.draws)
+        drawn = type(seen)(copy.deepcopy(seen.module), seen.task, seen.loss, seen.x, seen.y, seen.read, seen.chunk)
+        torch.manual_seed(self.seed)  # the look puts the streams back
+        for draw in range(self.draws):
+            start_anew(drawn.module, seen.module)
+            found[draw] = np.mean(seen.decide(drawn.scores(seen.x)) != snapshot.data.y)
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """One for every draw."""
+        return float(self.draws)
+
+
+def bias_bits(errors: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """-log2 of the share of errors at or below each target, and its standard error (NaN, a bound: there is none).
+
+    >>> bits, _ = bias_bits(np.linspace(0.0, 1.0, 1001)[1:], np.array([0.5, 0.125]))
+    >>> bits.tolist()
+    [1.0, 3.0]
+    """
+    hits = (errors[None, :] <= targets[:, None]).sum(1)
+    share = np.maximum(hits, 1) / len(errors)
+    error = np.sqrt((1.0 - share) / np.maximum(hits, 1)) / np.log(2.0)
+    return -np.log2(share), np.where(hits > 0, error, np.nan)
+
+
+def start_anew(module: nn.Module, like: nn.Module) -> None:
+    """Draw every parameter anew, by its layer's own rule or else normal at the scale it has in `like`."""
+    done: set[int] = set()
+    with torch.no_grad():
+        for part in module.modules():
+            reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+            if callable(reset):
+                reset()
+                done |= {id(parameter) for parameter in part.parameters(recurse=False)}
+        for (_, parameter), (_, present) in zip(module.named_parameters(), like.named_parameters(), strict=True):
+            if id(parameter) not in done and parameter.is_floating_point():
+                parameter.normal_(0.0, float(present.double().square().mean().sqrt()) or 1.0)

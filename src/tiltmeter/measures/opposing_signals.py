@@ -1,0 +1,103 @@
+"""opposing-signals: the few points whose losses change most between looks, some up while others go down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.record.labelled import labels_array
+
+SIDES = np.array(["falling", "rising"], dtype=object)
+
+
+@dataclass(frozen=True)
+class OpposingSignals:
+    """The `points` points with the largest change of loss since the look before, those that fall and those that rise
+    (Rosenfeld and Risteski, 2023).
+
+    - `opposing_concentration`: their part of all changes, added without sign; null: their share of the points;
+    - `opposing_balance`: 1 where the falls among them make up for the rises, 0 where all go one way; null: the same
+      for all points;
+    - `opposing_change` and `opposing_loss`: mean change and loss now of each side (NaN: nobody on it);
+    - `opposing_share`: the part of each group among the points of a side; null: its share of all points.
+
+    The one measure of losses with a memory: the object keeps the losses of its last look (and nothing else of it), so
+    each training needs an object of its own. The first look has no change to show and gives NaN, and so does a look
+    at other points. Look at every step to see what a single step does.
+
+    What it does not mean: opposite changes alone are no sign of instability. Two sets of points that share a strong
+    feature and differ in label have opposite changes by algebra, whether or not anything oscillates.
+    """
+
+    points: int = 20
+    memory: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+
+    title: ClassVar[str] = "Points whose losses change most between looks, falling against rising"
+    takes: ClassVar[str] = "a loss of each point, and two looks"
+    exact: ClassVar[str] = "always, between the two looks"
+    absent: ClassVar[str] = "one smooth descent in which all losses fall together: balance near 0"
+
+    def __post_init__(self) -> None:
+        if self.points < 1:
+            raise ValueError(f"`points` should be at least 1. Found points = {self.points}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        if snapshot.loss is None:
+            raise ValueError(
+                f"Opposing signals need the loss of each point, which {snapshot.definition} does not tell."
+            )
+        now, before = snapshot.loss, self.memory.get("loss")
+        self.memory["loss"] = now.copy()
+        known = before is not None and len(before) == len(now)
+        change = now - before if known and before is not None else np.full(len(now), np.nan)
+        count = min(self.points, len(now))
+        top = np.argsort(-np.abs(change), kind="stable")[:count]
+        sides = [top[change[top] < 0], top[change[top] > 0]]
+        groups = len(snapshot.data.groups)
+        shares = np.stack([_parts(snapshot.data.codes[side], groups) for side in sides])
+        size = np.abs(change)
+        concentration = _divided(size[top].sum(), size.sum())
+        readings = {
+            "opposing_concentration": (concentration, "part of all changes in loss"),
+            "opposing_concentration_null": (count / len(now), "share of the points chosen"),
+            "opposing_balance": (_balance(change[top]), "how far falls and rises cancel"),
+            "opposing_balance_null": (_balance(change), "how far they cancel among all points"),
+        }
+        found = {
+            name: snapshot.reading(name, np.asarray(value), {}, long_name=meaning, better="neither")
+            for name, (value, meaning) in readings.items()
+        }
+        for name, values, meaning in (
+            ("opposing_change", change, "mean change in loss of a side"),
+            ("opposing_loss", now, "mean loss of a side"),
+        ):
+            means = np.array([values[side].mean() if len(side) else np.nan for side in sides])
+            null = np.array([values.mean()] * 2)
+            for key, array in ((name, means), (f"{name}_null", null)):
+                found[key] = snapshot.reading(key, array, {"side": SIDES}, long_name=meaning, better="neither")
+        coords = {"side": SIDES, "group": labels_array(snapshot.data.groups)}
+        base = np.tile(_parts(snapshot.data.codes, groups), (2, 1))
+        for key, array in (("opposing_share", shares), ("opposing_share_null", base)):
+            text = "part of a group among the points of a side"
+            found[key] = snapshot.reading(key, array, coords, long_name=text, better="neither")
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """None: the losses are known already."""
+        return 0.0
+
+
+def _balance(change: np.ndarray) -> float:
+    return 1.0 - _divided(abs(change.sum()), np.abs(change).sum())
+
+
+def _divided(a: float, b: float) -> float:
+    return float(a / b) if b > 0 else float("nan")
+
+
+def _parts(codes: np.ndarray, groups: int) -> np.ndarray:
+    return np.bincount(codes, minlength=groups) / len(codes) if len(codes) else np.full(groups, np.nan)

@@ -1,0 +1,39 @@
+"""Risk: one number per point that says how positive the model takes it to be, where there are two labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.measures.snapshot import Snapshot
+
+
+def positives(snapshot: Snapshot) -> np.ndarray:
+    """Which points are positive; an error where there are not two labels."""
+    if not snapshot.task.binary:
+        count = len(snapshot.task.labels)
+        raise ValueError(f"This measure needs two labels. Found {count or 'a regression, with no'} labels.")
+    return np.asarray(snapshot.data.y == snapshot.task.positive)
+
+
+def positive_score(snapshot: Snapshot) -> np.ndarray:
+    """A score that is larger for points more likely positive: the output, or the difference of two."""
+    positives(snapshot)
+    if snapshot.score is None:
+        raise TypeError("This measure needs the scores themselves, which were not kept.")
+    score = snapshot.score.reshape(len(snapshot.data), -1)
+    return score[:, 0] if score.shape[1] == 1 else score[:, 1] - score[:, 0]
+
+
+def risk(snapshot: Snapshot) -> np.ndarray:
+    """The probability that the model gives to the positive label; an error where its loss gives none."""
+    score, task = positive_score(snapshot), snapshot.task
+    if task.link in ("sigmoid", "softmax"):
+        return np.asarray(0.5 + 0.5 * np.tanh(score / 2.0))
+    if task.link == "probability":
+        return np.asarray(np.clip(score, 0.0, 1.0))
+    if task.link == "linear" and task.outputs == 1:
+        low, high = task.labels
+        return np.asarray(np.clip((score - low) / (high - low), 0.0, 1.0))
+    raise ValueError(
+        f"This measure needs probabilities, which a model trained with {snapshot.definition} does not give."
+    )

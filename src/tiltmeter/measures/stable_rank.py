@@ -1,0 +1,113 @@
+"""StableRank: how close weight matrices come to rank 1, and whether neighbours align (Le and Jegelka, 2022)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.measures.weight_matrices import adjacent, weight_matrices
+
+
+@dataclass(frozen=True)
+class StableRank:
+    """`stable_rank` and `weight_excess` of every `layer`, `alignment` of Linear layers that follow one another.
+
+    Stable rank is the squared Frobenius norm over the squared spectral norm, from 1 to the rank; the excess is their
+    difference, which stays bounded while the last linear layers of a network grow on separable data, so that their
+    stable rank goes to 1. Alignment is the absolute overlap of the top left singular vector of a layer with the top
+    right one of the next. Kernels of convolutions are matrices of outputs by everything else. Nulls: Gaussian matrices
+    of the same shape, two random directions.
+
+    A stable rank near 1 does *not* mean that the model depends on one input direction, nor a larger one that it does
+    not: a network that uses one direction can have a first layer of stable rank 3. Only adjacent *linear* layers are
+    known to align; the limit is reached as the logarithm of the loss, so slowly that plain training rarely shows it.
+    """
+
+    title: ClassVar[str] = "stable rank of every weight matrix and alignment of neighbours"
+    takes: ClassVar[str] = "any model with weight matrices; alignment only in chains of Linear layers (nn.Sequential)"
+    exact: ClassVar[str] = "always: read off the weights, no data involved"
+    absent: ClassVar[str] = "large initialisation, early layers, weight decay or many classes (limit: classes - 1)"
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        matrices = weight_matrices(snapshot.model.module)
+        tops = {name: float(torch.linalg.matrix_norm(w, 2)) ** 2 for name, w in matrices.items()}
+        squares = {name: float((w * w).sum()) for name, w in matrices.items()}
+        layers = {"layer": np.array(list(matrices))}
+        found = {
+            "stable_rank": snapshot.reading(
+                "stable_rank",
+                np.array([max(1.0, squares[name] / tops[name]) if tops[name] > 0 else 0.0 for name in matrices]),
+                layers,
+                long_name="squared Frobenius over squared spectral norm",
+                better="neither",
+            ),
+            "stable_rank_null": snapshot.reading(
+                "stable_rank_null",
+                np.array([gaussian_stable_rank(*w.shape) for w in matrices.values()]),
+                layers,
+                long_name="stable rank of a Gaussian matrix of this shape",
+                better="neither",
+            ),
+            "weight_excess": snapshot.reading(
+                "weight_excess",
+                np.array([max(0.0, squares[name] - tops[name]) for name in matrices]),
+                layers,
+                long_name="squared Frobenius minus squared spectral norm",
+                better="neither",
+                null="value at initialisation",
+            ),
+        }
+        pairs = adjacent(snapshot.model.module)
+        if pairs:
+            coords = {"layers": np.array([two.name for two in pairs])}
+            values = np.array([overlap(two.before.weight, two.after.weight) for two in pairs])
+            chance = np.array([random_overlap(two.before.out_features) for two in pairs])
+            for name, numbers, meaning in (
+                ("alignment", values, "overlap of top singular vectors of neighbours"),
+                ("alignment_null", chance, "overlap of two random directions"),
+            ):
+                found[name] = snapshot.reading(name, numbers, coords, long_name=meaning, better="neither")
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """No pass: weights only."""
+        return 0.0
+
+
+def overlap(before: Tensor, after: Tensor) -> float:
+    """Absolute overlap of the top left singular vector of one matrix with the top right one of the next; 0 for zeros.
+
+    >>> first = torch.outer(torch.tensor([1.0, 0.0]), torch.ones(3))
+    >>> overlap(first, torch.tensor([[0.6, 0.8]]))
+    0.6...
+    """
+    if not before.any() or not after.any():
+        return 0.0
+    left = torch.linalg.svd(before.detach().double().cpu(), full_matrices=False).U[:, 0]
+    right = torch.linalg.svd(after.detach().double().cpu(), full_matrices=False).Vh[0]
+    return min(1.0, abs(float(left @ right)))
+
+
+def gaussian_stable_rank(rows: int, columns: int) -> float:
+    """m n / (sqrt m + sqrt n)^2, the stable rank of a large matrix of independent Gaussian numbers.
+
+    >>> gaussian_stable_rank(100, 100)
+    25.0
+    """
+    return max(1.0, rows * columns / (math.sqrt(rows) + math.sqrt(columns)) ** 2)
+
+
+def random_overlap(d: int) -> float:
+    """Expected absolute overlap of two random directions in d dimensions.
+
+    >>> round(random_overlap(2), 4)
+    0.6366
+    """
+    return math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)

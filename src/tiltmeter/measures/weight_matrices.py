@@ -1,0 +1,73 @@
+"""Weight matrices of a model by name, and which of them follow one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+#: Modules that pass numbers on as they are.
+PLAIN = (nn.Identity, nn.Flatten, nn.Dropout)
+
+
+def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
+    """Every weight of two dimensions or more as a matrix (outputs, inputs) in double precision; kernels are flattened.
+
+    >>> model = nn.Sequential(nn.Conv2d(3, 8, 5), nn.Linear(8, 2))
+    >>> {name: tuple(w.shape) for name, w in weight_matrices(model).items()}
+    {'0.weight': (8, 75), '1.weight': (2, 8)}
+    """
+    found = {
+        name: value.detach().flatten(1).double().cpu()
+        for name, value in module.named_parameters()
+        if value.ndim >= 2 and value.is_floating_point()
+    }
+    if not found:
+        raise ValueError("A model should have weight matrices. Found none.")
+    return found
+
+
+@dataclass(frozen=True)
+class Adjacent:
+    """Two Linear layers that follow one another; `linear` if nothing but linear passing on lies between."""
+
+    name: str
+    before: nn.Linear
+    after: nn.Linear
+    linear: bool
+
+
+def adjacent(module: nn.Module) -> list[Adjacent]:
+    """Linear layers that feed one another, in chains of modules (nn.Sequential, nested or not), in order.
+
+    Only there does the order of modules say who feeds whom; a model without such chains has none.
+
+    >>> [(two.name, two.linear) for two in adjacent(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)))]
+    [('0 > 2', False)]
+    """
+    found: list[Adjacent] = []
+    inside: set[int] = set()
+    for name, part in module.named_modules():
+        if isinstance(part, nn.Sequential) and id(part) not in inside:
+            inside.update(id(child) for child in part.modules())
+            leaves = _leaves(part, f"{name}." if name else "")
+            places = [i for i, (_, leaf) in enumerate(leaves) if isinstance(leaf, nn.Linear)]
+            for i, j in pairwise(places):
+                (first, before), (second, after) = leaves[i], leaves[j]
+                assert isinstance(before, nn.Linear)
+                assert isinstance(after, nn.Linear)
+                if before.out_features == after.in_features:
+                    linear = all(isinstance(leaf, PLAIN) for _, leaf in leaves[i + 1 : j])
+                    found.append(Adjacent(f"{first} > {second}", before, after, linear))
+    return found
+
+
+def _leaves(chain: nn.Sequential, prefix: str) -> list[tuple[str, nn.Module]]:
+    found: list[tuple[str, nn.Module]] = []
+    for name, child in chain.named_children():
+        if isinstance(child, nn.Sequential):
+            found += _leaves(child, f"{prefix}{name}.")
+        else:
+            found.append((f"{prefix}{name}", child))
+    return found

@@ -1,0 +1,32 @@
+"""Horizon rule: where a forecast stops being trustworthy, as a vertical line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from tiltmeter.plot.theme import FAINT, INK, rows
+from tiltmeter.plot.time_axis import Domain, log_scale, pixels
+from tiltmeter.record.trajectory import Trajectory
+
+
+def horizon_step(trajectory: Trajectory) -> float | None:
+    """The last step that a forecast asks to be trusted, None where it has no such limit."""
+    found = trajectory.origin.settings.get("horizon")
+    step = found.get("step") if isinstance(found, dict) else None
+    return float(step) if isinstance(step, (int, float)) and trajectory.clock == "step" else None
+
+
+def horizon_layers(trajectories: Sequence[Trajectory], domain: Domain, height: float) -> list[alt.Chart]:
+    """A rule at the earliest horizon inside the axis, with a word beside it."""
+    steps = [step for step in map(horizon_step, trajectories) if step is not None and domain[0] < step < domain[1]]
+    if not steps:
+        return []
+    base = alt.Chart(rows([{"time": min(steps)}])).encode(alt.X("time:Q", scale=log_scale(domain)))
+    rule = base.mark_rule(color=FAINT, strokeWidth=1.5).encode(y=alt.value(0), y2=alt.value(height))
+    late = pixels(min(steps), domain, 1.0) > 0.5
+    side: dict[str, Any] = {"align": "right", "dx": -4} if late else {"align": "left", "dx": 4}
+    word = base.mark_text(baseline="top", dy=4, **side, fontSize=11, fontStyle="italic", color=INK)
+    return [rule, word.encode(y=alt.value(0), text=alt.value("horizon of the forecast"))]

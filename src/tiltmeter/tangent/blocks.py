@@ -1,0 +1,107 @@
+"""Blocks: fill kernels block by block, holding no more gradients than the kernel itself takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.memory import chunk_bytes
+from tiltmeter.tangent.plan import Plan
+
+
+class Crossed(NamedTuple):
+    """Other points, and where their kernel with the first points goes, (other points, points)."""
+
+    x: Tensor
+    target: np.ndarray
+
+
+class Block(NamedTuple):
+    """Some points: where they start, where they stop, and their gradients."""
+
+    start: int
+    stop: int
+    factors: list[Factor | None]
+
+
+def fill(plan: Plan, x: Tensor, symmetric: np.ndarray | None, crossed: Sequence[Crossed], chunk: int) -> None:
+    """Write K(x, x) into `symmetric`, its upper triangle computed, and every K(other, x) into its target.
+
+    Gradients of as many points as the targets have memory are held at a time, and those of the others come again for
+    each such group; mostly all are held and none comes twice.
+    """
+    targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
+    room = chunk_bytes()
+    size = max(1, min(chunk, room // (plan.held + plan.passing + 1)))
+    allowance = max(room, sum(target.nbytes for target in targets))
+    per_group = max(1, allowance // (plan.held * size + 1)) * size
+    for first in range(0, len(x), per_group):
+        last = min(first + per_group, len(x))
+        group = list(_blocks(plan, x, first, last, size))
+        if symmetric is not None:
+            for i, block in enumerate(group):
+                for other in group[i:]:
+                    _both(plan, symmetric, block, other)
+            for other in _blocks(plan, x, last, len(x), size):
+                for block in group:
+                    _both(plan, symmetric, block, other)
+        for there in crossed:
+            for other in _blocks(plan, there.x, 0, len(there.x), size):
+                for block in group:
+                    _place(plan, there.target, other, block, _product(plan, other, block))
+
+
+def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:
+    for start in range(first, last, size):
+        stop = min(start + size, last)
+        yield Block(start, stop, plan.factors(x[start:stop], start))
+
+
+def _both(plan: Plan, target: np.ndarray, block: Block, other: Block) -> None:
+    found = _product(plan, block, other)
+    if block.start == other.start:
+        found = 0.5 * (found + found.T)
+    else:
+        _place(plan, target, other, block, found.T)
+    _place(plan, target, block, other, found)
+
+
+def _place(plan: Plan, target: np.ndarray, rows: Block, columns: Block, found: np.ndarray) -> None:
+    side = 1 if plan.trace else plan.outputs
+    target[rows.start * side : rows.stop * side, columns.start * side : columns.stop * side] = found
+
+
+def _product(plan: Plan, rows: Block, columns: Block) -> np.ndarray:
+    """K between two blocks; products of single-precision layers are added in double precision."""
+    total: Tensor | None = None
+    for mine, theirs in zip(rows.factors, columns.factors, strict=True):
+        if mine is not None and theirs is not None:
+            part = mine.gram(theirs)
+            total = part.double() if total is None else total.add_(part)
+    side = 1 if plan.trace else plan.outputs
+    if total is None:
+        return np.zeros(((rows.stop - rows.start) * side, (columns.stop - columns.start) * side))
+    if not torch.isfinite(total.sum()):
+        raise ValueError(_blame(plan, rows, columns))
+    if plan.trace:
+        total /= plan.outputs
+    found: np.ndarray[Any, Any] = total.cpu().numpy()
+    return found
+
+
+def _blame(plan: Plan, rows: Block, columns: Block) -> str:
+    """Which layer and which point made a kernel that is not finite."""
+    side = 1 if plan.trace else plan.outputs
+    for part, mine, theirs in zip(plan.parts, rows.factors, columns.factors, strict=True):
+        for block, factor in ((rows, mine), (columns, theirs)):
+            if factor is not None:
+                bad = (~torch.isfinite(factor.gram(factor).diagonal())).nonzero().flatten()
+                if len(bad):
+                    point = block.start + int(bad[0]) // side
+                    return f"The kernel should be finite. Found that it is not at point {point} in {part!r}."
+    return f"The kernel should be finite. Found that it is not among points {rows.start} to {rows.stop - 1}."

@@ -1,0 +1,85 @@
+"""Memory: what a kernel needs, what there is, and which sample would fit."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+#: Bytes that the gradients of one block of points may take beside the kernel, however little memory there is.
+CHUNK_BYTES = 2**28
+
+#: Share of the free memory that a kernel may take.
+SHARE = 0.9
+
+
+def kernel_memory(
+    n: int, m: int, outputs_count: int = 1, *, outputs: str = "full", dtype: np.typing.DTypeLike = np.float64
+) -> int:
+    """Bytes at the peak of computing K between n and m points: the kernel, as much again for gradients, and a chunk.
+
+    Models whose gradients are large take more for the chunk where there is more, up to an eighth of the free memory.
+
+    >>> f"{kernel_memory(10_000, 10_000) / 2**30:.1f} GiB"
+    '1.7 GiB'
+    """
+    side = outputs_count if outputs == "full" else 1
+    return 2 * n * m * side**2 * np.dtype(dtype).itemsize + CHUNK_BYTES
+
+
+def available_memory() -> int | None:
+    """Bytes of memory that can be had without swapping; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def chunk_bytes() -> int:
+    """Bytes for the gradients of one block of points: large models need few and large blocks to be fast."""
+    return max(CHUNK_BYTES, (available_memory() or 0) // 16)
+
+
+def check_memory(
+    n: int,
+    m: int | None = None,
+    outputs_count: int = 1,
+    *,
+    outputs: str = "full",
+    dtype: np.typing.DTypeLike = np.float64,
+    available: int | None = None,
+) -> None:
+    """Refuse a kernel that cannot fit, and say which `sample` would.
+
+    >>> check_memory(100_000, available=24 * 2**30)
+    Traceback (most recent call last):
+    ...
+    ValueError: `sample` should be at most 37800 to fit in memory. Found 100000 points with 1 output, whose kernel \
+needs 149.3 GiB of the 24.0 GiB that are free.
+    """
+    there = available_memory() if available is None else available
+    m = n if m is None else m
+    needed = kernel_memory(n, m, outputs_count, outputs=outputs, dtype=dtype)
+    if there is None or needed <= SHARE * there:
+        return
+    room = max(SHARE * there - CHUNK_BYTES, 0.0) / (needed - CHUNK_BYTES)
+    # Both sides shrink together, so memory goes with the square; two leading figures less are easier to read.
+    fits = math.floor(n * math.sqrt(room))
+    fits = fits // 100 * 100 if fits >= 1000 else fits
+    raise ValueError(
+        f"`sample` should be at most {fits} to fit in memory. Found {n} points with {outputs_count} "
+        f"{'output' if outputs_count == 1 else 'outputs'}, whose kernel needs {needed / 2**30:.1f} GiB of the "
+        f"{there / 2**30:.1f} GiB that are free{_cheaper(outputs, outputs_count)}."
+    )
+
+
+def _cheaper(outputs: str, outputs_count: int) -> str:
+    return f'; outputs="trace" needs {outputs_count**2} times less' if outputs == "full" and outputs_count > 1 else ""

@@ -1,0 +1,25 @@
+"""linear: out = W a + b at every place of a point, so grad_W = sum of delta a^T and grad_b = sum of delta."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.tangent.tokens import Tokens
+
+
+def linear(module: nn.Linear, inputs: Tensor, delta: Tensor) -> Tokens:
+    """(a . a' + 1) (delta . delta'), summed over pairs of places where a point has several."""
+    points, outputs = delta.shape[:2]
+    a = inputs.reshape(points, -1, module.in_features)
+    return Tokens(
+        trained_inputs(a, module.weight, module.bias), delta.reshape(points, outputs, -1, module.out_features)
+    )
+
+
+def trained_inputs(a: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The inputs (points, places, inputs) that multiply trained parameters; a bias is the weight of a one."""
+    parts = [a] if weight.requires_grad else []
+    if bias is not None and bias.requires_grad:
+        parts.append(a.new_ones(*a.shape[:2], 1))
+    return torch.cat(parts, 2) if len(parts) > 1 else parts[0]

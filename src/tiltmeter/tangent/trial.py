@@ -1,0 +1,79 @@
+"""Trial: true gradients of a few points, against which rules are checked before they are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.passes.forward import Read, scores
+from tiltmeter.tangent.factor import Factor
+
+
+def scores_of(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
+    """Scores of all these points at once, (points, outputs)."""
+    _, found = next(scores(model, x, read, len(x)))
+    return found.reshape(len(x), -1)
+
+
+def check_alone(model: nn.Module, few: Tensor, read: Read | None, found: Tensor) -> None:
+    """The score of a point must not depend on the points beside it, or there is no kernel of points."""
+    for name, module in model.named_modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
+            raise ValueError(
+                f"Each point should have a score of its own in evaluation mode. Found that {name or 'the model'} "
+                f"({type(module).__name__}) needs a batch even there: give it track_running_stats=True."
+            )
+    if len(few) == 1:
+        return
+    beside = scores_of(model, few[1:], read)
+    apart = (beside - found[1:]).abs().max()
+    if apart > _tolerance(found) * found.abs().max().clamp(min=torch.finfo(found.dtype).tiny):
+        raise ValueError(
+            "Each point should have a score of its own in evaluation mode. Found that scores change by "
+            f"{float(apart):.3g} with the other points of the batch."
+        )
+
+
+def true_gradients(
+    model: nn.Module, few: Tensor, read: Read | None, names: dict[str, nn.Parameter], weights: Tensor
+) -> dict[str, Tensor | None]:
+    """Gradients of a weighted sum of the outputs by name, (points, parameters); None for parameters not used."""
+    with torch.enable_grad():
+        found = scores_of(model, few, read)
+        alone = (found @ weights.to(found)).unbind()
+    if not found.requires_grad:
+        return dict.fromkeys(names)
+    rows: dict[str, list[Tensor | None]] = {name: [] for name in names}
+    for one in alone:
+        gradients = torch.autograd.grad(one, list(names.values()), retain_graph=True, allow_unused=True)
+        for name, gradient in zip(names, gradients, strict=True):
+            dense = gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
+            if dense is not None and not torch.isfinite(dense).all():
+                raise ValueError(f"Gradients should be finite. Found one that is not for parameter {name!r}.")
+            rows[name].append(None if dense is None else dense.flatten().double())
+    empty = {name: torch.zeros(names[name].numel(), dtype=torch.float64, device=few.device) for name in names}
+    return {
+        name: None if all(g is None for g in found) else torch.stack([empty[name] if g is None else g for g in found])
+        for name, found in rows.items()
+    }
+
+
+def agrees(factor: Factor, true: Sequence[Tensor | None], weights: Tensor) -> bool:
+    """Whether products of a factor are those of the true gradients."""
+    gram = factor.gram(factor)
+    outputs, w = len(weights), weights.to(gram.device)
+    points = len(gram) // outputs
+    combined = torch.einsum("icjd,c,d->ij", gram.double().view(points, outputs, points, outputs), w, w)
+    expected = torch.zeros_like(combined)
+    for gradients in true:
+        if gradients is not None:
+            expected += gradients @ gradients.T
+    largest = torch.maximum(expected.abs().max(), combined.abs().max())
+    return bool((combined - expected).abs().max() <= _tolerance(gram) * largest)
+
+
+def _tolerance(values: Tensor) -> float:
+    """Far above rounding, far below a mistake."""
+    return 1e-9 if values.dtype == torch.float64 else 1e-4

@@ -1,0 +1,129 @@
+"""tiltmeter reproduce: lists, runs, goes on after a failure, and says which names exist."""
+
+import json
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tiltmeter import Origin, Trajectory
+from tiltmeter.cli import main
+from tiltmeter.experiments.catalogue import EXPERIMENTS
+from tiltmeter.experiments.claim import Claim
+
+
+@dataclass(frozen=True)
+class Setting:
+    seeds: int = 2
+
+
+def experiment(name, value):
+    """A module like those of the room; `value` None fails."""
+    module = ModuleType(f"tiltmeter.experiments.{name}")
+    module.TITLE, module.PAPER, module.NEEDS = f"About {name}", "Nobody", ()
+    module.QUICK = module.FULL = Setting()
+
+    def run(setting, keep):
+        if value is None:
+            raise RuntimeError("no luck")
+        curve = xr.DataArray(np.full(1, value), dims="time", coords={"time": [0.0]})
+        return {"one": keep("one", lambda: Trajectory({"x": curve}, "t", Origin("toy")))}
+
+    module.run = run
+    module.claims = lambda runs: (Claim("It is large", float(runs["one"]["x"][0]), "size", 1.0),)
+    module.pictures = lambda runs: {}
+    return module
+
+
+@pytest.fixture(autouse=True)
+def three(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    EXPERIMENTS_BEFORE = dict(EXPERIMENTS)
+    for name in EXPERIMENTS_BEFORE:
+        monkeypatch.delitem(EXPERIMENTS, name)
+    for name, value in (("large", 2.0), ("broken", None), ("small", 0.5)):
+        monkeypatch.setitem(sys.modules, f"tiltmeter.experiments.{name}", experiment(name, value))
+        monkeypatch.setattr(
+            f"tiltmeter.experiments.{name}", sys.modules[f"tiltmeter.experiments.{name}"], raising=False
+        )
+        monkeypatch.setitem(EXPERIMENTS, name, name)
+    return tmp_path
+
+
+def run(capsys, *argv):
+    code = main(("reproduce", *argv))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_list(capsys):
+    code, out, _ = run(capsys, "--list")
+    assert code == 0
+    assert out.startswith("3 experiments.")
+    assert "About broken" in out
+    assert [row["name"] for row in json.loads(run(capsys, "--list", "--json")[1])] == ["large", "broken", "small"]
+
+
+def test_one_by_name(capsys, three):
+    code, out, err = run(capsys, "large", "--seeds", "4", "--to", "here")
+    assert code == 0
+    assert out.startswith("1 experiment: 1 claims hold")
+    assert "Holds: It is large (size 2, at least 1 asked)." in out
+    assert "[1/1] large: run" in err
+    assert (three / "here" / "verdicts.html").exists()
+    assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
+
+
+def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(capsys, three):
+    code, out, err = run(capsys, "--all", "--to", "here", "--markdown", "verdicts.md")
+    assert code == 1
+    assert "broken (quick): failed. RuntimeError: no luck" in out
+    assert "small (quick, 2 seeds, 0 s): 0 of 1 claims hold." in out
+    assert "[3/3] small: run" in err
+    text = (three / "verdicts.md").read_text()
+    assert "Failed (quick" in text
+    assert "## small" in text
+
+
+def test_a_claim_that_does_not_hold_is_no_failure(capsys):
+    assert run(capsys, "small")[0] == 0
+
+
+def test_json(capsys):
+    code, out, _ = run(capsys, "small", "large", "--json")
+    assert code == 0
+    assert [(one["name"], one["claims"][0]["verdict"]) for one in json.loads(out)] == [
+        ("small", "does not hold"),
+        ("large", "holds"),
+    ]
+
+
+def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        run(capsys, "--all")
+    assert ended.value.code == 130
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (("huge",), "No experiment 'huge'. There are: large, broken, small."),
+        ((), "Name experiments, or pass --all"),
+        (("large", "--all"), "Name experiments, or pass --all"),
+        (("large", "--seeds", "0"), "`seeds` should be a number of them, at least 1. Found seeds = 0."),
+        (("large", "--jobs", "0"), "`jobs` should be a number of them, at least 1. Found jobs = 0."),
+        (("large", "--scale", "huge"), "scale"),
+    ],
+)
+def test_bad_input_is_one_sentence(capsys, argv, sentence):
+    code, out, err = run(capsys, *argv)
+    assert (code, out) == (2, "")
+    assert sentence in err

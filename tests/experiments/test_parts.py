@@ -1,0 +1,50 @@
+"""What experiments share: who leads, runs of one time, pictures."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.experiments.claim import Claim, not_run
+from tiltmeter.experiments.end_of_training import as_dataset, as_run
+from tiltmeter.experiments.leads import final_gap, leaders
+from tiltmeter.experiments.pictures import lines
+
+
+def test_leaders_in_order():
+    assert leaders(tm.predict(*tm.cases.centred_crossing())) == "-+"
+    assert leaders(tm.predict(*tm.cases.no_crossing())) == "+"
+    assert leaders(tm.predict(*tm.cases.no_bias())) == ""
+
+
+def test_the_final_gap_has_an_error_over_seeds():
+    values = np.array([[[0.1, 0.3], [0.5, 0.5]]])
+    coords = {"time": [1.0], "group": ["+", "-"], "seed": [0, 1]}
+    loss = xr.DataArray(values, dims=("time", "group", "seed"), coords=coords)
+    gap, error = final_gap(tm.Trajectory({"loss": loss}, "t", tm.Origin("toy")))
+    assert (round(gap, 12), round(error, 12)) == (-0.3, 0.1)
+
+
+def test_trained_students_survive_as_a_run(tmp_path):
+    found = tm.equilibrium(tm.teacher_mixture(0.7), tm.Square(), ("samples", [0.5, 2.0]), 0.3)
+    tm.save(as_run(found), tmp_path / "run")
+    back = as_dataset(tm.load(tmp_path / "run"))
+    xr.testing.assert_equal(back, found)
+    assert back.attrs["origin"] == found.attrs["origin"]
+
+
+def test_lines_have_a_legend_for_several_and_a_zero_where_it_fits():
+    points = [(0.1, -1.0, "a"), (10.0, 1.0, "a"), (0.1, 0.5, "b"), (10.0, float("nan"), "b")]
+    layers = lines(points, "x", "y", "kind", log_x=True, marks=True).to_dict()["layer"]
+    assert [layer["mark"]["type"] for layer in layers] == ["line", "point", "rule"]
+    assert layers[0]["encoding"]["x"]["axis"]["values"] == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]
+    alone = lines(points[:2], "x", "y", "kind", zero=False).to_dict()["layer"]
+    assert len(alone) == 1
+    assert alone[0]["encoding"]["color"]["legend"] is None
+    with pytest.raises(ValueError, match="at least one point"):
+        lines([], "x", "y", "kind")
+
+
+def test_a_claim_without_a_number_was_not_run():
+    assert not_run("Curves cross", "No images.").verdict == "not run"
+    assert not Claim("Curves cross", float("nan"), "", 0.0).holds

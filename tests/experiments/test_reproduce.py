@@ -1,0 +1,163 @@
+"""Running experiments: kept, resumed, the same every time, refused, failed."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tiltmeter import Origin, Trajectory, load
+from tiltmeter.experiments.catalogue import find
+from tiltmeter.experiments.kept import Kept, file_name
+from tiltmeter.experiments.outcome import Outcome
+from tiltmeter.experiments.reproduce import outcomes_in, reproduce
+
+
+def test_an_outcome_says_what_was_found_and_how(toy, tmp_path):
+    heard = []
+    outcome = reproduce("toy", to=tmp_path, tell=heard.append)
+    assert (outcome.name, outcome.scale, outcome.seeds, outcome.state) == ("toy", "quick", 3, "run")
+    assert [claim.verdict for claim in outcome.claims] == ["holds", "does not hold"]
+    assert outcome.sentence == "toy (quick, 3 seeds, 0 s): 1 of 2 claims hold."
+    assert outcome.runs == ("walk-0", "walk-1", "walk-2")
+    assert [line.split(":")[0] for line in heard] == ["walk 0", "walk 1", "walk 2"]
+    assert isinstance(load(tmp_path / "toy" / "quick" / "walk-1"), Trajectory)
+    stored = json.loads((tmp_path / "toy" / "quick" / "outcome.json").read_text())
+    assert Outcome.from_json(stored) == outcome
+    assert stored["claims"][0]["verdict"] == "holds"
+    assert outcomes_in(tmp_path) == [outcome]
+
+
+def test_a_second_time_makes_nothing_and_finds_the_same(toy, tmp_path):
+    first = reproduce("toy", to=tmp_path)
+    heard = []
+    assert reproduce("toy", to=tmp_path, tell=heard.append) == first
+    assert toy.calls == [0, 1, 2]
+    assert heard == []
+
+
+def test_two_places_give_the_same_numbers(toy, tmp_path):
+    first, second = (reproduce("toy", to=tmp_path / place) for place in ("a", "b"))
+    assert first.claims == second.claims
+    for run in first.runs:
+        assert load(tmp_path / "a" / "toy" / "quick" / run) == load(tmp_path / "b" / "toy" / "quick" / run)
+
+
+def test_an_interrupted_experiment_goes_on(toy, tmp_path):
+    whole = reproduce("toy", to=tmp_path / "whole")
+    toy.calls.clear()
+    toy.fail_at, toy.error = 2, KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("toy", to=tmp_path / "cut")
+    toy.fail_at = None
+    assert reproduce("toy", to=tmp_path / "cut").claims == whole.claims
+    assert toy.calls == [0, 1, 2]
+
+
+def test_runs_of_another_setting_are_not_mixed_in(toy, tmp_path):
+    reproduce("toy", to=tmp_path)
+    more = reproduce("toy", seeds=7, to=tmp_path)
+    assert more.seeds == more.claims[0].seeds == 7
+    assert (tmp_path / "toy" / "quick-7-seeds" / "walk-0").is_dir()
+    toy.QUICK = type(toy.QUICK)(steps=5)
+    with pytest.raises(ValueError, match=r"another setting \(steps = 4, now 5\): choose another --to"):
+        reproduce("toy", to=tmp_path)
+
+
+def test_full_is_another_setting(toy, tmp_path):
+    assert reproduce("toy", "full", to=tmp_path).seeds == 5
+    assert load(tmp_path / "toy" / "full" / "walk-0")["place"].sizes == {"time": 8, "seed": 5}
+
+
+def test_missing_data_are_not_a_failure(toy, tmp_path, monkeypatch):
+    toy.fail_at, toy.error = 1, FileNotFoundError("No CIFAR-10 here: run tiltmeter data cifar10.")
+    outcome = reproduce("toy", to=tmp_path)
+    assert (outcome.state, outcome.claims[0].verdict) == ("not run", "not run")
+    assert outcome.reason == "No CIFAR-10 here: run tiltmeter data cifar10."
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.is_present", lambda name: name == "mnist")
+    toy.NEEDS = ("mnist", "cifar10")
+    assert reproduce("toy", to=tmp_path / "other").reason == "Needs the data of cifar10, which are not here."
+
+
+def test_a_missing_library_is_not_a_failure(toy, tmp_path):
+    toy.fail_at, toy.error = 0, ModuleNotFoundError("No module named 'torch'", name="torch")
+    assert reproduce("toy", to=tmp_path).reason == "Needs torch, which is not installed."
+
+
+def test_a_failure_is_written_and_raised(toy, tmp_path):
+    toy.fail_at = 1
+    with pytest.raises(RuntimeError, match="boom"):
+        reproduce("toy", to=tmp_path)
+    (outcome,) = outcomes_in(tmp_path)
+    assert (outcome.state, outcome.reason) == ("failed", "RuntimeError: boom")
+    toy.fail_at = None
+    assert reproduce("toy", to=tmp_path).state == "run"
+    assert toy.calls == [0, 1, 2]
+
+
+@pytest.mark.parametrize("seeds", [0, -1, True, 2.5])
+def test_wrong_numbers_of_seeds_are_refused(toy, tmp_path, seeds):
+    with pytest.raises(ValueError, match=r"`seeds` should be a number of them, at least 1\. Found seeds = "):
+        reproduce("toy", seeds=seeds, to=tmp_path)
+
+
+def test_wrong_names_and_scales_are_refused(toy, tmp_path):
+    with pytest.raises(KeyError, match=r"No experiment 'toys'\. There are: .*toy"):
+        reproduce("toys", to=tmp_path)
+    with pytest.raises(ValueError, match="`scale` should be"):
+        reproduce("toy", "huge", to=tmp_path)
+
+
+def test_names_of_runs_must_differ_as_files(tmp_path):
+    keep = Kept(tmp_path, find("equilibrium-bias").QUICK)
+    run = Trajectory({}, "t", Origin("toy"))
+    keep("lr 0.1", lambda: run)
+    with pytest.raises(ValueError, match=r"kept as 'lr-0.1': 'lr 0.1' and 'lr, 0.1'"):
+        keep("lr, 0.1", lambda: run)
+    with pytest.raises(TypeError, match="should be a Trajectory"):
+        keep("other", lambda: 3)
+    with pytest.raises(ValueError, match="letters or digits"):
+        file_name("//")
+
+
+SCRIPT = """
+import sys, time
+sys.path.insert(0, {folder!r})
+from conftest import Toy
+from tiltmeter.experiments.catalogue import EXPERIMENTS
+from tiltmeter.experiments.reproduce import reproduce
+
+class Slow(Toy):
+    def _walk(self, setting, i):
+        if i == 1 and sys.argv[2] == "hang":
+            time.sleep(600)
+        return super()._walk(setting, i)
+
+toy = Slow()
+sys.modules[toy.__name__] = toy
+EXPERIMENTS["toy"] = "toy_of_the_tests"
+print(reproduce("toy", to=sys.argv[1]).sentence, toy.calls)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_experiment_goes_on_where_it_stopped(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)))
+    first = tmp_path / "runs" / "toy" / "quick" / "walk-0" / "end.json"
+    process = subprocess.Popen([sys.executable, script, tmp_path / "runs", "hang"])
+    try:
+        for _ in range(600):
+            if first.exists():
+                break
+            time.sleep(0.1)
+    finally:
+        process.kill()
+        process.wait()
+    written = first.stat().st_mtime_ns
+    assert not first.parents[1].joinpath("walk-1").exists()
+    done = subprocess.run([sys.executable, script, tmp_path / "runs", "go"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "toy (quick, 3 seeds, 0 s): 1 of 2 claims hold. [1, 2]"
+    assert first.stat().st_mtime_ns == written

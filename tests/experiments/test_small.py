@@ -1,0 +1,56 @@
+"""The experiments on networks at a size that runs in a moment: they end, and give the same numbers again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tiltmeter.experiments.catalogue import find, make_now
+
+SMALL = {
+    "bias-crossing": {
+        "d": 50,
+        "seeds": 3,
+        "problems": 20,
+        "network_d": 20,
+        "width": 8,
+        "steps": 60,
+        "network_seeds": 2,
+    },
+    "three-phases": {"d": 50, "seeds": 3, "network_d": 20, "width": 8, "steps": 60, "network_seeds": 2},
+    "deeper-wider": {"depths": (2, 3), "widths": (8,), "d": 20, "steps": 60, "seeds": 2},
+    "other-protocols": {"d": 20, "width": 8, "steps": 60, "seeds": 2},
+    "memorisation": {"d": 10, "examples": 400, "noise": 0.4, "width": 8, "epochs": 3, "seeds": 2},
+    "multi-class": {"classes": 3, "overlaps": (0.5,), "d": 20, "width": 8, "steps": 60, "seeds": 2},
+    "warm-start": {"d": 20, "width": 8, "before": 20, "steps": 60, "seeds": 2},
+}
+#: In the default suite: theory, simulation and networks in one; finite data.
+FAST = ("bias-crossing", "memorisation")
+
+
+@pytest.mark.filterwarnings("ignore:Groups with fewer", "ignore:.*different numbers of steps")
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in SMALL])
+def test_small_runs_are_the_same_every_time(name):
+    module = find(name)
+    setting = replace(module.QUICK, **SMALL[name])
+    first, second = module.run(setting, make_now), module.run(setting, make_now)
+    assert list(first) == list(second)
+    for run in first:
+        assert first[run] == second[run], run
+    said = module.claims(first)
+    np.testing.assert_array_equal([c.statistic for c in said], [c.statistic for c in module.claims(second)])
+    assert all(str(claim) for claim in said)
+    for title, chart in module.pictures(first).items():
+        assert chart.to_dict()["$schema"], title
+
+
+@pytest.mark.slow
+def test_seeds_matter():
+    module = find("deeper-wider")
+    setting = replace(module.QUICK, **SMALL["deeper-wider"])
+    more = module.run(replace(setting, seeds=3), make_now)["depth 2, width 8"]["loss"]
+    fewer = module.run(setting, make_now)["depth 2, width 8"]["loss"]
+    assert more.sizes["seed"] == 3
+    # The first seeds are the same runs, to the precision of batched arithmetic.
+    np.testing.assert_allclose(more.isel(seed=[0, 1]), fewer, atol=1e-5)
+    assert (abs(more.isel(seed=2) - fewer.isel(seed=0)) > 1e-4).any()

@@ -1,0 +1,72 @@
+"""Verdicts as pages: everything that was found stands there, pictures are small, nothing is fetched."""
+
+import re
+from io import BytesIO
+
+import pytest
+
+from tiltmeter.experiments.reproduce import reproduce, without
+from tiltmeter.experiments.verdicts import MOST_BYTES, in_short, small_png, write_markdown, write_verdicts
+
+
+@pytest.fixture
+def outcomes(toy, tmp_path):
+    return [reproduce("toy", to=tmp_path / "runs"), without("toy", "full", "No images here.")]
+
+
+def test_the_page_holds_every_verdict_and_its_pictures(outcomes, tmp_path):
+    text = write_verdicts(outcomes, tmp_path / "verdicts.html").read_text()
+    for part in ("Walks spread | far", "does not hold. They never do.", "not run", "No images here.", "3 seeds"):
+        assert part in text
+    assert '"mark"' in text
+    assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="https?://', text)
+
+
+def test_the_markdown_has_tables_dates_and_small_pictures(outcomes, tmp_path):
+    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+    text = page.read_text()
+    assert "2 experiments: 1 claims hold, 1 do not, 1 were not run." in text
+    assert re.search(r"\| Walks spread \\\| far \| spread: [\d.]+ ± 0.1, 3 seeds \| at least 0.5 \| holds \|", text)
+    assert f"Scale quick, 3 seeds, 0 s, {outcomes[0].date}, tiltmeter" in text
+    assert "Not run (full" in text
+    assert "```" not in text
+    (picture,) = re.findall(r"!\[Where they go\]\((.*)\)", text)
+    assert 0 < (tmp_path / picture).stat().st_size < MOST_BYTES
+
+
+def test_pictures_that_are_gone_from_the_page_are_gone_from_the_folder(outcomes, tmp_path):
+    write_markdown(outcomes, tmp_path / "verdicts.md")
+    write_markdown(outcomes[1:], tmp_path / "verdicts.md")
+    assert not list((tmp_path / "_static" / "verdicts").iterdir())
+
+
+def test_a_picture_shrinks_until_it_fits(monkeypatch):
+    import vl_convert
+
+    monkeypatch.setattr("tiltmeter.experiments.verdicts._few_colours", lambda png: png)
+    asked = []
+
+    def draw(spec, scale):
+        asked.append(scale)
+        return b"." * int(MOST_BYTES * scale)
+
+    monkeypatch.setattr(vl_convert, "vegalite_to_png", draw)
+    assert len(small_png({})) < MOST_BYTES
+    assert asked == sorted(asked, reverse=True)
+    monkeypatch.setattr(vl_convert, "vegalite_to_png", lambda spec, scale: b"." * 10**6)
+    with pytest.raises(ValueError, match="smaller than 60000 bytes"):
+        small_png({})
+
+
+def test_few_colours_are_a_smaller_picture_of_the_same_size(toy):
+    Image = pytest.importorskip("PIL.Image")
+    import vl_convert
+
+    spec = toy.pictures({})["Where they go"].to_dict()
+    large, small = vl_convert.vegalite_to_png(spec, scale=2.0), small_png(spec)
+    assert len(small) < len(large)
+    assert Image.open(BytesIO(small)).size == Image.open(BytesIO(large)).size
+
+
+def test_in_short_counts(outcomes):
+    assert in_short(outcomes[:1]) == "1 experiment: 1 claims hold, 1 do not, 0 were not run."
