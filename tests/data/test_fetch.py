@@ -170,7 +170,9 @@ class TestArchives:
         base, files, _ = server
         files["w.tar.gz"] = tar_of({"top/metadata.csv": b"img_filename\na\n", "top/001.Gull/1.jpg": b"x"})
         source = sources.SOURCES["waterbirds"]
-        monkeypatch.setitem(sources.SOURCES, "waterbirds", replace(source, archive=sources.Archive(base + "w.tar.gz")))
+        monkeypatch.setitem(
+            sources.SOURCES, "waterbirds", replace(source, archive=sources.Archive(base + "w.tar.gz", whole=True))
+        )
         fetch("waterbirds")
         assert (here / "waterbirds" / "001.Gull" / "1.jpg").read_bytes() == b"x"
 

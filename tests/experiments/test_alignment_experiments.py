@@ -7,7 +7,9 @@ import torch
 
 from tiltmeter.experiments import early_alignment, four_neurons, growth_phase
 from tiltmeter.experiments.catalogue import find, make_now
-from tiltmeter.experiments.symmetric_network import at_scale, clusters_of, extremes_of, network, steps_to
+from tiltmeter.experiments.symmetric_network import at_scale, clusters_of, descend, extremes_of, steps_to
+from tiltmeter.networks.two_layer import TwoLayer
+from tiltmeter.record import at
 
 
 @pytest.fixture(autouse=True)
@@ -46,16 +48,14 @@ def test_growth_phase_in_short():
     assert len(growth_phase.pictures(runs)) == 2
 
 
-def test_steps_to_a_scale_are_those_taken():
-    data = clusters_of(2, 16, 0)
-    net = network(2, 50, 1e-4, 0)
-    steps = steps_to(1e-3, net, extremes_of(data).rate, 0.1)
-    runs = growth_phase.run(
-        replace(growth_phase.QUICK, seeds=1, widths=(50,), scale=1e-4, epsilon=1e-3, lr=0.1), make_now
-    )
-    scale = runs["width-50"]["network_scale"].isel(seed=0)
-    reached = float(scale.time[int((scale >= 1e-3).argmax())])
-    assert steps <= reached <= 1.2 * steps  # neurons must turn first, and some never grow
+def test_steps_to_a_scale_are_those_of_one_aligned_neuron():
+    data, rate, lr = clusters_of(2, 16, 0), extremes_of(clusters_of(2, 16, 0)).rate, 0.1
+    net = TwoLayer(torch.tensor([[1e-4, 0.0]], dtype=torch.float64), torch.tensor([1e-4], dtype=torch.float64))
+    steps = steps_to(1e-4, net, rate, lr)
+    run = descend(net, data, lr, steps, at([steps - 1]), 0)
+    scale = run["network_scale"].values
+    assert scale[-2] < 1e-4 * (1 + 1e-3)
+    assert scale[-1] > 1e-4 * (1 - 1e-3)
 
 
 @pytest.mark.slow
@@ -77,9 +77,3 @@ def test_they_are_in_the_catalogue():
         assert module.PAPER
         assert module.NEEDS == ()
         assert module.FULL.seeds > module.QUICK.seeds
-
-
-def test_four_neurons_in_short():
-    setting = replace(four_neurons.QUICK, seeds=3, steps=200)
-    runs = check(four_neurons, setting)
-    assert len(four_neurons.pictures(runs)) == 2

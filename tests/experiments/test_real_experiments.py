@@ -37,11 +37,13 @@ def tiny(tmp_path, monkeypatch):
         files = tuple(replace(file, md5=None, content_md5=None, size=None, rows=None) for file in source.files)
         monkeypatch.setitem(sources.SOURCES, name, replace(source, files=files))
     cifar_groups.points.cache_clear()
+    domino.whole.cache_clear()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield tmp_path
     torch.set_num_threads(before)
     cifar_groups.points.cache_clear()
+    domino.whole.cache_clear()
 
 
 def write_mnist(folder, count=200):

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -77,9 +76,7 @@ def test_missing_data_are_not_a_failure(toy, tmp_path, monkeypatch):
     outcome = reproduce("toy", to=tmp_path)
     assert (outcome.state, outcome.claims[0].verdict) == ("not run", "not run")
     assert outcome.reason == "No CIFAR-10 here: run tiltmeter data cifar10."
-    presence = ModuleType("tiltmeter.data.presence")
-    presence.is_present = lambda name: name == "mnist"
-    monkeypatch.setitem(sys.modules, presence.__name__, presence)
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.is_present", lambda name: name == "mnist")
     toy.NEEDS = ("mnist", "cifar10")
     assert reproduce("toy", to=tmp_path / "other").reason == "Needs the data of cifar10, which are not here."
 

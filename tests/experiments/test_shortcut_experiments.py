@@ -25,6 +25,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_domino_forgets_the_digit_and_the_control_does_not():
     """Three seeds: probe(60) below probe(20) by .2, the end below one half, and without the easy block well above."""
     setting = replace(shortcut_domino.Domino(), steps=120)
@@ -43,6 +44,7 @@ def test_converged_linear_models_have_one_bias_at_all_ratios():
     assert float((bias.max("ratio") - bias.min("ratio")).max()) < 1e-9
 
 
+@pytest.mark.slow
 def test_moons_apart_have_a_flatter_boundary_and_a_penalty_lowers_scores():
     setting = replace(shortcut_moons.Moons(), steps=250)
     runs = {

@@ -67,6 +67,7 @@ def test_arms_share_their_start_and_runs_are_kept_one_by_one():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", SMALL)
 def test_safe_claims_hold(name):
     module = find(name)

@@ -98,6 +98,19 @@ def test_four_clusters_then_a_network_of_four_neurons(width):
         assert merged(net, 2.0, most=4).v.shape == (4, 2)
 
 
+def test_four_clusters_in_ten_dimensions_if_the_start_is_small_enough():
+    data = symmetric_clusters(10, points=8)
+    found = {}
+    for scale in (1e-2, 1e-4):
+        torch.manual_seed(0)
+        net = two_layer(10, 50, scale=scale)
+        steps = round(np.log(0.1 / neurons_of(net).size.sum()) / (2 * 0.1246))
+        found[scale] = descend(net, data, 1.0, steps, [EarlyAlignment(lr=1.0)]).to_dataset("directions", "alignment")
+    assert found[1e-4]["directions"][-1] == 4
+    assert found[1e-4]["alignment"][-1] > 0.99
+    assert found[1e-2]["directions"][-1] > 8  # scores grow before all have turned
+
+
 def test_large_initialisation_does_not_condense():
     for seed in range(3):
         torch.manual_seed(seed)

@@ -293,8 +293,22 @@ def test_starvation_refuses_other_points():
 # --- all of them
 
 
-@pytest.mark.parametrize("name", sorted(MEASURES))
+OURS = (
+    "availability",
+    "boolean-sensitivity",
+    "boolean-spectrum",
+    "cue-adoption",
+    "early-alignment",
+    "feature-variance",
+    "gradient-starvation",
+    "last-layer-probe",
+    "noise-sensitivity",
+)
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_every_measure_can_be_found_and_says_what_it_is(name):
+    assert name in MEASURES
     kind = find(name)
     for word in ("title", "takes", "exact", "absent"):
         assert getattr(kind, word)
@@ -328,3 +342,29 @@ def test_measures_ride_on_a_probe_without_touching_the_training():
     assert all(torch.equal(p, q) for p, q in zip(plain.parameters(), watched.parameters(), strict=True))
     assert run["cue_adoption"].sizes == {"time": 6, "cue": 2}
     assert {"probe_accuracy", "feature_variance_null"} <= set(run)
+
+
+@pytest.mark.parametrize(
+    ("measure", "model", "x", "group"),
+    [
+        ("boolean-sensitivity", mlp(2, (3,), 1), [[-1.0, 1.0]], 0),
+        ("boolean-spectrum", mlp(2, (3,), 1), [[-1.0, 1.0]], 0),
+        ("noise-sensitivity", mlp(2, (3,), 1), [[0.0, 0.0]], 0),
+        ("early-alignment", mlp(2, (3,), 1, bias=False), [[1.0, 0.5]], 0),
+        ("cue-adoption", mlp(2, (3,), 1), [[1.0, 0.5]], (0, 1)),
+        ("feature-variance", mlp(2, (3,), 1), [[1.0, 0.5]], 0),
+        ("gradient-starvation", mlp(2, (3,), 1), [[1.0, 0.5]], 0),
+        (Availability(Latents(d=2)), mlp(2, (3,), 1), [[1.0, 0.5]], 0),
+    ],
+    ids=str,
+)
+def test_one_point_is_finite(measure, model, x, group):
+    with pytest.warns(UserWarning, match="hardly to be judged"):
+        data = tm.GroupedData(np.array(x), [0], [group])
+    assert all(np.isfinite(values).all() for values in tm.measure(measure, model, data).values())
+
+
+@pytest.mark.parametrize("name", ["noise-sensitivity", "last-layer-probe", "feature-variance"])
+def test_constant_points_are_finite(name):
+    data = tm.GroupedData(np.ones((80, 3)), np.arange(80) % 2, "label")
+    assert all(np.isfinite(values).all() for values in tm.measure(name, mlp(3, (4,), 2), data).values())

@@ -13,7 +13,7 @@ from tiltmeter.record import Origin, Trajectory
 def test_angles_mark_the_extremes():
     degrees = np.arange(0, 360, 5)
     wave = xr.DataArray(np.cos(2 * np.radians(degrees)), coords={"angle": degrees})
-    dots = angles(wave).to_dict()["layer"][2]["data"]["values"]
+    dots = angles(wave).layer[2].data["values"]
     assert [dot["angle"] for dot in dots] == [0, 90, 180, 270]
     with pytest.raises(ValueError, match="should have a dimension `angle`"):
         angles(wave.rename(angle="time"))
@@ -35,7 +35,7 @@ def test_reliance_draws_every_model():
         dims=("time", "seed", "ratio"),
         coords={"time": [0], "ratio": [1.0, 10.0, 30.0]},
     )
-    drawn = reliance({"linear": made, "deep": 2 * made}).to_dict()["layer"][2]["data"]["values"]
+    drawn = reliance({"linear": made, "deep": 2 * made}).layer[2].data["values"]
     assert {row["model"] for row in drawn} == {"linear", "deep"}
     assert [row["value"] for row in drawn][:3] == [1.5, 2.5, 3.5]
     with pytest.raises(ValueError, match="nothing to draw"):

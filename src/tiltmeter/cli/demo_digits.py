@@ -11,7 +11,8 @@ from tiltmeter.analysis.phases import phases
 from tiltmeter.cli.forecast import horizon_sentence
 from tiltmeter.data.digits import digits
 from tiltmeter.losses import Square
-from tiltmeter.report.page import Section, Table
+from tiltmeter.record import Trajectory
+from tiltmeter.report.page import Section
 
 HEADING = "Real images, a real network: forecast, then trained"
 LR, STEPS, BATCH, WIDTH, SHARE = 0.01, 2000, 16, 256, 0.9
@@ -47,12 +48,21 @@ def digits_section() -> tuple[Section, list[str]]:
         run = train(model, data, look, sgd, loss=Square(), steps=STEPS, batch=BATCH, sampling=Draws())
     finally:
         torch.set_num_threads(threads)
-    lines = [f"forecast: {phases(ahead)}", f"trained:  {phases(run)}", horizon_sentence(ahead)]
+    lines = [f"forecast: {in_words(ahead)}", f"trained:  {in_words(run)}", horizon_sentence(ahead)]
     chart = plot.curves(run, ahead, labels=("trained", "forecast"), phases=phases(run))
-    rows = [
-        (phase, f"{one.start:.4g} to {one.stop:.4g}", str(one.leader))
-        for phase, found in (("forecast", phases(ahead)), ("trained", phases(run)))
-        for one in found
-    ]
-    table = Table(("", "steps", "leader"), rows)
-    return Section(HEADING, [INTRODUCTION, *lines, str(agreement(ahead, run))], [table], [chart]), lines
+    exact = [f"Forecast: {phases(ahead)} Trained: {phases(run)}", str(agreement(ahead, run))]
+    return Section(HEADING, [INTRODUCTION, *lines, *exact], charts=[chart]), lines
+
+
+def in_words(run: Trajectory) -> str:
+    """Who leads first, and from about which step on somebody else: more digits would be noise.
+
+    >>> from tiltmeter import cases, predict
+    >>> in_words(predict(*cases.centred_crossing()))
+    '- leads first, from step 5.6 on +.'
+    """
+    found = phases(run)
+    if not found:
+        return "nobody leads."
+    later = "".join(f", from step {float(f'{one.start:.2g}'):g} on {one.leader}" for one in found[1:])
+    return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads throughout."

@@ -61,9 +61,7 @@ def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
 def _download_archive(source: Source, new: Path, aside: Path, say: Callable[[str], None]) -> None:
     assert source.archive is not None
     packed = _download((source.archive.url,), source.archive.md5, "archive.tar.gz", aside, say)
-    # An archive with a list of its files gives these; Waterbirds also holds one folder of images per species.
-    only = None if source.name == "waterbirds" else [file.name for file in source.files]
-    unpack(packed, new, only)
+    unpack(packed, new, None if source.archive.whole else [file.name for file in source.files])
 
 
 def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: Callable[[str], None]) -> Path:

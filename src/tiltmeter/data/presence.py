@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tiltmeter.data.folder import folder_of
+from tiltmeter.data.folder import data_folder, folder_of, path_of
 from tiltmeter.data.sources import source_of
 
 
@@ -25,8 +25,6 @@ class Presence:
 
 def is_present(name: str) -> bool:
     """Whether all that loading needs is there; the files are not read."""
-    from tiltmeter.data.folder import data_folder, path_of
-
     if name == "celeba":  # its attributes are of use without the images
         folder = folder_of(name)
         return (folder / "list_attr_celeba.txt").is_file() or (data_folder() / "celeba-attributes").is_dir()

@@ -28,10 +28,11 @@ class File:
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file that unpacks to the files of a data set, below one top folder."""
+    """A tar file that holds the files of a data set below one top folder; `whole`: and others that belong to it."""
 
     url: str
     md5: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ SOURCES = {
             "11,788 photographs of land and water birds, on land or water as a background",
             "none stated; from CUB-200-2011 and Places",
             (File("metadata.csv", rows=11_788),),
-            Archive("https://nlp.stanford.edu/data/dro/waterbird_complete95_forest2water2.tar.gz"),
+            Archive("https://nlp.stanford.edu/data/dro/waterbird_complete95_forest2water2.tar.gz", whole=True),
             folders=("waterbird_complete95_forest2water2",),
         ),
     )

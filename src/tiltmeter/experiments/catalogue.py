@@ -55,7 +55,10 @@ Keep: TypeAlias = Callable[[str, Callable[[], Trajectory]], Trajectory]
 
 
 class Experiment(Protocol):
-    """What a module of this room has at its top level."""
+    """What a module of this room has at its top level.
+
+    A function `tables(runs)`, titles to `report.page.Table`s, may show more numbers than a claim has room for.
+    """
 
     #: One line: what it shows.
     TITLE: str

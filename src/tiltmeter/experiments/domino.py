@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,8 @@ class Setting:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     batch: int = 128
-    epochs: int = 40
-    looks: int = 9
+    epochs: int = 15
+    looks: int = 7
     probe_steps: int = 200
     seeds: int = 3
 
@@ -70,14 +70,20 @@ FULL = Setting(
 
 
 def pictures_of(part: Part, count: int, side: int, rng: np.random.Generator) -> tuple[Images, Images]:
-    """Digits (padded to 32 x 32) and as many photographs, both shrunk to `side` pixels by averaging, standardised."""
-    digits, photographs = mnist(part), cifar10(part)
-    padded = np.pad(digits.x, ((0, 0), (2, 2), (2, 2)))
-    chosen = rng.permutation(len(photographs))[:count]
-    return (
-        Images(standardised(_shrunk(padded, side)), digits.y, digits.classes),
-        Images(standardised(_shrunk(photographs.x, side)[chosen]), photographs.y[chosen], photographs.classes),
-    )
+    """So many digits, padded to 32 x 32, and photographs, both shrunk to `side` pixels by averaging, standardised."""
+    found = []
+    for images in whole(part):
+        some = rng.permutation(len(images))[:count]
+        space = (32 - images.x.shape[-1]) // 2
+        x = np.pad(images.x[some], (*[(0, 0)] * (images.x.ndim - 2), *[(space, space)] * 2))
+        found.append(Images(standardised(_shrunk(x, side)), images.y[some], images.classes))
+    return found[0], found[1]
+
+
+@cache
+def whole(part: Part) -> tuple[Images, Images]:
+    """All digits and all photographs of one part, read once."""
+    return mnist(part), cifar10(part)
 
 
 def _shrunk(x: np.ndarray, side: int) -> np.ndarray:

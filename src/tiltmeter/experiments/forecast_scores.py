@@ -86,7 +86,7 @@ def _foretold(found: Crossing, ahead: Trajectory) -> bool:
     values, times = gap.values, gap.time.values
     groups = [label.item() for label in ahead["loss"].coords["group"]]
     falling = found.leader_after == groups[0]  # the first group leads where its loss minus the other's is negative
-    change = (values[:-1] * values[1:] < 0) & ((values[1:] < 0) == falling)
+    change = ((values[:-1] < 0) != (values[1:] < 0)) & ((values[1:] < 0) == falling)
     for i in np.flatnonzero(change):
         part = values[i] / (values[i] - values[i + 1])
         at = float(np.exp((1 - part) * np.log(times[i]) + part * np.log(times[i + 1])))

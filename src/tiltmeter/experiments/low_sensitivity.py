@@ -17,6 +17,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.boolean_sensitivity import BooleanSensitivity
+from tiltmeter.measures.boolean_spectrum import BooleanSpectrum
 from tiltmeter.measures.noise_sensitivity import NoiseSensitivity
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
@@ -127,7 +128,7 @@ def _parity(
         steps=steps,
         batch=min(512, points),
         when=log_spaced(8),
-        measures=[BooleanSensitivity()],
+        measures=[BooleanSensitivity(), BooleanSpectrum()],
         seed=seed,
     )
 
@@ -159,6 +160,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     found, null = run["boolean_sensitivity"], run["boolean_sensitivity_null"]
     bits = run["bit_sensitivity"].sizes["bit"]
     target, seeds = len(BITS) / bits, found.sizes["seed"]
+    weight = run["degree_weight"].sel(degree=len(BITS))
     noisy = runs["parity-noise"]["boolean_sensitivity"].isel(time=-1)
     fitted = float(runs["parity-noise"]["error"].isel(time=-1).max())
     return (
@@ -177,6 +179,15 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"largest difference from {len(BITS)}/{bits}",
             0.005,
             rule="at most",
+            seeds=seeds,
+        ),
+        Claim(
+            f"Its Fourier weight ends up on sets of {len(BITS)} bits",
+            float(weight.isel(time=-1).min()),
+            "smallest weight there",
+            0.98,
+            f"It starts with {float(weight.isel(time=0).mean()):.2f}, and a random function has "
+            f"{float(run['degree_weight_null'].sel(degree=len(BITS)).isel(time=0).mean()):.2f}.",
             seeds=seeds,
         ),
         Claim(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.record.labelled import JSON
 
 State = Literal["run", "not run", "failed"]
+#: A table in plain text: title, header, rows.
+TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Outcome:
 
     `date` and `seconds` are those of the runs, not of the last time that somebody asked: runs that were kept keep
     theirs. `runs` are the names of the runs and `pictures` maps titles to file names without suffix, both within
-    `folder`. `reason` says why an experiment was not run, or how it failed.
+    `folder`. `tables` hold more numbers than a claim has room for: (title, header, rows of text). `reason` says why an
+    experiment was not run, or how it failed.
 
     >>> outcome = Outcome("demo", "A title", "A paper", "quick", 3, "2024-01-31", 1.5, "0.1", (), reason="No data.")
     >>> Outcome.from_json(outcome.to_json()) == outcome
@@ -37,6 +40,7 @@ class Outcome:
     claims: tuple[Claim, ...]
     runs: tuple[str, ...] = ()
     pictures: tuple[tuple[str, str], ...] = ()
+    tables: tuple[TableText, ...] = ()
     folder: str = ""
     state: State = "run"
     reason: str = ""
@@ -82,6 +86,10 @@ class Outcome:
                 "claims": tuple(claims),
                 "runs": tuple(value["runs"]),
                 "pictures": tuple((str(title), str(file)) for title, file in value["pictures"]),
+                "tables": tuple(
+                    (title, tuple(header), tuple(tuple(row) for row in rows))
+                    for title, header, rows in value.get("tables", ())
+                ),
             }
         )
 

@@ -7,10 +7,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from tiltmeter.data.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find
 from tiltmeter.experiments.claim import not_run
 from tiltmeter.experiments.kept import Kept, file_name, silent, today
@@ -58,6 +58,7 @@ def reproduce(
             runs = module.run(setting, keep)
             claims = tuple(module.claims(runs))
             pictures = _draw(module.pictures(runs), place / PICTURES)
+            tables = module.tables(runs) if hasattr(module, "tables") else {}
     except (FileNotFoundError, ModuleNotFoundError) as error:
         return _written(without(name, scale, _sentence(error)), place)
     except Exception as error:
@@ -76,6 +77,10 @@ def reproduce(
             claims=claims,
             runs=keep.names,
             pictures=pictures,
+            tables=tuple(
+                (title, tuple(table.header), tuple(tuple(map(str, row)) for row in table.rows))
+                for title, table in tables.items()
+            ),
             folder=str(place),
         ),
         place,
@@ -106,9 +111,6 @@ def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
 
 def _absent(needs: tuple[str, ...]) -> list[str]:
     """Data sets that are not on this machine."""
-    if not needs:
-        return []
-    is_present = import_module("tiltmeter.data.presence").is_present
     return [name for name in needs if not is_present(name)]
 
 

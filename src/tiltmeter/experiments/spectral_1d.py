@@ -145,10 +145,9 @@ def arrivals(trajectory: Trajectory) -> xr.DataArray:
 def _order(times: xr.DataArray) -> float:
     from scipy.stats import spearmanr
 
-    late = times.where(np.isfinite(times), np.finfo(float).max)
-    return float(
-        min(spearmanr(late["frequency"].values, late.sel(seed=s).values).statistic for s in late["seed"].values)
-    )
+    late = times.where(np.isfinite(times), np.finfo(float).max).transpose("seed", "frequency").values
+    # Where all arrive at once there is no order.
+    return float(min(spearmanr(times["frequency"], row).statistic if np.ptp(row) > 0 else 0.0 for row in late))
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

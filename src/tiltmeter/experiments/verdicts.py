@@ -31,8 +31,9 @@ def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
     for one in outcomes:
         text = [f"{one.paper}.".removeprefix("."), made(one)]
         charts = [_Drawn(spec) for _, spec in _specs(one)]
-        table = Table(HEADER, [row(claim) for claim in one.claims])
-        sections.append(Section(f"{one.name}: {one.title}", [line for line in text if line], [table], charts))
+        tables = [Table(HEADER, [row(claim) for claim in one.claims])]
+        tables += [Table(header, rows) for _, header, rows in one.tables]
+        sections.append(Section(f"{one.name}: {one.title}", [line for line in text if line], tables, charts))
     return write_page(Path(path), "What was published, and what was found", sections, f"tiltmeter {__version__}")
 
 
@@ -52,18 +53,31 @@ def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
         in_short(outcomes),
     ]
     for one in outcomes:
-        lines += ["", f"## {one.name}", "", f"{one.title}. {one.paper}".rstrip(". ") + ".", ""]
+        lines += [
+            "",
+            f"## {one.name}{'' if one.scale == 'quick' else f' ({one.scale})'}",
+            "",
+            f"{one.title}. {one.paper}".rstrip(". ") + ".",
+            "",
+        ]
         if one.state == "run":
-            lines += ["| " + " | ".join(HEADER) + " |", "|---" * len(HEADER) + "|"]
-            lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row(claim)) + " |" for claim in one.claims]
-            lines.append("")
+            lines += [*_markdown(HEADER, [row(claim) for claim in one.claims]), ""]
         lines.append(made(one))
+        for title, header, rows in one.tables:
+            lines += ["", f"{title}:", "", *_markdown(header, rows)]
         for number, (title, spec) in enumerate(_specs(one), start=1):
-            file = static / f"{one.name}-{number}.png"
+            scale = "" if one.scale == "quick" else f"-{one.scale}"
+            file = static / f"{one.name}{scale}-{number}.png"
             file.write_bytes(small_png(spec))
             lines += ["", f"![{_plain(title)}](_static/verdicts/{file.name})"]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return page
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in rows]
 
 
 def in_short(outcomes: Sequence[Outcome]) -> str:

@@ -36,6 +36,7 @@ MEASURES: dict[str, str] = {
     "gradient-noise": "gradient_noise:GradientNoise",
     "frequency-error": "frequency_error:FrequencyError",
     "line-spectrum": "line_spectrum:LineSpectrum",
+    "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
     "component-error": "component_error:ComponentError",
     "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
     "network-complexity": "network_complexity:NetworkComplexity",

@@ -51,7 +51,11 @@ def series_layers(
     line = alt.Chart(rows(lines)).mark_line(strokeWidth=2, clip=True, strokeJoin="round", color=INK).encode(x, y)
     dots = alt.Chart(rows(points)).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0, color=INK)
     faint = alt.Chart(rows(pale)).mark_line(strokeWidth=1.4, strokeDash=[2, 3], clip=True, color=INK).encode(x, y)
-    drawn = [(line, lines, [colour, dash]), (faint, pale, [colour]), (dots.encode(x, y), points, [colour, shape])]
+    drawn: list[tuple[alt.Chart, list[dict[str, Any]], list[Any]]] = [
+        (line, lines, [colour, dash]),
+        (faint, pale, [colour]),
+        (dots.encode(x, y), points, [colour, shape]),
+    ]
     if labels == [""]:  # one curve of no group: nothing to tell apart
         return [*areas, *(layer for layer, data, _ in drawn if data)]
     # The legend takes its symbols from a layer that draws nothing: a shape on the lines would put marks on them.

@@ -218,6 +218,6 @@ def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match=r"Points should lie between `low` and `high`. Found 1 to 1 for low = 0"):
         MaxEntropyCube(0, 0.5)(one)
     with pytest.raises(ValueError, match=r"`fit` should have points of every label of the data. Found none with y = 1"):
-        Isotropic()(sample(100, (3,)), fit=one)
+        Isotropic()(sample(300, (3,)), fit=one)
     with pytest.raises(ValueError, match=r"`fit` should have points of the shape of the data's, \(4,\). Found \(3,\)"):
-        Isotropic()(sample(100), fit=one)
+        Isotropic()(sample(300), fit=one)
