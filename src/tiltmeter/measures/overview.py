@@ -51,14 +51,15 @@ def rows() -> list[Row]:
 
 
 def markdown(docs: Path) -> str:
-    """The table for the documentation; each measure is linked to the page `measure-*.md` that names it."""
+    """The table for the documentation; each measure is linked to the page `measure-*.md` that names it or its class."""
     pages = {page.name: page.read_text(encoding="utf-8") for page in sorted(docs.glob("measure-*.md"))}
     lines = [
         "| measure | what is measured | what it takes | passes | where exact | when absent |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows():
-        page = next((page for page, text in pages.items() if re.search(rf"[`\"]{row.name}[`\"]", text)), None)
+        named = re.compile(rf"[`\"]{row.name}[`\"]|\b{find(row.name).__name__}\b")
+        page = next((page for page, text in pages.items() if named.search(text)), None)
         name = f"`{row.name}`" if page is None else f"[`{row.name}`]({page})"
         cells = (name, row.title, row.takes, row.cost, row.exact, row.absent)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
