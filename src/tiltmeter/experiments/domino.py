@@ -172,6 +172,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.8,
             error=_error(error.values),
             seeds=seeds,
+            safe=False,
         ),
         Claim(
             "The last features hold the photograph best in the middle of training and less at the end",
