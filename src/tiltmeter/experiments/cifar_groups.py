@@ -37,7 +37,7 @@ FIRST, SECOND = GROUPS
 class Setting:
     """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error."""
 
-    rhos: tuple[float, ...] = (0.5, 0.8, 0.95)
+    rhos: tuple[float, ...] = (0.5, 0.7, 0.8, 0.9, 0.95)
     seeds: int = 5
     steps: int = 1200
     batch: int = 16
