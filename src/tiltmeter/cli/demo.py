@@ -87,7 +87,8 @@ def _phase_diagram() -> Section:
     ratio, share = np.geomspace(0.2, 5.0, 100), np.linspace(0.05, 0.95, 100)
     name = "variance of - over variance of +"
     variance = xr.DataArray(0.5 * ratio, dims=name, coords={name: ratio})
-    problem = teacher_mixture(rho=("share of +", share), variance=(0.5, variance), overlap=0.5)
+    rho = xr.DataArray(share, dims="share of +", coords={"share of +": share})
+    problem = teacher_mixture(rho=rho, variance=(0.5, variance), overlap=0.5)
     grid = predict(problem, SGD(lr=0.1), np.geomspace(0.01, 500.0, 120), curves=("loss",))
     text = ["Every point is a problem of its own: who leads in the end, and whether the lead ever changed."]
     return Section("Where the lead changes", text, charts=[plot.phase_diagram(grid)])
