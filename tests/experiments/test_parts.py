@@ -7,7 +7,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter.experiments.claim import Claim, not_run
 from tiltmeter.experiments.end_of_training import as_dataset, as_run
-from tiltmeter.experiments.leads import final_gap, leaders
+from tiltmeter.experiments.order_of_leaders import final_gap, leaders
 from tiltmeter.experiments.pictures import lines
 
 

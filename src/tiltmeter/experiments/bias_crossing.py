@@ -14,8 +14,8 @@ from tiltmeter.analysis.grids import crossing_count
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import leaders
 from tiltmeter.experiments.network_students import train_students
+from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.mixture import Mixture
 from tiltmeter.record import Trajectory
 from tiltmeter.sgd import SGD

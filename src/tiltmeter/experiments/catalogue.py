@@ -11,6 +11,7 @@ from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
 EXPERIMENTS: dict[str, str] = {
+    # dynamics of bias
     "order-parameters": "order_parameters",
     "spurious-correlation": "spurious_correlation",
     "bias-crossing": "bias_crossing",
@@ -20,31 +21,36 @@ EXPERIMENTS: dict[str, str] = {
     "other-protocols": "other_protocols",
     "learning-rates": "learning_rates",
     "equilibrium-bias": "equilibrium_bias",
-    "forecast-accuracy": "forecast_accuracy",
-    "forecast-what-if": "forecast_what_if",
-    "memorisation": "memorisation",
-    "multi-class": "multi_class",
-    "warm-start": "warm_start",
-    "low-dimensional-dependence": "low_dimensional_dependence",
-    "distributional": "distributional",
-    "low-rank-weights": "low_rank_weights",
-    "low-rank-embeddings": "low_rank_embeddings",
     "cifar-groups": "cifar_groups",
     "rotated-mnist": "rotated_mnist",
     "tabular-groups": "tabular_groups",
     "celeba-pairs": "celeba_pairs",
-    "domino": "domino",
-    "early-alignment": "early_alignment",
-    "four-neurons": "four_neurons",
-    "growth-phase": "growth_phase",
-    "low-sensitivity": "low_sensitivity",
-    "shortcuts": "shortcuts",
-    "minority-drop": "minority_drop",
-    "hessian-rank": "hessian_rank",
+    # questions without a published answer
+    "memorisation": "memorisation",
+    "multi-class": "multi_class",
+    "warm-start": "warm_start",
+    # forecasts
+    "forecast-accuracy": "forecast_accuracy",
+    "forecast-what-if": "forecast_what_if",
+    # simplicity biases
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
     "spectral-double-descent": "spectral_double_descent",
     "principal-components": "principal_components",
+    "low-dimensional-dependence": "low_dimensional_dependence",
+    "distributional": "distributional",
+    "low-rank-weights": "low_rank_weights",
+    "low-rank-embeddings": "low_rank_embeddings",
+    "low-sensitivity": "low_sensitivity",
+    # two-layer networks beyond linear separability, and shortcuts
+    "early-alignment": "early_alignment",
+    "four-neurons": "four_neurons",
+    "growth-phase": "growth_phase",
+    "domino": "domino",
+    "shortcuts": "shortcuts",
+    # classes and curvature
+    "minority-drop": "minority_drop",
+    "hessian-rank": "hessian_rank",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

@@ -12,8 +12,8 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.bias_crossing import centred
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import final_gap, leaders
 from tiltmeter.experiments.network_students import train_students
+from tiltmeter.experiments.order_of_leaders import final_gap, leaders
 from tiltmeter.sgd import SGD
 
 TITLE = "The crossing survives in deeper and wider networks"

@@ -12,8 +12,8 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import leaders
 from tiltmeter.experiments.network_students import told
+from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.record import Trajectory, log_spaced
 

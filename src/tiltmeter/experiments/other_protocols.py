@@ -10,8 +10,8 @@ from tiltmeter import cases
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import leaders
 from tiltmeter.experiments.network_students import train_students
+from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.sgd import SGD
 
 TITLE = "The double crossing with weight decay and Adam, in losses and errors"

@@ -13,8 +13,8 @@ from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import leaders
 from tiltmeter.experiments.network_students import train_students
+from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.sgd import SGD
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict

@@ -14,8 +14,8 @@ from tiltmeter.data.samples import samples
 from tiltmeter.experiments.bias_crossing import centred
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.leads import leaders
 from tiltmeter.experiments.network_students import student, told
+from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.losses import Square
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.sgd import SGD

@@ -11,35 +11,45 @@ from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
 MEASURES: dict[str, str] = {
+    # spectral
+    "frequency-error": "frequency_error:FrequencyError",
+    "line-spectrum": "line_spectrum:LineSpectrum",
+    "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
+    # principal components
+    "component-error": "component_error:ComponentError",
+    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
+    # few input directions
     "randomised": "randomised:Randomised",
     "low-dimensional-dependence": "projection_dependence:ProjectionDependence",
+    # low-order statistics
     "distributional": "clone_accuracy:CloneAccuracy",
+    # low rank
     "weight-rank": "stable_rank:StableRank",
     "balancedness": "balancedness:Balancedness",
     "effective-rank": "effective_rank:EffectiveRank",
-    "availability": "availability:Availability",
+    # low sensitivity
     "boolean-sensitivity": "boolean_sensitivity:BooleanSensitivity",
     "boolean-spectrum": "boolean_spectrum:BooleanSpectrum",
-    "cue-adoption": "cue_adoption:CueAdoption",
+    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+    # few aligned neurons
     "early-alignment": "early_alignment:EarlyAlignment",
+    # shortcuts
+    "last-layer-probe": "last_layer_probe:LastLayerProbe",
+    "cue-adoption": "cue_adoption:CueAdoption",
+    "availability": "availability:Availability",
     "feature-variance": "feature_variance:FeatureVariance",
     "gradient-starvation": "starvation:Starvation",
-    "last-layer-probe": "last_layer_probe:LastLayerProbe",
-    "noise-sensitivity": "noise_sensitivity:NoiseSensitivity",
+    # groups and classes
     "gradient-pull": "gradient_pull:GradientPull",
     "opposing-signals": "opposing_signals:OpposingSignals",
     "bias-amplification": "bias_amplification:BiasAmplification",
     "subgroup-auc": "subgroup_auc:SubgroupAUC",
     "infra-marginality": "infra_marginality:InfraMarginality",
-    "exact-bias": "exact_bias:ExactBias",
+    # geometry and complexity
     "sharpness": "sharpness:Sharpness",
     "gradient-noise": "gradient_noise:GradientNoise",
-    "frequency-error": "frequency_error:FrequencyError",
-    "line-spectrum": "line_spectrum:LineSpectrum",
-    "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
-    "component-error": "component_error:ComponentError",
-    "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
     "network-complexity": "network_complexity:NetworkComplexity",
+    "exact-bias": "exact_bias:ExactBias",
 }
 
 

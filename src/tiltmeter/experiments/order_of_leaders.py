@@ -1,4 +1,4 @@
-"""Leads: who is ahead over time in a measured run, as the claims of several experiments ask it."""
+"""Order of leaders: who is ahead over time in a measured run, as the claims of several experiments ask it."""
 
 from __future__ import annotations
 
