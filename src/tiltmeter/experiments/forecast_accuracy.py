@@ -13,7 +13,7 @@ from tiltmeter import plot
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.forecast_scores import Scored, score
+from tiltmeter.experiments.forecast_scores import Scored, median_error, score, share_error
 from tiltmeter.experiments.forecast_tasks import PEOPLE, PICTURES, Task, draw, of_people
 from tiltmeter.losses import Square
 from tiltmeter.record import Trajectory
@@ -147,7 +147,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(np.mean(decided)) if decided else float("nan"),
             f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
             0.95,
-            error=_share_error(decided),
+            error=share_error(decided),
             seeds=seeds,
             safe=False,
         ),
@@ -158,7 +158,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.95,
             f"By data set: {each}. Over all looks, beyond the horizon too: {whole:.3f}. "
             f"{len(found) - len(courses)} of {len(found)} runs have a horizon too early to tell.",
-            error=_median_error(courses),
+            error=median_error(courses),
             seeds=seeds,
             safe=False,
         ),
@@ -168,7 +168,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
             0.8,
             "" if passed else "No crossing after step 10 was decided.",
-            error=_share_error(passed),
+            error=share_error(passed),
             seeds=seeds,
             safe=False,
         ),
@@ -220,19 +220,3 @@ def _described(task: str) -> str:
 
 def _median(found: list[Scored]) -> float:
     return float(np.nanmedian([one.correlation for one in found]))
-
-
-def _share_error(hits: list[bool]) -> float | None:
-    """Standard error of a share, of (k + 2) / (n + 4): all of n is not certainty; seeds count singly."""
-    if not hits:
-        return None
-    middle = (sum(hits) + 2.0) / (len(hits) + 4.0)
-    return float(np.sqrt(middle * (1.0 - middle) / (len(hits) + 4.0)))
-
-
-def _median_error(values: np.ndarray) -> float | None:
-    """Standard error of a median by resampling."""
-    if len(values) < 3:
-        return None
-    drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
-    return float(np.median(drawn, axis=1).std())

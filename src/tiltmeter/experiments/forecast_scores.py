@@ -65,6 +65,22 @@ def horizon_of(ahead: Trajectory) -> float | None:
     return None if not found or found["step"] is None else float(found["step"])
 
 
+def share_error(hits: list[bool]) -> float | None:
+    """Standard error of a share, of (k + 2) / (n + 4): all of n is not certainty; seeds count singly."""
+    if not hits:
+        return None
+    middle = (sum(hits) + 2.0) / (len(hits) + 4.0)
+    return float(np.sqrt(middle * (1.0 - middle) / (len(hits) + 4.0)))
+
+
+def median_error(values: np.ndarray) -> float | None:
+    """Standard error of a median by resampling."""
+    if len(values) < 3:
+        return None
+    drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
+    return float(np.median(drawn, axis=1).std())
+
+
 def _gap(run: Trajectory) -> xr.DataArray:
     loss = run["loss"]
     return loss.isel(group=0, drop=True) - loss.isel(group=1, drop=True)
