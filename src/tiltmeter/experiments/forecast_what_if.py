@@ -160,6 +160,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     )
 
 
+def _course(part: list[Scored]) -> float:
+    return float(np.nanmedian([one.correlation for one in part]))
+
+
 def _right(part: list[Scored]) -> str:
     judged = [one.right for one in part if one.right is not None]
     return f"{sum(judged)} of {len(judged)}"
