@@ -140,7 +140,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     sets = sorted({_data(name) for name in found})
     each = ", ".join(f"{name} {_median([s for n, s in found.items() if _data(n) == name]):.3f}" for name in sets)
     whole = float(np.nanmedian([one.correlation_all for one in found.values()]))
-    seeds = len(found)
+    seeds = len({name.rpartition(" ")[2] for name in found})
     return (
         Claim(
             "The final leader is foretold",

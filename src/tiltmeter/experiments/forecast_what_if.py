@@ -118,7 +118,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
             + ".",
             error=share_error(decided),
-            seeds=len(found),
+            seeds=seeds,
             safe=False,
         ),
         Claim(
@@ -132,7 +132,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             )
             + ".",
             error=median_error(known),
-            seeds=len(found),
+            seeds=seeds,
             safe=False,
         ),
         Claim(
@@ -142,7 +142,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.8,
             "Heavy weights on few points make the batches noisy: a gap near zero changes sign by chance.",
             error=share_error(passed),
-            seeds=len(found),
+            seeds=seeds,
             safe=False,
         ),
         Claim(
