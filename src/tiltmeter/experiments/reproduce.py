@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from tiltmeter.data.folder import data_folder
 from tiltmeter.data.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find
 from tiltmeter.experiments.claim import not_run
@@ -140,7 +141,8 @@ def failure(error: Exception) -> str:
 def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"Needs {error.name}, which is not installed."
-    return " ".join(str(error).split())
+    # The place of the data is this machine's own affair: an outcome may be shown to anyone.
+    return " ".join(str(error).split()).replace(str(data_folder()), "the data folder")
 
 
 @contextmanager
