@@ -164,6 +164,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     seeds = len(runs[DECAY].origin.seeds)
     error = runs[DECAY]["error"].isel(time=-1).sel(group="disagree")
     falls = {name: _fall(one) for name, one in runs.items()}
+    more = falls[DECAY] - falls[NO_DECAY]
     return (
         Claim(
             "A network trained on dominoes answers by the digit",
@@ -199,8 +200,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             _sure(falls[NO_DECAY]),
             "fall without weight decay, in standard errors over seeds",
             2.0,
-            f"It is {float(falls[NO_DECAY].mean()):.3f} ± {_error(falls[NO_DECAY]):.3f}. With weight decay it is larger "
-            f"by {float((falls[DECAY] - falls[NO_DECAY]).mean()):.3f} ± {_error(falls[DECAY] - falls[NO_DECAY]):.3f}.",
+            f"It is {float(falls[NO_DECAY].mean()):.3f} ± {_error(falls[NO_DECAY]):.3f}. With weight decay it is "
+            f"larger by {float(more.mean()):.3f} ± {_error(more):.3f}.",
             seeds=seeds,
             safe=False,
         ),
