@@ -239,9 +239,12 @@ class TestRunDirectory:
     def test_an_interrupt_keeps_what_is_done(self, tmp_path):
         from tiltmeter import load
 
+        # Started in the background of a script, the suite and its children ignore interrupts: ask for them.
         code = textwrap.dedent("""
+            import signal
             import numpy as np
             from tiltmeter import SGD, simulate, teacher_mixture
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             problem = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6)
             simulate(problem, SGD(lr=0.1), np.arange(1, 10**6), d=200, seeds=2, curves=("loss",), to="run")
         """)
