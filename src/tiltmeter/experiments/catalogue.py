@@ -51,6 +51,8 @@ EXPERIMENTS: dict[str, str] = {
     # classes and curvature
     "minority-drop": "minority_drop",
     "hessian-rank": "hessian_rank",
+    "group-measures": "group_measures",
+    "random-networks": "random_networks",
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.

@@ -1,0 +1,144 @@
+"""Who pulls where: measures of groups, gradients and kernel over one training in which label and group go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from tiltmeter import plot
+from tiltmeter.data.digits import digits
+from tiltmeter.data.grouping import imbalanced
+from tiltmeter.experiments.catalogue import Keep, Runs
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.losses import Logistic
+from tiltmeter.measures.bias_amplification import BiasAmplification
+from tiltmeter.measures.exact_bias import ExactBias
+from tiltmeter.measures.gradient_noise import GradientNoise
+from tiltmeter.measures.gradient_pull import GradientPull
+from tiltmeter.measures.infra_marginality import InfraMarginality
+from tiltmeter.measures.kernel_spectrum import KernelSpectrum
+from tiltmeter.measures.opposing_signals import OpposingSignals
+from tiltmeter.measures.subgroup_auc import SubgroupAUC
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.record import Trajectory, log_spaced, stack
+from tiltmeter.training.loop import train
+
+TITLE = "Who pulls where: gradients, amplification, ranking and kernel of two groups while a network trains"
+PAPER = (
+    "Wang and Russakovsky (2021), Borkan et al. (2019), Corbett-Davies and Goel (2018), McCandlish et al. (2018), "
+    "Boopathy et al. (2024)"
+)
+NEEDS: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Digits from 5 on against the others; the label is common in one group and rare in the other."""
+
+    seeds: int = 3
+    steps: int = 300
+    batch: int = 32
+    hidden: int = 64
+    lr: float = 0.1
+    share: float = 0.8
+    rates: tuple[float, float] = (0.3, 0.7)
+    per_decade: int = 3
+
+
+QUICK = Setting()
+FULL = replace(QUICK, seeds=16, steps=3000, per_decade=10)
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """One training per seed, with all measures at every look."""
+    return {"training": keep("training", lambda: stack([_one(setting, seed) for seed in range(setting.seeds)]))}
+
+
+def _one(setting: Setting, seed: int) -> Trajectory:
+    rates = dict(zip(("turned", "upright"), setting.rates, strict=True))
+    data, look = (imbalanced(part, rates, seed=0) for part in digits(setting.share, labels="large"))
+    torch.manual_seed(seed)
+    measures = (
+        *(GradientPull(), GradientNoise(), OpposingSignals(), BiasAmplification()),
+        *(SubgroupAUC(), InfraMarginality(), KernelSpectrum(), ExactBias(draws=64)),
+    )
+    return train(
+        mlp(64, (setting.hidden,), 1),
+        data,
+        look,
+        partial(torch.optim.SGD, lr=setting.lr),
+        loss=Logistic(),
+        steps=setting.steps,
+        batch=setting.batch,
+        measures=measures,
+        when=log_spaced(setting.per_decade),
+        seed=seed,
+    )
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """What the measures are said to show; reported, since no reference number is known for these data."""
+    found = runs["training"]
+    seeds = len(found.origin.seeds)
+    auc, cross = found["subgroup_auc"].isel(time=-1), found["bpsn_auc"].isel(time=-1)
+    crossed = np.minimum(cross, found["bnsp_auc"].isel(time=-1))
+    noise = found["gradient_noise_scale"]
+    top = found["kernel_alignment"].isel(mode=-1)
+    opposed = found["opposing_concentration"].isel(time=-1)
+    rows: tuple[tuple[str, Any, str], ...] = (
+        (
+            "A model amplifies the link of group and label that it was trained on",
+            found["amplification"].isel(time=-1),
+            "directed amplification at the end",
+        ),
+        (
+            "Where label and group go together, scores rank worse across groups than within",
+            (auc - crossed).max("group"),
+            "largest excess of a group's own AUC over its AUC against the other group",
+        ),
+        (
+            "The gradient-noise scale grows during training",
+            np.log(noise.isel(time=-1) / noise.isel(time=0)),
+            "logarithm of its growth",
+        ),
+        (
+            "The leading directions of the tangent kernel turn towards the labels",
+            top.isel(time=-1) - top.isel(time=0),
+            "rise of the labels' share in them",
+        ),
+        (
+            "A few points take more of the change of the loss than their number",
+            opposed - found["opposing_concentration_null"].isel(time=-1),
+            "their share of it, less that of as many points at random",
+        ),
+        (
+            "Random networks of this architecture are right more often than random labels",
+            found["bias_bits_short"].isel(time=-1).sel(target="0.5"),
+            "bits saved at an error of 0.5",
+        ),
+    )
+    return tuple(_claim(sentence, values, what, seeds) for sentence, values, what in rows)
+
+
+def _claim(sentence: str, values: Any, what: str, seeds: int) -> Claim:
+    known = np.asarray(values)[np.isfinite(np.asarray(values))]
+    if not known.size:
+        return Claim(sentence, float("nan"), what, 0.0, "No seed gave a number.", seeds=seeds, safe=False)
+    error = float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else None
+    return Claim(sentence, float(known.mean()), what, 0.0, error=error, seeds=seeds, safe=False)
+
+
+def pictures(runs: Runs) -> Mapping[str, Any]:
+    """Who pulls, and how each group is ranked."""
+    found = runs["training"]
+    titles = {
+        "gradient_pull": "Share of the common step that each group pulls",
+        "bpsn_auc": "AUC of the background's positives against the group's negatives",
+        "implied_fpr": "False positive rate that the group's risks imply",
+    }
+    return {title: plot.curves(found, curve=name) for name, title in titles.items()}
