@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.crossings import Crossing, crossings
+from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.record import Trajectory
 
 #: A crossing before this step is over before anyone could look.
@@ -45,7 +45,7 @@ def score(ahead: Trajectory, run: Trajectory) -> Scored:
     real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
     told = told.interp(time=real.time)
     error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
-    horizon = horizon_of(ahead)
+    horizon = horizon_step(ahead)
     trusted = real.time.values <= (np.inf if horizon is None else horizon)
     return Scored(
         gap=float(real[-1]),
@@ -56,13 +56,6 @@ def score(ahead: Trajectory, run: Trajectory) -> Scored:
         horizon=horizon,
         foretold=tuple(_foretold(one, ahead) for one in crossings(run, "loss") if one.time > EARLIEST),
     )
-
-
-def horizon_of(ahead: Trajectory) -> float | None:
-    """The last step that the forecast itself trusts, None for all."""
-    settings: Any = ahead.origin.settings
-    found = settings.get("horizon") if isinstance(settings, dict) else None
-    return None if not found or found["step"] is None else float(found["step"])
 
 
 def share_error(hits: list[bool]) -> float | None:

@@ -54,17 +54,13 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 told = keep(f"{name}, forecast", partial(_forecast, made, seed, setting, way))
                 runs[f"{name}, forecast"] = told
                 runs[f"{name}, trained"] = keep(
-                    f"{name}, trained", partial(_trained, made, seed, setting, weights_of(told))
+                    f"{name}, trained", partial(made.trained, seed, setting, weights_of(told))
                 )
     return runs
 
 
 def _forecast(made: Prepared, seed: int, setting: Setting, way: str) -> Trajectory:
     return made.forecast(seed, setting, _weights(made, seed, setting, way))
-
-
-def _trained(made: Prepared, seed: int, setting: Setting, weights: Mapping[Any, float] | None) -> Trajectory:
-    return made.trained(seed, setting, weights)
 
 
 def _weights(made: Prepared, seed: int, setting: Setting, way: str) -> dict[Any, float] | None:
