@@ -1,6 +1,18 @@
-"""What all tests share: examples of property tests are drawn the same way every time."""
+"""What all tests share: chance is drawn the same way every time."""
 
+import pytest
+import torch
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--torch-seed", type=int, default=0, help="where torch's global generator starts in every test")
+
+
+@pytest.fixture(autouse=True)
+def same_initial_weights(request):
+    """Texts and tests that make a network without a seed of their own get the same one in any order, on any worker."""
+    torch.manual_seed(request.config.getoption("--torch-seed"))
