@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
+from tiltmeter.passes.twin import twin
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.record.labelled import labels_array, plain_pairs
@@ -257,16 +257,16 @@ def tangent(
     checked_sample(sample)
     places, stands_for = sampled(train, sample, seed)
     part = train.take(places)
-    twin = copy.deepcopy(model)
-    x, seen = part.tensors(_kind(twin))[0], look.tensors()[0]
-    start_sample, start_look = (initial_scores(twin, points, read=read) for points in (x, seen))
+    own = twin(model)
+    x, seen = part.tensors(_kind(own))[0], look.tensors()[0]
+    start_sample, start_look = (initial_scores(own, points, read=read) for points in (x, seen))
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    kernel, cross = kernels(twin, x, seen, outputs=how, read=read)
+    kernel, cross = kernels(own, x, seen, outputs=how, read=read)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
         say_held_out()
     return Tangent(
-        model=twin,
+        model=own,
         sample=part,
         look=look,
         stands_for=stands_for,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from tiltmeter.forecast.real_steps import turned
 from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import CrossEntropy, Loss
+from tiltmeter.passes.twin import twin
 from tiltmeter.tangent.kernel import tangent_kernel
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def departure(tangent: Tangent, course: Course, row: int) -> float:
     step = pulled(tangent.model, tangent.points(), dual, tangent.read)
     few = np.unique(np.linspace(0, len(tangent.look) - 1, COMPARED).astype(int))
     x = tangent.look.tensors()[0][few]
-    moved = copy.deepcopy(tangent.model)
+    moved = twin(tangent.model)
     with torch.no_grad():
         for name, weight in moved.named_parameters():
             if name in step:
