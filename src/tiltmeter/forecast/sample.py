@@ -18,7 +18,8 @@ def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.n
     """Places of the sample, in order, and how many points of the data each of them stands for, on average 1.
 
     All points where there are not more than `sample`. Otherwise each group gets its share, rare groups a little more
-    and each of their points then stands for less, so that averages over the sample mean averages over the data.
+    and each of their points then stands for less, so that averages over the sample mean averages over the data. No
+    group gets fewer than two, if it has them: halving the sample must change something.
 
     >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
     >>> places, stands_for = sampled(data, 200, seed=0)
@@ -32,7 +33,7 @@ def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.n
     wanted = np.maximum(least, sample * sizes / len(data))
     spare = wanted - least
     wanted = least + spare * max(0.0, (sample - least.sum()) / max(spare.sum(), 1e-300))
-    counts = np.minimum(sizes, np.maximum(1, np.floor(wanted + 1e-9).astype(int)))
+    counts = np.minimum(sizes, np.maximum(2, np.floor(wanted + 1e-9).astype(int)))
     rng = np.random.default_rng(seed)
     chosen = [rng.permutation(np.flatnonzero(data.codes == code))[:count] for code, count in enumerate(counts)]
     places = np.sort(np.concatenate(chosen))
@@ -50,6 +51,8 @@ def masses(
     """How much every point of the sample counts in the mean gradient, under weights and proportions of the groups."""
     found = example_weights(sample, weights)
     mass = stands_for if found is None else stands_for * found
+    if not mass.any():
+        raise ValueError("`weights` should leave a point to learn from. Found that all are zero.")
     if proportions is None:
         return mass
     wanted = share_of(sample, proportions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tiltmeter.forecast.aloud import aloud
 from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.displacement import pulled
 from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until
+from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.real_steps import turned
 from tiltmeter.forecast.sample import masses
@@ -77,11 +77,10 @@ def warn_early(horizon: Horizon, course: Course) -> None:
         moved = np.sqrt(((course.outputs - course.outputs[0]) ** 2).mean((1, 2)))
         done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
     if not done >= EARLY:
-        warnings.warn(
-            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: beyond "
-            "it the network learns features that this forecast does not know. A wider network or larger initial "
-            "weights would be easier to forecast.",
-            stacklevel=4,
+        aloud(
+            f"The linearisation of the network holds up to step {spelled(horizon.linear)} of {horizon.steps} only: "
+            "beyond it the network learns features that this forecast does not know. A wider network or larger initial "
+            "weights would be easier to forecast."
         )
 
 
