@@ -118,6 +118,22 @@ def test_hooks_are_removed_and_attention_is_fast_again_after_an_error():
     assert torch.backends.mha.get_fastpath_enabled()
 
 
+def test_an_interrupt_leaves_the_model_as_it_was():
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    model = transformer(4, vocabulary=6, width=8, heads=2, layers=1)
+    x = torch.randint(0, 6, (12, 4))
+    before, stream = [value.clone() for value in model.state_dict().values()], torch.get_rng_state()
+    with pytest.raises(KeyboardInterrupt):
+        kernels(model, x[:9], x[9:], tell=interrupt)
+    assert all(module.training and not module._forward_hooks for module in model.modules())
+    assert all(torch.equal(*pair) for pair in zip(model.state_dict().values(), before, strict=True))
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), stream)
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
 def test_a_changed_copy_of_the_output_does_not_mislead(materialised):
     """Activations in place overwrite what the layer returned."""
     model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Linear(6, 1), nn.Sigmoid()).double()

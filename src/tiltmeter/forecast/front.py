@@ -66,14 +66,7 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
     """
-    # What is wrong with a question is said before the kernels, which may take minutes.
-    Optimiser(lr, steps, momentum, weight_decay).fastest()
-    known_loss(loss)
-    checked_looks(when, steps)
-    checked_steps(batch, real_steps, steps)
-    if isinstance(train, GroupedData):
-        masses(train, np.ones(len(train)), share_of(train, None), weights, proportions)
-
+    check_question(train, lr, steps, batch, loss, weights, proportions, momentum, weight_decay, when, real_steps)
     alone = progress and seeds is None
 
     def one(network: nn.Module) -> Trajectory:
@@ -96,3 +89,25 @@ def forecast(
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
     return over_seeds(model, seeds, one, progress)
+
+
+def check_question(
+    train: GroupedData,
+    lr: float | Callable[[float], float],
+    steps: int,
+    batch: int | None = None,
+    loss: Any = Square(),
+    weights: Mapping[Any, float] | None = None,
+    proportions: Mapping[Any, float] | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    when: When = log_spaced(20),
+    real_steps: int = 0,
+) -> None:
+    """Say what is wrong with the settings of a training before the kernels, which may take minutes."""
+    Optimiser(lr, steps, momentum, weight_decay).fastest()
+    known_loss(loss)
+    checked_looks(when, steps)
+    checked_steps(batch, real_steps, steps)
+    if isinstance(train, GroupedData):
+        masses(train, np.ones(len(train)), share_of(train, None), weights, proportions)

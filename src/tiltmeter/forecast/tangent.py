@@ -194,12 +194,12 @@ class Tangent:
         step: int,
         weights: Mapping[Any, float] | None = None,
         proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
     ) -> Why:
         """Whose task the network learns fast: a sentence about the directions learned by this step."""
-        found = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions)["learned_share"].sel(
-            time=step
-        )
-        return Why(int(step), dict(zip(self.sample.groups, found.values.tolist(), strict=True)))
+        course = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions, momentum=momentum)
+        found = course["learned_share"].sel(time=step).values.tolist()
+        return Why(int(step), dict(zip(self.sample.groups, found, strict=True)))
 
     def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
         """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
