@@ -1,11 +1,13 @@
 """tiltmeter forecast: the file of `train`, before training; sentences, horizon, weights, JSON and refusals."""
 
 import json
+import re
 
 import pytest
 
 import tiltmeter as tm
 from tiltmeter.cli import main
+from tiltmeter.cli.train_config import build_data, build_model, read_config
 
 torch = pytest.importorskip("torch")
 
@@ -80,6 +82,23 @@ def test_json_holds_horizon_and_weights(capsys):
     assert set(found["best_weights"]) == {"turned", "upright"}
 
 
+def test_why_knows_the_weights_and_the_momentum(capsys, in_a_folder):
+    (in_a_folder / "heavy.toml").write_text(
+        DIGITS.replace("batch = 16", "batch = 16\nmomentum = 0.9\nweights = {turned = 9.0}")
+    )
+    plain, heavy = (
+        json.loads(run(capsys, "forecast", name, "--json")[1])["said"][-1] for name in ("digits.toml", "heavy.toml")
+    )
+    assert plain.split(" % of turned")[0].split()[-1] != heavy.split(" % of turned")[0].split()[-1]
+    step, share = (int(re.search(r"step (\d+)", heavy)[1]), float(re.search(r"([\d.e-]+) % of turned", heavy)[1]))
+    tables = read_config(in_a_folder / "heavy.toml")
+    data, look = build_data(tables["data"], in_a_folder)
+    torch.manual_seed(0)
+    kernels = tm.tangent(build_model(tables["model"], data, tm.Square()), data, look, sample=300)
+    found = kernels.why(lr=0.01, step=step, weights={"turned": 9.0}, momentum=0.9)
+    assert 100 * found.shares["turned"] == pytest.approx(share, rel=0.06)  # two figures
+
+
 def test_several_initialisations_have_bands(capsys):
     code, _, _ = run(capsys, "forecast", "digits.toml", "--seeds", "3", "--sample", "100", "--to", "many")
     assert code == 0
@@ -94,6 +113,8 @@ def test_several_initialisations_have_bands(capsys):
         ("sample = 300", "sampel = 300", (), "unknown key 'sampel'"),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--sample", "1"), "`sample` should be"),
+        ("", "", ("--real-steps", "300"), "`real_steps` should be at most the 200 steps forecast."),
+        ("", "", ("--seeds", "2", "--best-weights", "gap"), "leave out --seeds"),
         ('"large"', '"huge"', (), '`labels` should be "digit" or "large"'),
     ],
 )

@@ -31,7 +31,7 @@ LAYERS = [
     ["two_groups", "parameters", "flattened", "geometry", "optimisers"],
     ["objective"],
     ["mixture", "sgd", "student", "losses"],
-    ["start", "schedule", "names", "times", "blocks", "activation"],
+    ["start", "schedule", "names", "times", "blocks", "activation", "progress"],
     ["record"],
     ["version"],
 ]

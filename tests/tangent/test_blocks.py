@@ -44,6 +44,15 @@ def test_gradients_are_held_while_they_are_smaller_than_the_kernel(passes, monke
     assert sum(passes) == 200
 
 
+@pytest.mark.parametrize("room", [2**28, 1])
+def test_all_pairs_are_told_once(monkeypatch, room):
+    monkeypatch.setattr(blocks, "chunk_bytes", lambda: room)
+    told = []
+    kernels(nn.Linear(300, 1), torch.randn(40, 300), torch.randn(15, 300), chunk=8, tell=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 40 * 55
+
+
 def test_without_room_gradients_come_again_and_the_kernel_is_the_same(passes, monkeypatch):
     model, x = mlp(50, (40,), 1).double(), torch.randn(12, 50, dtype=torch.float64)
     expected = kernels(model, x[:9], x[9:])
@@ -106,6 +115,22 @@ def test_hooks_are_removed_and_attention_is_fast_again_after_an_error():
     with pytest.raises(ValueError, match="finite"):
         tangent_kernel(model, torch.full((3, 2), torch.nan))
     assert not model[0]._forward_hooks
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_an_interrupt_leaves_the_model_as_it_was():
+    def interrupt(done):
+        raise KeyboardInterrupt
+
+    model = transformer(4, vocabulary=6, width=8, heads=2, layers=1)
+    x = torch.randint(0, 6, (12, 4))
+    before, stream = [value.clone() for value in model.state_dict().values()], torch.get_rng_state()
+    with pytest.raises(KeyboardInterrupt):
+        kernels(model, x[:9], x[9:], tell=interrupt)
+    assert all(module.training and not module._forward_hooks for module in model.modules())
+    assert all(torch.equal(*pair) for pair in zip(model.state_dict().values(), before, strict=True))
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), stream)
     assert torch.backends.mha.get_fastpath_enabled()
 
 

@@ -59,12 +59,14 @@ def forecast(
     tables = read_config(config)
     if best_weights is not None and best_weights not in CRITERIA:
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
+    if best_weights is not None and seeds is not None:
+        raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
     try:
-        import torch
+        from tiltmeter.forecast.front import check_question
+        from tiltmeter.forecast.front import forecast as look_ahead
+        from tiltmeter.forecast.tangent import tangent
     except ModuleNotFoundError:
         raise ValueError("`tiltmeter forecast` needs PyTorch: pip install 'tiltmeter[torch]'") from None
-    from tiltmeter.forecast.front import forecast as look_ahead
-    from tiltmeter.forecast.tangent import tangent
 
     data, look = build_data(tables["data"], config.parent)
     model, chosen = _network(tables, data), _chosen(tables, data)
@@ -84,7 +86,7 @@ def forecast(
 
             trajectory = look_ahead(make, data, look, sample=points, real_steps=real, seeds=seeds, **chosen)
         else:
-            torch.manual_seed(tables["training"].get("seed", 0))
+            check_question(data, real_steps=real, **chosen)
             kernels = tangent(model, data, look, sample=points)
             trajectory = kernels.forecast(real_steps=real, **chosen)
             said.append(_why(kernels, trajectory, chosen))
@@ -147,7 +149,8 @@ def _why(kernels: Any, trajectory: Trajectory, chosen: dict[str, Any]) -> str:
 
     found = crossings(trajectory)
     step = max(1, round(found[0].time)) if found else chosen["steps"]
-    return str(kernels.why(lr=chosen["lr"], step=step))
+    names = ("lr", "weights", "proportions", "momentum")
+    return str(kernels.why(step=step, **{name: chosen[name] for name in names if name in chosen}))
 
 
 def _advice(kernels: Any, word: str, chosen: dict[str, Any]) -> Any:

@@ -32,10 +32,15 @@ class Why:
         return max(self.shares, key=lambda group: self.shares[group])
 
     def __str__(self) -> str:
-        others = ", ".join(f"{100 * s:.0f} % of {g}'s" for g, s in self.shares.items() if g != self.fastest)
+        others = ", ".join(f"{_percent(s)} of {g}'s" for g, s in self.shares.items() if g != self.fastest)
         text = f"By step {self.step} the network has learned the directions that hold "
-        text += f"{100 * self.shares[self.fastest]:.0f} % of {self.fastest}'s task"
+        text += f"{_percent(self.shares[self.fastest])} of {self.fastest}'s task"
         return f"{text}, against {others}." if others else text + "."
+
+
+def _percent(share: float) -> str:
+    """Whole numbers, except where they would hide who is ahead: below 10 % two figures."""
+    return f"{100 * share:.{2 if abs(share) < 0.1 else 3}g} %"
 
 
 def learned_share(

@@ -41,6 +41,7 @@ def forecast(
     horizon: bool = True,
     real_steps: int = 0,
     seeds: int | Sequence[int] | None = None,
+    progress: bool = True,
 ) -> Trajectory:
     """Forecast, before training, the curves that a `Probe` would record of this network on the points `look`.
 
@@ -54,7 +55,8 @@ def forecast(
 
     It does not know features that the network learns, nor the noise of small batches: it holds early, for wide networks
     and small learning rates. How far is measured on the network and noted in `origin.settings["horizon"]`;
-    `real_steps` allows that many steps of plain SGD with `batch` on a copy, to see how fast the kernel turns.
+    `real_steps` allows that many steps of plain SGD with `batch` on a copy, to see how fast the kernel turns. Work of
+    more than a few seconds tells on stderr how far it is, unless `progress` is False.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -64,16 +66,11 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
     """
-    # What is wrong with a question is said before the kernels, which may take minutes.
-    Optimiser(lr, steps, momentum, weight_decay).fastest()
-    known_loss(loss)
-    checked_looks(when, steps)
-    checked_steps(batch, real_steps, steps)
-    if isinstance(train, GroupedData):
-        masses(train, np.ones(len(train)), share_of(train, None), weights, proportions)
+    check_question(train, lr, steps, batch, loss, weights, proportions, momentum, weight_decay, when, real_steps)
+    alone = progress and seeds is None
 
     def one(network: nn.Module) -> Trajectory:
-        kernels = tangent(network, train, look, sample=sample, seed=seed, read=read)
+        kernels = tangent(network, train, look, sample=sample, seed=seed, read=read, progress=alone)
         return kernels.forecast(
             lr=lr,
             steps=steps,
@@ -91,4 +88,26 @@ def forecast(
 
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
-    return over_seeds(model, seeds, one)
+    return over_seeds(model, seeds, one, progress)
+
+
+def check_question(
+    train: GroupedData,
+    lr: float | Callable[[float], float],
+    steps: int,
+    batch: int | None = None,
+    loss: Any = Square(),
+    weights: Mapping[Any, float] | None = None,
+    proportions: Mapping[Any, float] | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    when: When = log_spaced(20),
+    real_steps: int = 0,
+) -> None:
+    """Say what is wrong with the settings of a training before the kernels, which may take minutes."""
+    Optimiser(lr, steps, momentum, weight_decay).fastest()
+    known_loss(loss)
+    checked_looks(when, steps)
+    checked_steps(batch, real_steps, steps)
+    if isinstance(train, GroupedData):
+        masses(train, np.ones(len(train)), share_of(train, None), weights, proportions)

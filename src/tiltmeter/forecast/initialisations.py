@@ -11,10 +11,13 @@ import torch
 from torch import nn
 
 from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.progress import Progress
 from tiltmeter.record import Trajectory, stack
 
 
-def over_seeds(make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory]) -> Trajectory:
+def over_seeds(
+    make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory], progress: bool = True
+) -> Trajectory:
     """The forecasts `one` of every seed's model, with a dimension `seed`; the earliest horizon of all is kept."""
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
@@ -22,17 +25,12 @@ def over_seeds(make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[n
             f"Found {type(make_model).__name__}."
         )
     found = []
-    for seed in _numbers(seeds):
-        before = streams()
-        try:
-            torch.manual_seed(seed)
-            model = make_model()
-        finally:
-            put_back(before)
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"`model` should make a torch.nn.Module. Found that it makes {type(model).__name__}.")
-        run = one(model)
-        found.append(Trajectory(dict(run), run.clock, replace(run.origin, seeds=(seed,)), run.diverged))
+    numbers = _numbers(seeds)
+    with Progress(len(numbers), lambda done: f"Initialisation {done} of {len(numbers)}") as tell:
+        for seed in numbers:
+            found.append(_of_seed(make_model, seed, one))
+            if progress:
+                tell(len(found))
     together = stack(found)
     horizons: list[Any] = [run.origin.settings["horizon"] for run in found if "horizon" in run.origin.settings]
     if not horizons:
@@ -40,6 +38,19 @@ def over_seeds(make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[n
     ends = [np.inf if horizon["step"] is None else float(horizon["step"]) for horizon in horizons]
     settings = {**together.origin.settings, "horizon": horizons[int(np.argmin(ends))]}
     return Trajectory(dict(together), together.clock, replace(together.origin, settings=settings), together.diverged)
+
+
+def _of_seed(make_model: Callable[[], nn.Module], seed: int, one: Callable[[nn.Module], Trajectory]) -> Trajectory:
+    before = streams()
+    try:
+        torch.manual_seed(seed)
+        model = make_model()
+    finally:
+        put_back(before)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`model` should make a torch.nn.Module. Found that it makes {type(model).__name__}.")
+    run = one(model)
+    return Trajectory(dict(run), run.clock, replace(run.origin, seeds=(seed,)), run.diverged)
 
 
 def _numbers(seeds: Any) -> list[int]:

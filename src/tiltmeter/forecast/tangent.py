@@ -43,6 +43,7 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.twin import twin
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.progress import Progress
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.record.labelled import labels_array, plain_pairs
 from tiltmeter.tangent.kernel import initial_scores, kernels
@@ -201,12 +202,12 @@ class Tangent:
         step: int,
         weights: Mapping[Any, float] | None = None,
         proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
     ) -> Why:
         """Whose task the network learns fast: a sentence about the directions learned by this step."""
-        found = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions)["learned_share"].sel(
-            time=step
-        )
-        return Why(int(step), dict(zip(self.sample.groups, found.values.tolist(), strict=True)))
+        course = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions, momentum=momentum)
+        found = course["learned_share"].sel(time=step).values.tolist()
+        return Why(int(step), dict(zip(self.sample.groups, found, strict=True)))
 
     def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
         """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
@@ -275,11 +276,13 @@ def tangent(
     seed: int = 0,
     outputs: Outputs | None = None,
     read: Read | None = None,
+    progress: bool = True,
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
     `look` holds the points to look at; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
-    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory.
+    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory. Kernels
+    that take more than a few seconds tell on stderr how far they are, unless `progress` is False.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5))
@@ -303,7 +306,9 @@ def tangent(
     for data in (train, look):
         checked_classes(data, start_look.shape[1])
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    kernel, cross = kernels(own, x, seen, outputs=how, read=read)
+    pairs = len(part) * (len(part) + len(look))
+    with Progress(pairs, lambda done: f"Kernel: {done / 1e6:.3g} of {pairs / 1e6:.3g} million pairs") as tell:
+        kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
         say_held_out()

@@ -15,6 +15,7 @@ import xarray as xr
 from tiltmeter.mixture import Mixture
 from tiltmeter.observables.labelled_curves import chosen_names
 from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
@@ -24,7 +25,6 @@ from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.look import Look, stack_looks
 from tiltmeter.simulation.pace import Pace
-from tiltmeter.simulation.progress import Progress
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
 from tiltmeter.student import Linear, Network, Student, checked_student
@@ -89,7 +89,9 @@ def simulate(
     looks: list[Look] = []
     with ExitStack() as stack:
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
-        tell = stack.enter_context(Progress(int(steps[-1]), size)) if progress else None
+        last = int(steps[-1])
+        told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
+        tell = stack.enter_context(told) if progress else None
         for look in _looks(run, steps, pace, threads, tell):
             looks.append(look)
             if recorder is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,9 @@ from torch import Tensor
 from tiltmeter.tangent.factor import Factor
 from tiltmeter.tangent.memory import chunk_bytes
 from tiltmeter.tangent.plan import Plan
+
+#: Hears how many pairs of points are done.
+Tell = Callable[[int], None]
 
 
 class Crossed(NamedTuple):
@@ -29,12 +32,27 @@ class Block(NamedTuple):
     factors: list[Factor | None]
 
 
-def fill(plan: Plan, x: Tensor, symmetric: np.ndarray | None, crossed: Sequence[Crossed], chunk: int) -> None:
+def fill(
+    plan: Plan,
+    x: Tensor,
+    symmetric: np.ndarray | None,
+    crossed: Sequence[Crossed],
+    chunk: int,
+    tell: Tell | None = None,
+) -> None:
     """Write K(x, x) into `symmetric`, its upper triangle computed, and every K(other, x) into its target.
 
     Gradients of as many points as the targets have memory are held at a time, and those of the others come again for
-    each such group; mostly all are held and none comes twice.
+    each such group; mostly all are held and none comes twice. `tell` hears how many pairs of points are done.
     """
+    done = 0
+
+    def count(block: Block, other: Block, times: int = 1) -> None:
+        nonlocal done
+        done += times * (block.stop - block.start) * (other.stop - other.start)
+        if tell is not None:
+            tell(done)
+
     targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
     room = chunk_bytes()
     size = max(1, min(chunk, room // (plan.held + plan.passing + 1)))
@@ -47,13 +65,16 @@ def fill(plan: Plan, x: Tensor, symmetric: np.ndarray | None, crossed: Sequence[
             for i, block in enumerate(group):
                 for other in group[i:]:
                     _both(plan, symmetric, block, other)
+                    count(block, other, 1 if other is block else 2)
             for other in _blocks(plan, x, last, len(x), size):
                 for block in group:
                     _both(plan, symmetric, block, other)
+                    count(block, other, 2)
         for there in crossed:
             for other in _blocks(plan, there.x, 0, len(there.x), size):
                 for block in group:
                     _place(plan, there.target, other, block, _product(plan, other, block))
+                    count(block, other)
 
 
 def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:

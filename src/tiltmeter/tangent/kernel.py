@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read, bare, scores
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.tangent.blocks import Crossed, fill
+from tiltmeter.tangent.blocks import Crossed, Tell, fill
 from tiltmeter.tangent.memory import check_memory, kernel_memory
 from tiltmeter.tangent.plan import Plan, StrayLayer, make_plan
 
@@ -63,15 +63,18 @@ def kernels(
     read: Read | None = None,
     chunk: int = 256,
     dtype: np.typing.DTypeLike = np.float64,
+    tell: Tell | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """K(train, train) and K(look, train) from the same passes over the model; see `tangent_kernel`.
+
+    `tell` is called with the number of pairs of points that are done, of n (n + m) in all.
 
     >>> line = nn.Linear(1, 1)
     >>> kernels(line, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]))
     (array([[2., 3.],
            [3., 5.]]), array([[4., 7.]]))
     """
-    train, look = _compute(model, x_train, (x_look,), True, outputs, read, chunk, dtype)
+    train, look = _compute(model, x_train, (x_look,), True, outputs, read, chunk, dtype, tell)
     return train, look
 
 
@@ -102,6 +105,7 @@ def _compute(
     read: Read | None,
     chunk: int,
     dtype: np.typing.DTypeLike,
+    tell: Tell | None = None,
 ) -> list[np.ndarray]:
     """K(x, x) if `symmetric`, then K(other, x) for each of the others."""
     if outputs not in ("full", "trace"):
@@ -125,7 +129,7 @@ def _compute(
             found = [np.zeros((len(p) * side, len(x) * side), dtype) for p in ([x] if symmetric else []) + [*others]]
             crossed = [Crossed(p, target) for p, target in zip(others, found[symmetric:], strict=True)]
             try:
-                fill(plan, x, found[0] if symmetric else None, crossed, chunk)
+                fill(plan, x, found[0] if symmetric else None, crossed, chunk, tell)
             except StrayLayer as stray:
                 distrusted.append(stray.layer)
             else:

@@ -2,11 +2,11 @@
 
 import io
 
+import numpy as np
 import pytest
 
-from tiltmeter import SGD, simulate, teacher_mixture
-from tiltmeter.simulation import progress
-from tiltmeter.simulation.progress import Progress
+from tiltmeter import SGD, GroupedData, forecast, progress, simulate, tangent, teacher_mixture
+from tiltmeter.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ def clock(monkeypatch):
 
 
 def test_a_short_run_says_nothing(clock, capsys):
-    with Progress(100, 10) as tell:
+    with Progress(100, lambda done: f"step {done} of 100") as tell:
         for step in range(1, 101):
             clock[0] += 0.01
             tell(step)
@@ -30,21 +30,21 @@ def test_a_short_run_says_nothing(clock, capsys):
 
 
 def test_a_long_run_tells_how_far_it_is_and_how_long_it_takes(clock, capsys):
-    with Progress(100, 10) as tell:
+    with Progress(100, lambda done: f"step {done} of 100") as tell:
         for step in range(1, 101):
             clock[0] += 1.0
             tell(step)
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
-    assert lines[0] == "t = 0.3 of 10 (3%), 97 s left".replace("97 s", "2 min")
+    assert lines[0] == "step 3 of 100 (3%), 2 min left"
     assert len(lines) == 4  # every half minute
 
 
 def test_on_a_terminal_the_line_is_rewritten_and_cleared(clock, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    with Progress(100, 10) as tell:
+    with Progress(100, lambda done: f"step {done} of 100") as tell:
         for step in range(1, 100):
             clock[0] += 1.0
             tell(step)
@@ -56,4 +56,27 @@ def test_on_a_terminal_the_line_is_rewritten_and_cleared(clock, monkeypatch):
 def test_it_can_be_switched_off(monkeypatch, capsys):
     monkeypatch.setattr(progress.Progress, "__call__", lambda *_: pytest.fail("spoke"))
     simulate(teacher_mixture(), SGD(lr=0.1), [1.0], d=20, progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_kernels_and_initialisations_tell_too(monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+    now = [0.0]
+
+    def later():
+        now[0] += 1.5
+        return now[0]
+
+    monkeypatch.setattr(progress.time, "monotonic", later)
+    rng = np.random.default_rng(0)
+    data = GroupedData(rng.normal(size=(1500, 3)), rng.choice([-1, 1], 1500), np.arange(1500) % 2).split()
+    tangent(torch.nn.Linear(3, 1), *data)
+    assert "of 1.8 million pairs (" in capsys.readouterr().err
+    forecast(lambda: torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, sample=50, seeds=4)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Initialisation 2 of 4 (50%)" in err
+    assert "pairs" not in err
+    tangent(torch.nn.Linear(3, 1), *data, progress=False)
+    forecast(torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, progress=False)
     assert capsys.readouterr() == ("", "")

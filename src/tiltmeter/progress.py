@@ -1,18 +1,22 @@
-"""Progress: a line on stderr for runs that take long, nothing for those that do not."""
+"""Progress: a line on stderr for work that takes long, nothing for work that does not."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 
 class Progress:
-    """Says how far a run is, now and then, and only once it has taken a few seconds."""
+    """Says how far some work is, now and then, and only once it has taken a few seconds.
 
-    def __init__(self, total: int, d: int, patience: float = 3.0) -> None:
-        self._total, self._d = total, d
+    `say` puts what is done into words; the share and the time that is left are added.
+    """
+
+    def __init__(self, total: int, say: Callable[[int], str], patience: float = 3.0) -> None:
+        self._total, self._say = total, say
         self._terminal = sys.stderr.isatty()
         self._pause = 0.2 if self._terminal else 30.0
         self._next = time.monotonic() + patience
@@ -28,9 +32,7 @@ class Progress:
             return
         self._next, self._spoken = now + self._pause, True
         left = (now - self._began) * (self._total - done) / (done - self._done)
-        line = (
-            f"t = {done / self._d:.4g} of {self._total / self._d:.4g} ({done / self._total:.0%}), {_spell(left)} left"
-        )
+        line = f"{self._say(done)} ({done / self._total:.0%}), {_spell(left)} left"
         print(
             f"\r{line:<60}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True
         )
