@@ -13,7 +13,7 @@ from tiltmeter.data.celeba import Faces, celeba
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.grouping import by_attributes
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim, not_run
+from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.lead import lead, on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.small_cnn import small_cnn
@@ -105,9 +105,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         how = lead(on_all_points(runs[name]))
         seeds = runs[name]["loss"].sizes["seed"]
         told = f"In loss, {how}."
-        found.append(
-            Claim(sentence.format(name), float(how.changes), "1 if so, else 0", 1.0, told, seeds=seeds, safe=False)
-        )
+        found.append(whether(sentence.format(name), how.changes, "does the lead change", told, seeds=seeds))
     return tuple(found)
 
 
