@@ -164,6 +164,7 @@ def _list(names: Sequence[str], json: bool) -> None:
     first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
     table = Table(first, "shows", "needs data", box=box.SIMPLE_HEAD)
     for name, title, paper, needs, lacking in rows:
-        table.add_row(name, f"{escape(title)}\n[dim]{escape(paper)}[/dim]", f"{needs}{' (not here)' if lacking else ''}")
+        shown = f"{escape(title)}\n[dim]{escape(paper)}[/dim]"
+        table.add_row(name, shown, f"{needs} (not all here)" if lacking else needs)
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
     Console(highlight=False).print(table)

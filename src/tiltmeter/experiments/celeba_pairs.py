@@ -32,7 +32,8 @@ PAIRS = (("Eyeglasses", "Bags_Under_Eyes"), ("Bangs", "Blurry"), ("Young", "Blon
 class Setting:
     """How many faces of which size, and how a small convolutional network is trained on them.
 
-    The published setting is a larger network on larger pictures, which takes a graphics card.
+    The published numbers are not known to us. The full setting takes all faces, twice as large, and a wider network,
+    which takes a graphics card.
     """
 
     points: int = 4000
