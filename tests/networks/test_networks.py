@@ -41,9 +41,31 @@ def test_two_layer_is_balanced_and_of_the_scale_asked_for():
     assert net(torch.randn(3, 10, dtype=torch.float64)).shape == (3,)
 
 
-@pytest.mark.parametrize("size", [32, 64])
+@pytest.mark.parametrize("size", [32, 48, 64])
 def test_resnet_takes_any_image(size):
     assert resnet18(3, 2, width=4)(torch.zeros(2, 3, size, size // 2)).shape == (2, 2)
+
+
+def test_resnet_halves_the_image_three_times_only():
+    """A stem of 3 x 3 without pooling: 32 pixels become 4, where the stem for large photographs leaves 1."""
+    net = resnet18(3, 10, width=4)
+    assert net[0].kernel_size == (3, 3)
+    assert net[:-3](torch.zeros(1, 3, 32, 32)).shape == (1, 32, 4, 4)
+
+
+def test_balance_survives_training():
+    """Gradient flow keeps u_j^2 - |v_j|^2; small steps move it by their square only, while the weights grow tenfold."""
+    torch.manual_seed(0)
+    net, x = two_layer(5, 8, scale=0.1), torch.randn(64, 5, dtype=torch.float64)
+    before = net.u.norm().item()
+    for _ in range(2000):
+        loss = (net(x) - x[:, 0].abs()).square().mean() / 2
+        grads = torch.autograd.grad(loss, [net.u, net.v])
+        with torch.no_grad():
+            for parameter, grad in zip([net.u, net.v], grads, strict=True):
+                parameter -= 0.01 * grad
+    assert net.u.norm().item() > 3 * before
+    assert (net.u**2 - net.v.pow(2).sum(1)).abs().max().item() < 0.01 * net.u.pow(2).max().item()
 
 
 def test_small_cnn_and_transformer_shapes():
@@ -56,5 +78,7 @@ def test_impossible_networks_are_refused():
         deep_linear(2, 2, 0)
     with pytest.raises(ValueError, match="`scale` should be positive"):
         two_layer(2, 2, 0.0)
+    with pytest.raises(ValueError, match=r"`width` should be a multiple of `heads`. Found width = 30, heads = 4."):
+        transformer(4, width=30)
     with pytest.raises(KeyError, match="There are: relu, tanh"):
         activation("step")
