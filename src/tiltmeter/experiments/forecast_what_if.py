@@ -142,8 +142,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(np.mean(passed)) if passed else float("nan"),
             f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
             0.8,
-            "Heavy weights on few points make the batches noisy: a gap near zero changes sign by chance. A second training "
-            f"with other batches has {_passed(twice)} of the crossings of the first.",
+            "Heavy weights on few points make the batches noisy: a gap near zero changes sign by chance. A second "
+            f"training with other batches has {_passed(twice)} of the crossings of the first.",
             error=share_error(passed),
             seeds=seeds,
             safe=False,
