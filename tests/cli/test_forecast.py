@@ -73,6 +73,15 @@ def test_forecast_and_training_start_from_the_same_network(capsys):
     assert "ahead" in out
 
 
+def test_a_name_that_is_taken_is_refused_before_the_work(capsys, in_a_folder):
+    (in_a_folder / "ahead").mkdir()
+    (in_a_folder / "ahead" / "run.json").write_text("{}")
+    code, _, err = run(capsys, "forecast", "digits.toml", "--to", "ahead")
+    assert code == 2
+    assert "already holds a run" in err
+    assert "Forecasting" not in err
+
+
 def test_json_holds_horizon_and_weights(capsys):
     code, out, _ = run(capsys, "forecast", "digits.toml", "--best-weights", "worst", "--json")
     found = json.loads(out)

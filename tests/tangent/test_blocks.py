@@ -157,10 +157,14 @@ def test_memory_is_the_kernel_twice_and_a_chunk():
     assert kernel_memory(1000, 500, 10, outputs="trace", dtype=np.float32) - chunk == 2 * 4 * 500_000
 
 
-def test_a_sample_that_would_fit_fits():
+@pytest.mark.parametrize("look", [0, 10_000, 200_000])
+@pytest.mark.parametrize("points", [50_000, 150_000])
+def test_a_sample_that_would_fit_fits(points, look):
+    """Points to look at do not become fewer with the sample, and the answer does not depend on what was asked first."""
+    free = 8 * 2**30
     with pytest.raises(ValueError, match=r"`sample` should be at most \d+") as error:
-        check_memory(50_000, available=8 * 2**30)
+        check_memory(points, points + look, available=free, fixed=look)
     fits = int(str(error.value).split("at most ")[1].split()[0])
-    check_memory(fits, available=8 * 2**30)
-    with pytest.raises(ValueError, match="`sample` should be at most"):
-        check_memory(fits + 200, available=8 * 2**30)
+    check_memory(fits, fits + look, available=free, fixed=look)
+    with pytest.raises(ValueError, match=f"`sample` should be at most {fits} "):
+        check_memory(fits + 200, fits + 200 + look, available=free, fixed=look)

@@ -16,6 +16,7 @@ from tiltmeter.cli.train_config import build_data, build_loss, build_model, opti
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.record import Trajectory
 from tiltmeter.record import save as save_run
+from tiltmeter.record.disk import holds_run
 
 CRITERIA = ("worst", "worst-area", "gap", "gap-area")
 
@@ -68,6 +69,8 @@ def forecast(
     except ModuleNotFoundError:
         raise ValueError("`tiltmeter forecast` needs PyTorch: pip install 'tiltmeter[torch]'") from None
 
+    if to is not None:
+        holds_run(to, resume=False)  # refused now rather than after the work
     data, look = build_data(tables["data"], config.parent)
     model, chosen = _network(tables, data), _chosen(tables, data)
     given = tables["forecast"]

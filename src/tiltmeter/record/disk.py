@@ -38,11 +38,11 @@ class Disk:
         holder = writer(directory / LOCK)
         if holder is not None and holder.alive():
             raise BlockingIOError(busy(directory / LOCK, holder))
-        _holds_run(directory, resume)
+        holds_run(directory, resume)
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(directory / LOCK)
         try:
-            start = self._continue() if _holds_run(directory, resume) else self._begin()
+            start = self._continue() if holds_run(directory, resume) else self._begin()
         except BaseException:
             self._lock.release()
             raise
@@ -104,7 +104,7 @@ class Disk:
         return str(self._directory)
 
 
-def _holds_run(directory: Path, resume: bool) -> bool:
+def holds_run(directory: Path, resume: bool) -> bool:
     """Whether there is a run to continue; FileExistsError where none may start."""
     if not os.path.lexists(directory):
         return False

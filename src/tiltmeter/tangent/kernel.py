@@ -124,8 +124,8 @@ def _compute(
         while True:
             plan = make_plan(model, tried, read, outputs == "trace", distrusted)
             side = 1 if plan.trace else plan.outputs
-            columns = len(x) * symmetric + sum(len(other) for other in others)
-            check_memory(len(x), columns, plan.outputs, outputs=outputs, dtype=dtype)
+            fixed = sum(len(other) for other in others)
+            check_memory(len(x), len(x) * symmetric + fixed, plan.outputs, outputs=outputs, dtype=dtype, fixed=fixed)
             found = [np.zeros((len(p) * side, len(x) * side), dtype) for p in ([x] if symmetric else []) + [*others]]
             crossed = [Crossed(p, target) for p, target in zip(others, found[symmetric:], strict=True)]
             try:

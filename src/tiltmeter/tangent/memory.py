@@ -56,8 +56,9 @@ def check_memory(
     outputs: str = "full",
     dtype: np.typing.DTypeLike = np.float64,
     available: int | None = None,
+    fixed: int = 0,
 ) -> None:
-    """Refuse a kernel that cannot fit, and say which `sample` would.
+    """Refuse a kernel that cannot fit, and say which `sample` would; of the m columns, `fixed` stay for any sample.
 
     >>> check_memory(100_000, available=24 * 2**30)
     Traceback (most recent call last):
@@ -70,10 +71,11 @@ needs 149.3 GiB of the 24.0 GiB that are free.
     needed = kernel_memory(n, m, outputs_count, outputs=outputs, dtype=dtype)
     if there is None or needed <= SHARE * there:
         return
-    room = max(SHARE * there - CHUNK_BYTES, 0.0) / (needed - CHUNK_BYTES)
-    # Both sides shrink together, so memory goes with the square; two leading figures less are easier to read.
-    fits = math.floor(n * math.sqrt(room))
-    fits = fits // 100 * 100 if fits >= 1000 else fits
+    room = max(SHARE * there - CHUNK_BYTES, 0.0) / ((needed - CHUNK_BYTES) / (n * m))  # in products of points
+    # The sample shrinks on both sides: slope fits^2 + fixed fits = room.
+    slope = (m - fixed) / n
+    fits = math.floor(2 * room / (fixed + math.sqrt(fixed**2 + 4 * slope * room))) if room else 0
+    fits = fits // 100 * 100 if fits >= 1000 else fits  # two leading figures less are easier to read
     raise ValueError(
         f"`sample` should be at most {fits} to fit in memory. Found {n} points with {outputs_count} "
         f"{'output' if outputs_count == 1 else 'outputs'}, whose kernel needs {needed / 2**30:.1f} GiB of the "
