@@ -94,3 +94,34 @@ def test_bad_input_ends_with_one_sentence(capsys, in_a_folder, argv, sentence):
     code, _, err = run(capsys, *argv)
     assert code == 2
     assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "sentence"),
+    [
+        ("truncated-accuracy", "kept = 3", "[measure]: `kept` should be a list, each a whole number. Found kept = 3."),
+        ("line-spectrum", 'lines = "many"', "[measure]: `lines` should be a whole number. Found lines = 'many'."),
+        ("line-spectrum", "lines = true", "[measure]: `lines` should be a whole number. Found lines = True."),
+        ("line-spectrum", 'window = "box"', '[measure]: `window` should be "none" or "hann". Found window = \'box\'.'),
+        ("effective-rank", 'of = "gram"', "[measure]: `of` is an object of Python, which a file cannot hold."),
+        ("frequency-error", "target = 3", "[measure]: `target` is an object of Python, which a file cannot hold."),
+        ("randomised", "features = {left = [99]}", "Set 'left' should list coordinates from 0 to 63. Found [99]."),
+        ("sharpness", "mass = 1", "unknown key 'mass'. There are: count, iterations, probes, seed."),
+        ("early-alignment", "_known = {}", "unknown key '_known'"),
+    ],
+)
+def test_choices_of_the_wrong_kind_end_with_one_sentence(capsys, in_a_folder, name, choice, sentence):
+    (in_a_folder / "bad.toml").write_text(SHORT + f"\n[measure]\n{choice}\n")
+    code, _, err = run(capsys, "measure", name, "bad.toml")
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_lists_and_tables_are_choices(capsys, in_a_folder):
+    (in_a_folder / "sets.toml").write_text(
+        SHORT + "\n[measure]\nfeatures = {top = [0, 1, 2], low = [60, 63]}\ndraws = 2\n"
+    )
+    code, out, err = run(capsys, "measure", "randomised", "sets.toml", "--json")
+    assert code == 0, err
+    assert json.loads(out)["curves"][0]["labels"]["feature"] == ["top", "low"]

@@ -117,6 +117,8 @@ def test_its_cost_is_what_it_says():
             r"The directions of set 'a' should have 3 numbers. Found shape \(1, 5\)",
         ),
         (lambda: Randomised({"a": np.zeros((1, 3))}), "Directions should not all be zero."),
+        (lambda: Randomised({"a": [0]}, basis=np.ones((3, 3))), "`basis` should have orthonormal rows"),
+        (lambda: Randomised({"a": [0]}, basis=np.ones(3)), "`basis` should have orthonormal rows"),
         (lambda: Randomised({"a": [0]}, basis=np.eye(2)), r"`basis` should be 3 rows of 3. Found shape \(2, 2\)."),
     ],
 )
