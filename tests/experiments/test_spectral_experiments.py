@@ -87,3 +87,13 @@ def test_problem_has_the_variances_asked_for():
     moments = data.x.T @ data.x / len(data)
     assert moments == pytest.approx(np.diag(np.geomspace(1.0, 0.01, 8)), abs=1e-12)
     assert data.x.mean(0) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", SMALL)
+def test_safe_claims_hold(name):
+    module = find(name)
+    assert module.QUICK.seeds >= 3
+    for claim in module.claims(module.run(module.QUICK, make_now)):
+        assert claim.holds or not claim.safe, str(claim)

@@ -37,6 +37,16 @@ def test_exact_stable_ranks():
     assert found["stable_rank"].layer.values.tolist() == ["0.weight", "1.weight", "2.weight"]
 
 
+def test_the_spectral_norm_is_a_singular_value_and_not_an_eigenvalue():
+    """Public code iterates with W itself, and finds 0 for a matrix that only shifts."""
+    model = chain(5, 5, 5, 1)
+    for layer in model[:2]:
+        layer.weight.data[:] = torch.diag(torch.tensor([3.0, 1.0, 1.0, 1.0]), 1)
+    found = tm.measure("weight-rank", model, POINTS)
+    assert np.allclose(found["stable_rank"][:2], 12 / 9)
+    assert np.allclose(found["weight_excess"][:2], 3)
+
+
 def test_nulls_are_what_random_matrices_give():
     torch.manual_seed(0)
     drawn = [torch.randn(200, 50, dtype=torch.float64) for _ in range(20)]

@@ -24,6 +24,9 @@ TITLE = "Better models vary faster between classes and slower within them"
 PAPER = "Fridovich-Keil et al., Spectral Bias in Practice (2022)"
 NEEDS: tuple[str, ...] = ()
 
+#: Frequencies from here on count as high, in periods per line.
+HIGH = 3
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -35,8 +38,6 @@ class Setting:
     lr: float = 1e-3
     steps: int = 1000
     lines: int = 100
-    #: Frequencies from here on count as high, in periods per line.
-    high: int = 3
     seeds: int = 3
 
 
@@ -70,9 +71,9 @@ def _train(setting: Setting, name: str, seed: int) -> Trajectory:
     )
 
 
-def high_energy(trajectory: Trajectory, high: int = QUICK.high, null: bool = False) -> xr.DataArray:
-    """Energy of the probabilities' distance at frequencies from `high` on, per path."""
-    return trajectory["line_energy_null" if null else "line_energy"].sel(frequency=slice(high, None)).sum("frequency")
+def high_energy(trajectory: Trajectory, null: bool = False) -> xr.DataArray:
+    """Energy of the probabilities' distance at high frequencies, per path."""
+    return trajectory["line_energy_null" if null else "line_energy"].sel(frequency=slice(HIGH, None)).sum("frequency")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -140,10 +141,12 @@ def _error(values: xr.DataArray) -> float:
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:
-    """High-frequency energy over training, and the spectrum at the end."""
+    """High-frequency energy over training beside that of logits linear along the lines, and the spectrum at the end."""
     found = {}
     for name in runs:
-        log = xr.apply_ufunc(np.log10, high_energy(runs[name]))
+        own, null = high_energy(runs[name]), high_energy(runs[name], null=True)
+        both = xr.concat([own, null.assign_coords(path=[f"{path}, null" for path in null.path.values])], "path")
+        log = xr.apply_ufunc(np.log10, both)
         found[f"Energy at high frequency, {name}"] = labelled_lines(
             log, "path", title=f"Digits, {name}", y_title="log10 of the energy at high frequency along lines"
         )
