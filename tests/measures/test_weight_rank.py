@@ -183,6 +183,11 @@ def test_zero_weights_are_finite_and_no_weights_are_refused():
         assert all(np.isfinite(curve).all() for curve in found.values())
     assert (tm.measure(StableRank(), model, POINTS)["stable_rank"] == 0).all()
 
+    model[1].weight.data[0, 0] = float("nan")
+    for name, place in (("weight-rank", "1.weight"), ("balancedness", "1 > 3")):
+        with pytest.raises(ValueError, match=f"Weights should be finite. Found others in {place}"):
+            tm.measure(name, model, POINTS)
+
     class Free(nn.Module):
         def forward(self, x):
             return x[:, :2]

@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.measures.weight_matrices import adjacent
+from tiltmeter.measures.weight_matrices import adjacent, check_finite
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def imbalances(module: nn.Module) -> dict[str, Tensor]:
     """
     found = {}
     for two in filter(lambda pair: pair.gated, adjacent(module)):
+        check_finite(two.name, two.before.weight)
+        check_finite(two.name, two.after.weight)
         first, second = (layer.weight.detach().double().cpu() for layer in (two.before, two.after))
         matrix = second.T @ second - first @ first.T
         bias = two.before._parameters["bias"]

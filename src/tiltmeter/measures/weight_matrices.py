@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 #: Modules that pass numbers on as they are.
@@ -27,7 +28,15 @@ def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
     }
     if not found:
         raise ValueError("A model should have weight matrices. Found none.")
+    for name, matrix in found.items():
+        check_finite(name, matrix)
     return found
+
+
+def check_finite(name: str, weight: Tensor) -> None:
+    """Weights that are numbers, or an error that names them."""
+    if not torch.isfinite(weight).all():
+        raise ValueError(f"Weights should be finite. Found others in {name}.")
 
 
 @dataclass(frozen=True)
