@@ -2,11 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import tiltmeter as tm
 from tiltmeter.cli import main
-from tiltmeter.measures.catalogue import MEASURES
+from tiltmeter.cli.readings import readings_of
+from tiltmeter.measures.catalogue import MEASURES, find
+from tiltmeter.measures.example import example_of
 
 torch = pytest.importorskip("torch")
 
@@ -125,3 +128,35 @@ def test_lists_and_tables_are_choices(capsys, in_a_folder):
     code, out, err = run(capsys, "measure", "randomised", "sets.toml", "--json")
     assert code == 0, err
     assert json.loads(out)["curves"][0]["labels"]["feature"] == ["top", "low"]
+
+
+@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_can_be_said_and_drawn(name):
+    measure, model, data = example_of(find(name))
+    with tm.Probe(model, data, measures=[measure], when=tm.every(1)) as probe:
+        for step in (0, 1, 2):
+            probe(step)
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(0.9)
+    trajectory = probe.trajectory()
+    found = readings_of(trajectory)
+    assert found
+    for one in found:
+        assert one.sentence.endswith(".")
+        assert all(len(line) == 4 for line in one.lines)
+        text = one.to_json()
+        assert json.loads(json.dumps(text, allow_nan=False)) == text
+        if not isinstance(text["null"], str):
+            assert np.shape(text["null"]) == np.shape(text["last"])
+        assert tm.plot.curves(one.with_null(trajectory), curve=one.curve).to_dict()["layer"]
+
+
+def test_a_null_without_a_dimension_of_the_curve_stands_beside_every_value(capsys, in_a_folder):
+    (in_a_folder / "short.toml").write_text(SHORT + "\n[measure]\nkept = [1, 8]\n")
+    code, out, err = run(capsys, "measure", "truncated-accuracy", "short.toml")
+    assert code == 0, err
+    rows = [line.split() for line in out.splitlines() if line.strip().startswith("truncated_accuracy  ")]
+    assert [row[1:3] for row in rows] == [["1", "turned"], ["1", "upright"], ["8", "turned"], ["8", "upright"]]
+    assert rows[0][-1] == rows[2][-1]

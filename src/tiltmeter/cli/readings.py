@@ -17,7 +17,7 @@ SHOWN, NAMED = 12, 3
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One curve of a measure, and its null: a curve of the same shape, or words."""
+    """One curve of a measure, and its null: a curve, which may lack some of its dimensions, or words."""
 
     curve: str
     values: xr.DataArray
@@ -40,8 +40,16 @@ class Reading:
                 for name, a, b, null in self.lines
             ]
             return f"{what}: {'; '.join(parts)}{self._words}."
-        null = "" if isinstance(self.null, str) else f" (null {_mean(self.null.isel(time=-1))})"
+        null = "" if self.last_null is None else f" (null {_mean(self.last_null)})"
         return f"{what}: {_mean(first)} to {_mean(last)} on average{null}{self._words}."
+
+    @property
+    def last_null(self) -> xr.DataArray | None:
+        """The null at the last look, one number for every value; None where it is words."""
+        if isinstance(self.null, str):
+            return None
+        last = self.values.isel(time=-1, drop=True)
+        return self.null.isel(time=-1, drop=True).broadcast_like(last).transpose(*last.dims)
 
     @property
     def _words(self) -> str:
@@ -51,7 +59,7 @@ class Reading:
     def lines(self) -> list[tuple[str, str, str, str]]:
         """(labels, first, last, null) of every value; of many, the first and last few."""
         first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
-        null = None if isinstance(self.null, str) else self.null.isel(time=-1).values.ravel()
+        null = None if self.last_null is None else self.last_null.values.ravel()
         names = [" ".join(map(str, label)) for label in _labels(first)]
         found = [
             (name, _text(a), _text(b), "" if null is None else _text(null[i]))
@@ -86,7 +94,7 @@ class Reading:
             "first_time": self.first_time,
             "first": values_to_json(self.values.sel(time=self.first_time).values),
             "last": values_to_json(self.values.isel(time=-1).values),
-            "null": self.null if isinstance(self.null, str) else values_to_json(self.null.isel(time=-1).values),
+            "null": self.null if self.last_null is None else values_to_json(self.last_null.values),
         }
 
 
