@@ -119,7 +119,7 @@ def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> N
         return
     from tiltmeter import plot
 
-    chart = plot.curves(chosen.with_null(trajectory), curve=chosen.curve)
+    chart = chosen.picture(trajectory.clock)
     for path in paths:
         plot.save(chart, path)
         print(f"Drew {path}", file=sys.stderr)
