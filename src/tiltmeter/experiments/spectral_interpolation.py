@@ -131,8 +131,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(beyond.sel(path="between").min()),
             "smallest ratio over seeds of energies at high frequency, the model's to its null",
             2.0,
-            f"Within classes {float(beyond.sel(path='within').mean()):.2f} on average: what differs and rises is mostly "
-            "how sure the answers at the ends are.",
+            f"Within classes {float(beyond.sel(path='within').mean()):.2f} on average: what differs and rises is "
+            "mostly how sure the answers at the ends are.",
             seeds=seeds,
             safe=False,
         ),
