@@ -109,7 +109,7 @@ def gaussian_stable_rank(rows: int, columns: int) -> float:
     the largest eigenvalue of such a matrix times its transpose (Johnstone, 2001), near m n / (sqrt m + sqrt n)^2.
 
     >>> gaussian_stable_rank(1, 50), round(gaussian_stable_rank(100, 100), 1)
-    (1.0, 25.9)
+    (1.0, 26.0)
     """
     short, long = sorted((rows, columns))
     if short <= DRAWN:
