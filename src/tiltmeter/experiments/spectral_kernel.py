@@ -33,6 +33,8 @@ NEEDS: tuple[str, ...] = ()
 TWICE = 2.0
 #: Points per region, one to the other; those nearer than this to the other region (in radian) are not looked at.
 DENSITIES, BORDER = (4.0, 1.0), 0.4
+#: The control: the second frequency with an amplitude so many times as large.
+LARGE, TEN = "large wave", 10.0
 BIASES = ("with bias", "without bias")
 EIGENVALUES = tuple(range(1, 9))
 
@@ -80,7 +82,11 @@ def run(setting: Setting, keep: Keep) -> Runs:
     """Kernels of random networks, and one training per frequency on points of two densities."""
     return {
         "kernel": keep("kernel", partial(_kernels, setting)),
-        **{f"frequency {k}": keep(f"frequency {k}", partial(_density, setting, k)) for k in setting.frequencies},
+        **{
+            f"frequency {k}": keep(f"frequency {k}", partial(_density, setting, k, setting.amplitude))
+            for k in setting.frequencies
+        },
+        LARGE: keep(LARGE, partial(_density, setting, setting.frequencies[1], TEN * setting.amplitude)),
     }
 
 
@@ -103,8 +109,8 @@ def _kernels(setting: Setting) -> Trajectory:
     return Trajectory(curves, "step", Origin("training", settings=settings, seeds=tuple(seeds)))
 
 
-def _density(setting: Setting, frequency: int) -> Trajectory:
-    data = sines(Sines((frequency,), (setting.amplitude,)), setting.points, DENSITIES, circle=True)
+def _density(setting: Setting, frequency: int, amplitude: float) -> Trajectory:
+    data = sines(Sines((frequency,), (amplitude,)), setting.points, DENSITIES, circle=True)
     look, sgd = _inner(data), partial(torch.optim.SGD, lr=setting.lr)
     runs = []
     for seed, model in enumerate(made(lambda: FirstLayer(setting.width, True), range(setting.seeds))):
@@ -152,10 +158,11 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     own, without = (kernel.sel(network=name).transpose("seed", "frequency").values for name in BIASES)
     odd = [i for i, k in enumerate(wave) if k % 2 and 3 <= k < wave[-1]]
     missing = without[:, odd] / without[:, [i + 1 for i in odd]] if odd else np.full((1, 1), np.nan)
-    waves = [int(name.split()[1]) for name in runs if name != "kernel"]
+    waves = [int(name.split()[1]) for name in runs if name.startswith("frequency")]
     times = {k: half_times(runs[f"frequency {k}"]) for k in waves}
     trained: Any = runs[f"frequency {waves[0]}"].origin.settings["train"]
     expected = {k: region_half_times(k, DENSITIES, int(trained["points"]), BORDER) for k in waves}
+    large = np.abs(half_times(runs[LARGE]) / expected[waves[1]] - 1.0)
     ratios = {k: found[:, 1] / found[:, 0] for k, found in times.items()}
     ratio = {k: found[1] / found[0] for k, found in expected.items()}
     scaled = [times[k][:, 0].mean() / k**2 for k in waves]
@@ -203,6 +210,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             seeds=seeds,
         ),
         Claim(
+            f"Control: a wave {TEN:g} times as large is not, since its changes are not small",
+            float(large.max()),
+            "largest relative deviation of half times, both regions",
+            0.25,
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
             "Where points are four times as dense, waves are learned about four times as fast, as the kernel says",
             float(max(np.abs(ratios[k] / ratio[k] - 1.0).max() for k in waves)),
             "largest relative deviation of the ratio of half times from that of the theory",
@@ -218,16 +233,18 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     """Eigenvalues against frequency, and what is left to be learned in each region."""
     kernel = runs["kernel"]
     title = "Eigenvalues of random networks on the circle"
+    squared = kernel["frequency_eigenvalue"].isel(time=0) * kernel["frequency_eigenvalue"]["frequency"] ** 2
     null = kernel["frequency_eigenvalue_null"].isel(time=0).mean(("network", "seed"))
+    words = "eigenvalue times squared frequency"
     found = {
         title: labelled_lines(
-            kernel["frequency_eigenvalue"].isel(time=0), "network", "frequency", null=null, title=title
+            squared, "network", "frequency", null=null * null["frequency"] ** 2, title=title, y_title=words
         )
     }
     for name in runs:
         if name != "kernel":
             found[f"What is left, {name}"] = labelled_lines(
-                left(runs[name]).rename(group="points"),
+                left(runs[name]).assign_coords(group=["dense", "sparse"]).rename(group="points"),
                 "points",
                 null=1.0,
                 title=f"Points in the ratio 4 to 1, {name}",
