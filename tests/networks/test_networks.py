@@ -27,6 +27,28 @@ def test_compact_weight_refuses_what_is_not_linear():
         compact_weight(torch.nn.Sequential())
 
 
+class Own(torch.nn.Module):
+    """Two Linear layers with something between that only the forward knows of."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.first = torch.nn.Linear(6, 5, bias=False)
+        self.second = torch.nn.Linear(5, 2, bias=False)
+        self.between = between
+
+    def forward(self, x):
+        return self.second(self.between(self.first(x)))
+
+
+def test_compact_weight_tries_a_forward_that_it_does_not_know():
+    linear = Own(lambda hidden: hidden)
+    assert torch.allclose(compact_weight(linear), linear.second.weight @ linear.first.weight)
+    assert compact_weight(Own(lambda hidden: hidden).bfloat16()).shape == (2, 6)
+    for between in (torch.relu, torch.tanh, lambda hidden: hidden + 1.0, lambda hidden: hidden.reshape(-1)):
+        with pytest.raises(ValueError, match=r"Linear layers only, one after the other. Found that Own computes"):
+            compact_weight(Own(between))
+
+
 def test_deep_linear_has_unit_gain_per_layer():
     torch.manual_seed(0)
     weight = deep_linear(100, 1000, 2)[0].weight

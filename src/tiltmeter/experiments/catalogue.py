@@ -37,6 +37,7 @@ EXPERIMENTS: dict[str, str] = {
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
     "spectral-double-descent": "spectral_double_descent",
+    "spectral-kernel": "spectral_kernel",
     "principal-components": "principal_components",
     "low-dimensional-dependence": "low_dimensional_dependence",
     "distributional": "distributional",
