@@ -154,7 +154,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     reach = float(_stability(small).max())
     exact = float(linear.origin.settings["linear_sharpness"])  # type: ignore[arg-type]
     alike = [float(_correlation(run).mean()) for run in (*edge, linear)]
-    concentrated = [_last(run, "opposing_concentration") - _last(run, "opposing_concentration_null") for run in edge]
+    calm = _last(small, "opposing_concentration")
+    concentrated = [_last(run, "opposing_concentration") - calm for run in edge]
 
     def claim(sentence: str, values: Any, what: str, bar: float, where: str = "", most: bool = False) -> Claim:
         """The value of the worst rate and seed, and whether it is on the right side."""
@@ -222,9 +223,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         replace(
             claim(
-                "They take more of the change of the loss than their number",
+                "They take more of all changes of loss than at the small rate",
                 concentrated,
-                "smallest part of all change, less their share of the points",
+                "smallest rise of the part that a tenth of the points takes",
                 0.0,
             ),
             safe=False,
@@ -300,7 +301,7 @@ def _excess(run: Trajectory) -> xr.DataArray:
 
 
 def _flips(run: Trajectory) -> np.ndarray:
-    return np.asarray((np.sign(run["side_change"]).diff("time") != 0).mean("time").values)
+    return np.asarray(np.mean(np.diff(np.sign(run["side_change"].values), axis=0) != 0, axis=0))
 
 
 def _correlation(run: Trajectory) -> xr.DataArray:
@@ -320,13 +321,15 @@ def _thin(curve: xr.DataArray, most: int = 400) -> zip[tuple[float, float]]:
 def _sharpness(runs: Mapping[str, Trajectory]) -> alt.LayerChart:
     """Lines of the sharpness, and in the same colours the levels that it should not exceed."""
     names = list(runs)
-    found = [
+    found: list[dict[str, Any]] = [
         {"step": float(t), "sharpness": short(float(v)), "run": name}
         for name, run in runs.items()
         for t, v in zip(run["hessian_top"].time, run["hessian_top"].isel(rank=0, seed=0), strict=True)
     ]
-    levels = [{"level": 2.0 / _rate(run), "run": name} for name, run in runs.items() if name.startswith("rate")]
-    top = 1.05 * max(one[key] for part, key in ((found, "sharpness"), (levels, "level")) for one in part)
+    levels: list[dict[str, Any]] = [
+        {"level": 2.0 / _rate(run), "run": name} for name, run in runs.items() if name.startswith("rate")
+    ]
+    top = 1.05 * max([one["sharpness"] for one in found] + [one["level"] for one in levels])
     scale = alt.Scale(domain=[0.0, top], nice=False)
     colour = alt.Color(
         "run:N", sort=None, scale=alt.Scale(domain=names, range=list(PALETTE[: len(names)])), legend=legend("run")
