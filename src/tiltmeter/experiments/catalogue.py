@@ -53,6 +53,7 @@ EXPERIMENTS: dict[str, str] = {
     # classes and curvature
     "minority-drop": "minority_drop",
     "hessian-rank": "hessian_rank",
+    "edge-of-stability": "edge_of_stability",
     "group-measures": "group_measures",
     "random-networks": "random_networks",
 }
