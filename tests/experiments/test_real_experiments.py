@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 torch = pytest.importorskip("torch")
 
+from tiltmeter import Origin, Trajectory  # noqa: E402
 from tiltmeter.data import sources  # noqa: E402
 from tiltmeter.experiments import (  # noqa: E402
     celeba_pairs,
@@ -49,6 +51,33 @@ def test_it_runs_on_tiny_files(tiny, name):
     for chart in module.pictures(runs).values():
         assert chart.to_dict()["layer"]
     assert all(one["loss"].sizes["seed"] == 2 for one in runs.values())
+
+
+def gaps(early, last, seeds=5):
+    """A run of cifar-groups with these gaps at a tenth of the steps and at the end; their error over seeds is 0.001."""
+    spread = np.linspace(-1.0, 1.0, seeds)
+    noise = 0.001 * seeds**0.5 * spread / spread.std(ddof=1)
+    loss = np.stack([np.array([0.0, early, last])[:, None] + noise, np.zeros((3, seeds))], axis=1)
+    coords = {"time": [0, 120, 1200], "group": ["group 1", "group 2"], "seed": range(seeds)}
+    curve = xr.DataArray(loss, dims=("time", "group", "seed"), coords=coords, attrs={"better": "lower"})
+    return Trajectory({"loss": curve}, "step", Origin("toy", seeds=tuple(range(seeds))))
+
+
+@pytest.mark.parametrize(
+    ("early", "last", "statistic", "verdict"),
+    [
+        (0.02, -0.02, 20.0, "holds"),  # both beyond doubt
+        (0.02, -0.0025, 2.5, "does not hold"),  # the last lead may be chance at one of five shares
+        (0.02, 0.02, -20.0, "does not hold"),  # no change at all
+    ],
+)
+def test_a_lead_that_changes_at_one_of_several_shares_must_do_so_beyond_chance(early, last, statistic, verdict):
+    runs = {f"rho {i}": gaps(0.02, 0.03) for i in range(4)} | {"rho 0.9": gaps(early, last)}
+    claim = cifar_groups.claims(runs)[0]
+    assert claim.statistic == pytest.approx(statistic)
+    assert claim.verdict == verdict
+    assert claim.bar == pytest.approx(3.747, abs=0.001)  # Student's t with 4 degrees of freedom at 1 %
+    assert "at step 120 and the other" in claim.what
 
 
 def test_the_same_numbers_come_again(tiny):

@@ -162,9 +162,13 @@ def _list(names: Sequence[str], json: bool) -> None:
         return
     # Names are there to be copied: never cut off.
     first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
-    table = Table(first, "shows", "needs data", box=box.SIMPLE_HEAD)
+    table = Table(first, "shows", box=box.SIMPLE_HEAD)
     for name, title, paper, needs, lacking in rows:
-        shown = f"{escape(title)}\n[dim]{escape(paper)}[/dim]"
-        table.add_row(name, shown, f"{needs} (not all here)" if lacking else needs)
+        lines = [escape(title), f"[dim]{escape(paper)}[/dim]"]
+        if needs:
+            lines.append(
+                f"Needs the data of {needs}; not here: {lacking}." if lacking else f"Needs the data of {needs}."
+            )
+        table.add_row(name, "\n".join(lines))
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
     Console(highlight=False).print(table)

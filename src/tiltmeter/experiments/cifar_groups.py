@@ -104,8 +104,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(np.max(list(sure.values()))),
             f"of {len(found)} shares, the most standard errors by which one group leads at step {first_look(runs)} and "
             "the other at the end",
-            # That chance alone gets so far at one of several shares has a probability below 5 %.
-            float(student_t.ppf(1.0 - 0.025 / len(found), seeds - 1)) if seeds > 1 else float("nan"),
+            # Where one of the two leads is none, chance gets it so far, and to the right side, at one of the shares
+            # with a probability of 5 % at most.
+            float(student_t.ppf(1.0 - 0.05 / len(found), seeds - 1)) if seeds > 1 else float("nan"),
             f"Loss of {FIRST} minus that of {SECOND}, early and last: {_told(found)}. Errors are over seeds, on the "
             "pictures looked at.",
             seeds=seeds,
