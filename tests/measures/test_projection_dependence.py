@@ -86,6 +86,30 @@ def test_learning_a_subspace_leaves_the_model_alone():
 
 
 @pytest.mark.filterwarnings("ignore:Groups with fewer")
+class HeadFirst(nn.Module):
+    """Registers its head before its body, both of as many inputs."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.head, self.body = nn.Linear(d, 1, bias=False), nn.Linear(d, d, bias=False)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def test_the_first_layer_is_the_one_called_first():
+    data = slabs(linear_and_slabs(6), 600)
+    model = HeadFirst(6)
+    with torch.no_grad():
+        model.body.weight.zero_()
+        model.body.weight[:, 0] = torch.arange(1.0, 7.0)  # the linear coordinate alone
+        model.head.weight[:] = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # of the body's outputs, the last alone
+    found = tm.measure(ProjectionDependence((1, 2)), model, data)
+    assert found["dependence_rank"] == 1
+    assert found["projection_accuracy"].sel(rank=1, part="rest") == 1.0
+    assert not any(module._forward_pre_hooks for module in model.modules())
+
+
 def test_degenerate_input():
     data = slabs(linear_and_slabs(6), 60)
     with pytest.raises(ValueError, match=r"One half of the points chooses, the other judges: at least 4. Found 2."):

@@ -52,4 +52,5 @@ def test_its_cost_is_what_it_says(name, few):
         snapshot = snapshot_of(model, few)
         passed.clear()
         measure(snapshot)
-        assert sum(passed) == pytest.approx(measure.passes(snapshot) * len(few))
+        # One point per rank shows which layer is called first.
+        assert sum(passed) == pytest.approx(measure.passes(snapshot) * len(few), rel=0.01)

@@ -27,7 +27,7 @@ class FirstLayer:
     """The directions to which the first matrix of the model responds most: its top right singular vectors."""
 
     def __call__(self, seen: SeenModel, places: np.ndarray, rank: int) -> Tensor:  # noqa: ARG002
-        weight = first_matrix(seen.module, math.prod(seen.x.shape[1:])).detach().double().cpu()
+        weight = first_matrix(seen).detach().double().cpu()
         check_finite("the first layer", weight)
         _, _, directions = torch.linalg.svd(weight, full_matrices=True)
         return torch.as_tensor(directions[:rank])
@@ -79,17 +79,30 @@ class Learned:
         return 3.0 * self.steps
 
 
-def first_matrix(module: nn.Module, d: int) -> Tensor:
-    """The weights that act on the whole point: of the first Linear layer, or the first matrix, with d columns.
+def first_matrix(seen: SeenModel) -> Tensor:
+    """The weights that act on the whole point: a matrix, of the module with weights that is called first.
 
-    >>> first_matrix(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 1)), 3).shape
+    >>> import tiltmeter as tm
+    >>> data = tm.GroupedData(np.ones((60, 3)), np.arange(60) % 2, "label")
+    >>> model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    >>> first_matrix(tm.Probe(model, data).snapshot().model).shape
     torch.Size([5, 3])
     """
-    for parameter in module.parameters():
-        if parameter.ndim >= 2:
-            if parameter.ndim == 2 and parameter.shape[1] == d:
-                return parameter
-            break
+    d = math.prod(seen.x.shape[1:])
+    called: list[Tensor] = []
+
+    # The order in which modules are registered says nothing: some have their head first.
+    def note(module: nn.Module, _: object) -> None:
+        called.extend(p for p in module.parameters(recurse=False) if p.ndim >= 2)
+
+    hooks = [module.register_forward_pre_hook(note) for module in seen.module.modules()]
+    try:
+        seen.scores(seen.x[:1])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if called and called[0].ndim == 2 and called[0].shape[1] == d:
+        return called[0]
     raise ValueError(
         f"The first weights should act on all {d} numbers of a point, as in a fully connected network: for others "
         "search with Learned()."

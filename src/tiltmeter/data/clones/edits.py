@@ -35,7 +35,8 @@ class GaussianTransport:
     """Edit: mean and covariance become those of the target class, by the linear map that moves points least.
 
     Exact where a class has more points than coordinates and none of these is constant; directions without variance in
-    the source class stay without. One eigen-decomposition of size d x d per pair of classes.
+    the source class stay without. Points that it was not fitted to (`fit`) may be thrown far where the source class
+    hardly varies. One eigen-decomposition of size d x d per pair of classes.
     """
 
     def __call__(self, data: GroupedData, seed: int = 0, fit: GroupedData | None = None) -> GroupedData:
