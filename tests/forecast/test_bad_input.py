@@ -83,6 +83,8 @@ class TestBadInput:
             tm.best_weights(model, lr=0.1, steps=10)
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
             tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion="gap")
+        with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
+            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion=tm.FinalGap)
 
     def test_networks(self, two_labels):
         train, look = two_labels
