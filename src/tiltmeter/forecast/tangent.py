@@ -301,7 +301,7 @@ def tangent(
     work = 2 * len(part) * (len(part) + len(look))
     with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
         kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
-    checked_kernel(kernel, cross, start_sample)
+    checked_kernel(kernel, start_sample)
     if held_out:
         say_held_out()
     say_gathered(gathered)
