@@ -10,7 +10,7 @@ from PIL import Image
 
 import tiltmeter as tm
 from tiltmeter.data.digits import digits
-from tiltmeter.experiments import minority_drop
+from tiltmeter.experiments import edge_of_stability, minority_drop
 from tiltmeter.experiments.catalogue import make_now
 from tiltmeter.measures.sharpness import Sharpness
 from tiltmeter.networks.mlp import mlp
@@ -44,6 +44,8 @@ def main() -> None:
     chart = next(iter(minority_drop.pictures(runs).values()))
     draw(chart, STATIC / "minority-drop.png")
     draw(tm.plot.curves(sharpness(), curve="group_hessian_top"), STATIC / "sharpness.png")
+    runs = edge_of_stability.run(edge_of_stability.QUICK, make_now)
+    draw(next(iter(edge_of_stability.pictures(runs).values())), STATIC / "edge-of-stability.png")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import tiltmeter as tm
 from tiltmeter.cli import main
-from tiltmeter.measures.catalogue import MEASURES
+from tiltmeter.cli.readings import readings_of
+from tiltmeter.measures.catalogue import MEASURES, find
+from tiltmeter.measures.example import example_of
 
 torch = pytest.importorskip("torch")
 
@@ -67,7 +70,10 @@ def test_curves_of_many_values_can_be_drawn_with_their_null(capsys, in_a_folder)
     argv = ("measure", "gradient-pull", "short.toml", "--curve", "gradient_cosine", "--save", "cosine.svg")
     code, _, err = run(capsys, *argv)
     assert code == 0, err
-    assert "turned vs upright null" in (in_a_folder / "cosine.svg").read_text()
+    text = (in_a_folder / "cosine.svg").read_text()
+    assert "turned vs upright" in text
+    assert ">null<" in text
+    assert ">pair<" in text or ">group<" not in text  # the legend names what the lines are
 
 
 def test_the_list(capsys):
@@ -94,3 +100,67 @@ def test_bad_input_ends_with_one_sentence(capsys, in_a_folder, argv, sentence):
     code, _, err = run(capsys, *argv)
     assert code == 2
     assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "sentence"),
+    [
+        ("truncated-accuracy", "kept = 3", "[measure]: `kept` should be a list, each a whole number. Found kept = 3."),
+        ("line-spectrum", 'lines = "many"', "[measure]: `lines` should be a whole number. Found lines = 'many'."),
+        ("line-spectrum", "lines = true", "[measure]: `lines` should be a whole number. Found lines = True."),
+        ("line-spectrum", 'window = "box"', '[measure]: `window` should be "none" or "hann". Found window = \'box\'.'),
+        ("effective-rank", 'of = "gram"', "[measure]: `of` is an object of Python, which a file cannot hold."),
+        ("frequency-error", "target = 3", "[measure]: `target` is an object of Python, which a file cannot hold."),
+        ("randomised", "features = {left = [99]}", "Set 'left' should list coordinates from 0 to 63. Found [99]."),
+        ("sharpness", "mass = 1", "unknown key 'mass'. There are: count, iterations, probes, seed."),
+        ("early-alignment", "_known = {}", "unknown key '_known'"),
+    ],
+)
+def test_choices_of_the_wrong_kind_end_with_one_sentence(capsys, in_a_folder, name, choice, sentence):
+    (in_a_folder / "bad.toml").write_text(SHORT + f"\n[measure]\n{choice}\n")
+    code, _, err = run(capsys, "measure", name, "bad.toml")
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_lists_and_tables_are_choices(capsys, in_a_folder):
+    (in_a_folder / "sets.toml").write_text(
+        SHORT + "\n[measure]\nfeatures = {top = [0, 1, 2], low = [60, 63]}\ndraws = 2\n"
+    )
+    code, out, err = run(capsys, "measure", "randomised", "sets.toml", "--json")
+    assert code == 0, err
+    assert json.loads(out)["curves"][0]["labels"]["feature"] == ["top", "low"]
+
+
+@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_can_be_said_and_drawn(name):
+    measure, model, data = example_of(find(name))
+    with tm.Probe(model, data, measures=[measure], when=tm.every(1)) as probe:
+        for step in (0, 1, 2):
+            probe(step)
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.mul_(0.9)
+    trajectory = probe.trajectory()
+    found = readings_of(trajectory)
+    assert found
+    for one in found:
+        assert one.sentence.endswith(".")
+        assert all(len(line) == 4 for line in one.lines)
+        text = one.to_json()
+        assert json.loads(json.dumps(text, allow_nan=False)) == text
+        if not isinstance(text["null"], str):
+            assert np.shape(text["null"]) == np.shape(text["last"])
+        drawn = json.dumps(one.picture(trajectory.clock).to_dict())
+        assert isinstance(one.null, str) or "null" in drawn
+
+
+def test_a_null_without_a_dimension_of_the_curve_stands_beside_every_value(capsys, in_a_folder):
+    (in_a_folder / "short.toml").write_text(SHORT + "\n[measure]\nkept = [1, 8]\n")
+    code, out, err = run(capsys, "measure", "truncated-accuracy", "short.toml")
+    assert code == 0, err
+    rows = [line.split() for line in out.splitlines() if line.strip().startswith("truncated_accuracy  ")]
+    assert [row[1:3] for row in rows] == [["1", "turned"], ["1", "upright"], ["8", "turned"], ["8", "upright"]]
+    assert rows[0][-1] == rows[2][-1]

@@ -1,8 +1,10 @@
 """tiltmeter reproduce: lists, runs, goes on after a failure, and says which names exist."""
 
 import json
+import os
 import sys
 from dataclasses import dataclass
+from multiprocessing import get_context
 from types import ModuleType
 
 import numpy as np
@@ -13,6 +15,7 @@ from tiltmeter import Origin, Trajectory
 from tiltmeter.cli import main
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ def experiment(name, value):
 def three(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
+    (tmp_path / "a file").touch()
     EXPERIMENTS_BEFORE = dict(EXPERIMENTS)
     for name in EXPERIMENTS_BEFORE:
         monkeypatch.delitem(EXPERIMENTS, name)
@@ -65,13 +69,14 @@ def test_list(capsys):
     assert code == 0
     assert out.startswith("3 experiments.")
     assert "About broken" in out
+    assert run(capsys, "small", "--list")[1].startswith("1 experiment.")
     assert [row["name"] for row in json.loads(run(capsys, "--list", "--json")[1])] == ["large", "broken", "small"]
 
 
 def test_one_by_name(capsys, three):
     code, out, err = run(capsys, "large", "--seeds", "4", "--to", "here")
     assert code == 0
-    assert out.startswith("1 experiment: 1 claims hold")
+    assert out.startswith("1 experiment: 1 claim holds")
     assert "Holds: It is large (size 2, at least 1 asked)." in out
     assert "[1/1] large: run" in err
     assert (three / "here" / "verdicts.html").exists()
@@ -102,6 +107,13 @@ def test_json(capsys):
     ]
 
 
+def test_names_are_never_cut_off(capsys, three, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    name = "a-name-that-is-longer-than-a-third-of-the-line"
+    monkeypatch.setitem(EXPERIMENTS, name, "large")
+    assert name in run(capsys, "--list")[1]
+
+
 def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
@@ -110,12 +122,32 @@ def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         run(capsys, "--all")
     assert ended.value.code == 130
+    assert "Interrupted: the same command goes on with what is complete in runs" in capsys.readouterr().err
+
+
+def test_a_process_that_dies_takes_no_other_with_it(capsys, monkeypatch):
+    # Forked, since the experiments of these tests exist in this process alone.
+    monkeypatch.setattr("tiltmeter.cli.reproduce.get_context", lambda _: get_context("fork"))
+    monkeypatch.setattr("tiltmeter.cli.reproduce.run", _dies_if_broken)
+    code, out, _ = run(capsys, "--all", "--jobs", "2")
+    assert code == 1
+    assert "broken (quick): failed. Its process was ended from outside" in out
+    assert out.count("1 of 1 claims hold") == 2
+
+
+def _dies_if_broken(name, *given):
+    if name == "broken":
+        os._exit(9)
+    return Outcome(name, name, "", "quick", 1, "2024-01-31", 0.0, "0", (Claim("It is", 1.0, "size", 0.0),))
 
 
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
         (("huge",), "No experiment 'huge'. There are: large, broken, small."),
+        (("Smal",), "No experiment 'Smal'. Is 'small' meant? There are: large, broken, small."),
+        (("Smal", "--list"), "No experiment 'Smal'. Is 'small' meant?"),
+        (("large", "--to", "a file/here"), "`to` should be a folder that can be written. Found a file/here: Not a dir"),
         ((), "Name experiments, or pass --all"),
         (("large", "--all"), "Name experiments, or pass --all"),
         (("large", "--seeds", "0"), "`seeds` should be a number of them, at least 1. Found seeds = 0."),

@@ -164,6 +164,30 @@ def test_degenerate_inputs_give_numbers_or_a_sentence(name, broken):
 
 
 @every_measure
+def test_a_model_that_diverges_does_not_end_the_training(name):
+    measure, model, data = example_of(find(name))
+    with tm.Probe(model, data, measures=[measure], when=tm.every(1)) as probe:
+        probe(0)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(float("nan"))
+        probe(1)
+        probe(2)
+    found = probe.trajectory()
+    assert found.diverged == 1
+    assert found["loss"].sizes["time"] == 3
+
+
+def test_a_measure_that_fails_on_a_sound_model_does_end_it():
+    def broken(snapshot):
+        raise ValueError(f"nothing at {snapshot.step}")
+
+    _, model, data = example_of(find("weight-rank"))
+    with pytest.raises(ValueError, match="nothing at 0"), tm.Probe(model, data, measures=[broken]) as probe:
+        probe(0)
+
+
+@every_measure
 def test_it_costs_what_it_says(name):
     measure, model, data = example_of(find(name))
     with untouched(model):

@@ -16,7 +16,7 @@ from tiltmeter.data.unpack import unpack
 
 @pytest.fixture
 def server():
-    """Serves `files`; a name that starts with "half" is cut off in the middle."""
+    """Serves `files`; a name that starts with "half" is cut off in the middle, one with "moved/" is elsewhere."""
     files = {}
     asked = []
 
@@ -24,6 +24,11 @@ def server():
         def do_GET(self):
             asked.append(self.path)
             name = self.path.removeprefix("/")
+            if name.startswith("moved/"):
+                self.send_response(302)
+                self.send_header("Location", f"/{name.removeprefix('moved/')}")
+                self.end_headers()
+                return
             body = files.get(name)
             self.send_response(200 if body is not None else 404)
             self.send_header("Content-Length", str(len(body or b"")))
@@ -110,6 +115,30 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"should hold 3 rows of a table. Found 0"):
             fetch("compas")
         assert not list(here.rglob("*.csv"))
+
+    def test_a_file_that_has_moved_is_followed_and_checked(self, here, server, monkeypatch):
+        base, files, asked = server
+        files["german.data"] = b"A11 6\n"
+        serve(monkeypatch, "german", [base + "moved/german.data"], files, md5=md5(b"A11 6\n"))
+        fetch("german")
+        assert (here / "german" / "german.data").read_bytes() == b"A11 6\n"
+        assert asked == ["/moved/german.data", "/german.data"]
+
+    def test_without_a_network_there_is_one_sentence(self, here, monkeypatch):
+        # Nothing listens on port 1, and names below .invalid never resolve.
+        serve(monkeypatch, "german", ["http://127.0.0.1:1/a", "http://nowhere.invalid/a"], {}, md5=md5(b""))
+        with pytest.raises(ConnectionError) as error:
+            fetch("german")
+        text = str(error.value)
+        assert text.count("no connection, or one that broke off") == 2
+        assert text.endswith("try later, or put it in place by hand.")
+        assert not list(here.iterdir())
+
+    def test_a_folder_that_cannot_be_written_is_named(self, here, monkeypatch):
+        (here / "file").touch()
+        monkeypatch.setenv("TILTMETER_DATA", str(here / "file"))
+        with pytest.raises(OSError, match=r"file should be one that can be written. Found: .*; set TILTMETER_DATA"):
+            fetch("german")
 
     @pytest.mark.usefixtures("here")
     def test_the_second_address_serves_where_the_first_fails(self, server, monkeypatch):

@@ -230,7 +230,65 @@ def test_a_partial_file_is_seen_without_a_checksum(write, name, file):
     path.write_bytes(path.read_bytes()[:-9])
     found = check(name)
     assert found.state == "wrong"
-    assert f"tiltmeter data get {name}" in found.note
+    by_hand = name == "celeba"  # `tiltmeter data get` would only say so
+    assert ("replace it: its publishers hand it out" if by_hand else f"tiltmeter data get {name}") in found.note
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_folder_in_place_of_a_file_is_said_in_a_sentence(write, name):
+    folder = write(name)
+    for path in [path for path in folder.iterdir() if path.is_file()]:
+        path.unlink()
+        path.mkdir()
+    if name == "celeba":  # it looks for a file, and finds none
+        assert check(name).state == "absent"
+    else:
+        assert "should be a file that can be read. Found: Is a directory." in check(name).note
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "how many files and the names of attributes first"),
+        ("2\nMale Young\n", "2 whole lines of a file name and 2 attributes, -1 or 1. Found"),
+        ("2\nMale Young\n1.jpg 1 x\n2.jpg 1 1\n", "-1 or 1. Found 'x' at row 1 below the header"),
+        ("2\nMale Young\n1.jpg 1 -1\n2.jpg 1 5\n", "-1 or 1. Found '5' at row 2 below the header"),
+        ("1\nMale\nfirst.jpg 1\n", "where file names are no numbers. Found 'first'"),
+        ("\x00\xff\n", "how many files and the names of attributes first"),
+    ],
+)
+def test_lists_of_celeba_that_make_no_sense(write, text, found):
+    folder = write("celeba")
+    (folder / "list_attr_celeba.txt").write_bytes(text.encode("latin-1"))
+    (folder / "list_eval_partition.txt").unlink()
+    assert check("celeba").state == "wrong"
+    assert found in check("celeba").note
+
+
+@pytest.mark.parametrize(
+    "text", ["", "filename,Male\n", "filename,Male\n1.jpg,x\n", "filename,Male\n1.jpg,0.5\n", "\xff\xfe"]
+)
+def test_a_table_of_celeba_that_makes_no_sense(here, text):
+    (here / "celeba-attributes").mkdir()
+    (here / "celeba-attributes" / "celeba.csv").write_bytes(text.encode("latin-1"))
+    found = check("celeba")
+    assert found.state == "wrong"
+    assert "celeba.csv should hold file names, then whole columns of attributes" in found.note
+
+
+@pytest.mark.parametrize("row", ["a.jpg,x,0,1", "a.jpg,,0,1", "a.jpg,7,0,1", "a.jpg,1,3,1", "a.jpg,1,0,2", ""])
+def test_a_list_of_waterbirds_that_makes_no_sense(write, row):
+    (write("waterbirds") / "metadata.csv").write_text(f"img_filename,y,split,place\n{row}\n")
+    found = check("waterbirds")
+    assert found.state == "wrong"
+    assert "metadata.csv should hold whole numbers from 0 to" in found.note
+
+
+def test_a_blank_folder_is_none(monkeypatch):
+    monkeypatch.setenv("TILTMETER_DATA", "  ")
+    blank = data_folder()
+    monkeypatch.delenv("TILTMETER_DATA")
+    assert blank == data_folder()
 
 
 @pytest.mark.parametrize("name", ["adult", "german"])

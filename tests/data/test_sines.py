@@ -40,6 +40,11 @@ def test_the_circle_goes_round_once():
     assert angle[-1] - angle[0] == pytest.approx(2 * np.pi * 63 / 64)
 
 
+def test_whole_numbers_may_be_given_as_floats():
+    assert Sines((2.0, 4.0)) == Sines((2, 4))
+    assert all(isinstance(k, int) for k in Sines((2.0, 4.0)).frequencies)
+
+
 def test_impossible_sines_are_refused():
     with pytest.raises(ValueError, match="`frequencies` should be whole numbers from 1"):
         Sines((0, 1))

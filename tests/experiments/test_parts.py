@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.experiments.claim import Claim, not_run
+from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.end_of_training import as_dataset, as_run
 from tiltmeter.experiments.order_of_leaders import final_gap, leaders
 from tiltmeter.experiments.pictures import lines
@@ -47,4 +47,23 @@ def test_lines_have_a_legend_for_several_and_a_zero_where_it_fits():
 
 def test_a_claim_without_a_number_was_not_run():
     assert not_run("Curves cross", "No images.").verdict == "not run"
-    assert not Claim("Curves cross", float("nan"), "", 0.0).holds
+    alone = Claim("Curves cross", float("nan"), "", 0.0)
+    assert not alone.holds
+    assert str(alone).endswith("no value in these runs. One seed has no standard error: take at least 2.")
+    assert Claim("Curves cross", 1.0, "", float("nan")).verdict == "not run"
+
+
+def test_a_verdict_near_its_bar_says_so():
+    far, near = (Claim("Groups differ", 0.5, "gap", bar, error=0.1, seeds=5) for bar in (0.29, 0.31))
+    assert (far.decision, near.decision) == ("holds", "holds, but within two standard errors of the bar")
+    assert str(near) == (
+        "Holds, but within two standard errors of the bar: Groups differ (gap 0.5 ± 0.1, at least 0.31 asked)."
+    )
+    assert not Claim("Groups differ", 0.5, "gap", 0.5, error=0.0).close
+    assert "nan" not in str(Claim("Groups differ", 0.5, "gap", 0.5, error=float("nan")))
+
+
+def test_a_question_is_answered_by_yes_or_no():
+    yes, no = (whether("Curves cross", so, "does the lead change", seeds=3) for so in (True, False))
+    assert (yes.verdict, yes.measured, yes.asked) == ("holds", "yes", "yes")
+    assert (no.verdict, no.measured, no.safe) == ("does not hold", "no", False)

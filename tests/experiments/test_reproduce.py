@@ -1,15 +1,18 @@
 """Running experiments: kept, resumed, the same every time, refused, failed."""
 
 import json
+import math
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tiltmeter import Origin, Trajectory, load
 from tiltmeter.experiments.catalogue import find
+from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.kept import Kept, file_name
 from tiltmeter.experiments.outcome import Outcome
 from tiltmeter.experiments.reproduce import outcomes_in, reproduce
@@ -78,7 +81,51 @@ def test_missing_data_are_not_a_failure(toy, tmp_path, monkeypatch):
     assert outcome.reason == "No CIFAR-10 here: run tiltmeter data cifar10."
     monkeypatch.setattr("tiltmeter.experiments.reproduce.is_present", lambda name: name == "mnist")
     toy.NEEDS = ("mnist", "cifar10")
-    assert reproduce("toy", to=tmp_path / "other").reason == "Needs the data of cifar10, which are not here."
+    reason = reproduce("toy", to=tmp_path / "other").reason
+    assert reason.startswith("Needs the data of cifar10, which are not here: `tiltmeter data get cifar10` brings them")
+
+
+def test_what_was_found_stays_when_the_data_are_gone(toy, tmp_path):
+    found = reproduce("toy", to=tmp_path)
+
+    def run(*_):
+        raise FileNotFoundError("No data.")
+
+    toy.run, heard = run, []
+    assert reproduce("toy", to=tmp_path, tell=heard.append) == found
+    assert heard == [f"No data. What was found on {found.date} stays."]
+    assert outcomes_in(tmp_path) == [found]
+    assert reproduce("toy", "full", to=tmp_path).state == "not run"
+
+
+def test_seeds_reach_every_field_of_seeds(toy, tmp_path):
+    @dataclass(frozen=True)
+    class Two(type(toy.QUICK)):
+        network_seeds: int = 8
+
+    toy.QUICK, asked = Two(), []
+    ordinary = toy.run
+    toy.run = lambda setting, keep: asked.append(setting) or ordinary(setting, keep)
+    reproduce("toy", seeds=4, to=tmp_path)
+    assert (asked[0].seeds, asked[0].network_seeds, asked[0].steps) == (4, 4, 4)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_an_infinite_statistic_keeps_its_verdict_on_disk(toy, tmp_path, value):
+    toy.claims = lambda _: (Claim("Never", value, "ratio", 2.0), Claim("No value", math.nan, "ratio", 2.0))
+    outcome = reproduce("toy", to=tmp_path)
+    (back,) = outcomes_in(tmp_path)
+    assert back.claims[0] == outcome.claims[0]
+    assert [claim.verdict for claim in back.claims] == ["holds" if value > 0 else "does not hold", "not run"]
+
+
+def test_a_strange_outcome_is_named(toy, tmp_path):
+    reproduce("toy", to=tmp_path)
+    file = tmp_path / "toy" / "quick" / "outcome.json"
+    for text in ("{}", "[]", "torn"):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"outcome\.json should be what `reproduce` wrote"):
+            outcomes_in(tmp_path)
 
 
 def test_a_missing_library_is_not_a_failure(toy, tmp_path):
@@ -104,7 +151,7 @@ def test_wrong_numbers_of_seeds_are_refused(toy, tmp_path, seeds):
 
 
 def test_wrong_names_and_scales_are_refused(toy, tmp_path):
-    with pytest.raises(KeyError, match=r"No experiment 'toys'\. There are: .*toy"):
+    with pytest.raises(KeyError, match=r"No experiment 'toys'\. Is 'toy' meant\? There are: .*toy"):
         reproduce("toys", to=tmp_path)
     with pytest.raises(ValueError, match="`scale` should be"):
         reproduce("toy", "huge", to=tmp_path)

@@ -15,6 +15,7 @@ from tiltmeter.experiments.catalogue import find, make_now
 SMALL = {
     "spectral-1d": {"frequencies": (1, 3), "points": 32, "width": 16, "steps": 40, "look": 10, "seeds": 2},
     "spectral-interpolation": {"width": 8, "steps": 20, "lines": 4, "seeds": 2},
+    "spectral-kernel": {"width": 50, "points": 60, "grid": 32, "frequencies": (1, 2), "steps": 8, "seeds": 2},
     "spectral-double-descent": {"points": 200, "width": 8, "steps": 20, "lines": 4, "seeds": 2},
     "principal-components": {"width": 20, "steps": 12, "digits_steps": 10, "seeds": 2},
 }

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.distributional import _rise
 from tiltmeter.record import Trajectory
 
 SMALL = {
@@ -73,3 +75,20 @@ def test_safe_claims_hold(name):
     module = find(name)
     for claim in module.claims(module.run(module.QUICK, make_now)):
         assert claim.holds or not claim.safe, str(claim)
+
+
+def test_a_flat_loss_has_no_rise_by_choice_of_its_lowest_point():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(400, 12, 5))
+    found = []
+    for values in noise:
+        loss = xr.DataArray(values, dims=("time", "seed"), coords={"time": np.arange(12), "seed": np.arange(5)})
+        found.append(_rise(loss).values.mean())
+    # Means of 400 differences of five pairs each; the lowest of twelve chosen on the same seeds would give 0.7.
+    assert abs(np.mean(found)) < 4 * np.std(found) / 20
+    falling = xr.DataArray(
+        np.array([3.0, 1.0, 2.5])[:, None] + [0.0, 0.1],
+        dims=("time", "seed"),
+        coords={"time": [0, 1, 2], "seed": [0, 1]},
+    )
+    assert _rise(falling).values == pytest.approx(1.5)

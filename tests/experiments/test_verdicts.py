@@ -6,7 +6,14 @@ from io import BytesIO
 import pytest
 
 from tiltmeter.experiments.reproduce import reproduce, without
-from tiltmeter.experiments.verdicts import MOST_BYTES, in_short, small_png, write_markdown, write_verdicts
+from tiltmeter.experiments.verdicts import (
+    MOST_BYTES,
+    against,
+    in_short,
+    small_png,
+    write_markdown,
+    write_verdicts,
+)
 
 
 @pytest.fixture
@@ -25,7 +32,9 @@ def test_the_page_holds_every_verdict_and_its_pictures(outcomes, tmp_path):
 def test_the_markdown_has_tables_dates_and_small_pictures(outcomes, tmp_path):
     page = write_markdown(outcomes, tmp_path / "verdicts.md")
     text = page.read_text()
-    assert "2 experiments: 1 claims hold, 1 do not, 1 were not run." in text
+    assert "2 experiments: 1 claim holds, 1 does not, 1 was not run." in text
+    assert re.search(r"\| \[toy\]\(#toy\) \| quick \| 3 \| 0 s \| .* \| 1 of 2 \|", text)
+    assert "| [toy](#toy-full) | full |" in text
     assert re.search(r"\| Walks spread \\\| far \| spread: [\d.]+ ± 0.1, 3 seeds \| at least 0.5 \| holds \|", text)
     assert f"Scale quick, 3 seeds, 0 s, {outcomes[0].date}, tiltmeter" in text
     assert "Not run (full" in text
@@ -69,4 +78,23 @@ def test_few_colours_are_a_smaller_picture_of_the_same_size(toy):
 
 
 def test_in_short_counts(outcomes):
-    assert in_short(outcomes[:1]) == "1 experiment: 1 claims hold, 1 do not, 0 were not run."
+    assert in_short(outcomes[:1]) == "1 experiment: 1 claim holds, 1 does not, 0 were not run."
+    failed = [without("toy", "quick", "RuntimeError: boom", "failed")]
+    assert in_short(failed) == "1 experiment: 0 claims hold, 0 do not, 0 were not run. Failed: toy."
+
+
+def test_claims_that_do_not_hold_are_gathered(outcomes, tmp_path):
+    assert [(name, sentence) for name, sentence, _ in against(outcomes)] == [("toy", "Walks rise")]
+    assert "What does not hold" in write_verdicts(outcomes, tmp_path / "verdicts.html").read_text()
+
+
+def test_other_seeds_have_their_own_heading_and_pictures(toy, tmp_path):
+    found = [reproduce("toy", to=tmp_path / "runs"), reproduce("toy", seeds=7, to=tmp_path / "runs")]
+    text = write_markdown(found, tmp_path / "verdicts.md").read_text()
+    assert "## toy (quick-7-seeds)" in text
+    assert "`tiltmeter reproduce toy --seeds 7`" in text
+    assert len(set(re.findall(r"_static/verdicts/(.*)\)", text))) == 2
+
+
+def test_a_chart_without_a_title_gets_that_of_the_picture(outcomes, tmp_path):
+    assert '"text": "Where they go"' in write_verdicts(outcomes, tmp_path / "verdicts.html").read_text()

@@ -80,6 +80,8 @@ def test_images_sequences_and_what_is_refused():
     numbers = tm.GroupedData(rng.normal(size=(60, 2)), rng.normal(size=60), [0] * 60)
     with pytest.raises(ValueError, match="A model of a regression decides nothing: clones need classes"):
         tm.measure("distributional", nn.Linear(2, 1), numbers)
+    with pytest.raises(TypeError, match=r"`clones` should map names to clones. Found list."):
+        CloneAccuracy([MeanShift()])
     with pytest.raises(ValueError, match="`clones` should not use the name 'real'"):
         CloneAccuracy({"real": MeanShift()})
 

@@ -73,3 +73,47 @@ def test_an_imbalanced_class_at_the_start_pulls_against_the_rest():
     readings = tm.measure(GradientPull(), model, data)
     assert float(readings["class_gradient_cosine"].sel({"class": 0})) > 0.9
     assert float(readings["class_gradient_cosine"].sel({"class": 1})) < -0.7
+
+
+def test_three_groups_against_the_gradient_of_every_point():
+    rng = np.random.default_rng(2)
+    group = rng.choice(["a", "b", "c"], 150, p=[0.5, 0.3, 0.2])
+    data = tm.GroupedData(rng.normal(size=(150, 5)), rng.integers(0, 3, 150), group)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+    x, y = torch.as_tensor(data.x).double(), torch.as_tensor(data.y.astype(int))
+    each = []
+    for i in range(150):
+        loss = nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1])
+        parts = torch.autograd.grad(loss, list(model.parameters()))
+        each.append(torch.cat([part.reshape(-1) for part in parts]).numpy())
+    each = np.stack(each)
+    whole = each.mean(0)
+    own = {name: each[data.of_group(name)].mean(0) for name in data.groups}
+    readings = tm.measure(GradientPull(), model, data)
+    for name, slope in own.items():
+        share = data.sizes[name] / 150
+        assert float(readings["gradient_norm"].sel(group=name)) == pytest.approx(np.linalg.norm(slope), rel=1e-6)
+        part = share * slope @ whole / (whole @ whole)
+        assert float(readings["gradient_pull"].sel(group=name)) == pytest.approx(part, rel=1e-6)
+    for a, b in (("a", "b"), ("a", "c"), ("b", "c")):
+        cosine = own[a] @ own[b] / np.linalg.norm(own[a]) / np.linalg.norm(own[b])
+        assert float(readings["gradient_cosine"].sel(pair=f"{a} vs {b}")) == pytest.approx(cosine, rel=1e-6)
+    for label in range(3):
+        slope = each[data.y == label].mean(0)
+        cosine = slope @ whole / np.linalg.norm(slope) / np.linalg.norm(whole)
+        assert float(readings["class_gradient_cosine"].sel({"class": label})) == pytest.approx(cosine, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gradient-pull", "gradient-noise"])
+def test_half_precision_is_read_like_single(name):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(200, 4))
+    data = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.arange(200) % 2)
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    single = tm.measure(name, model, data)
+    half = tm.measure(name, model.bfloat16(), data)
+    curve = "gradient_norm" if name == "gradient-pull" else "gradient_noise"
+    # bfloat16 keeps 8 bits of every number.
+    np.testing.assert_allclose(half[curve], single[curve], rtol=0.05)

@@ -97,6 +97,21 @@ def test_random_labels_lie_nowhere_in_particular():
     assert (np.abs(mean - null) < 5 * np.sqrt(2 * np.arange(1, 21)) / 100 / np.sqrt(6)).all()
 
 
+def test_the_null_of_the_alignment_is_what_shuffled_labels_have():
+    """The leading mode of points far from the origin is nearly constant, and centred labels have nothing there."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 3)) + 3.0
+    y = rng.integers(0, 2, 40)
+    net = nn.Linear(3, 1, bias=False)
+    found = [
+        measure(KernelSpectrum(modes=3), net, tm.GroupedData(x, rng.permutation(y), ["a"] * 40)) for _ in range(200)
+    ]
+    shares = np.array([one["kernel_alignment"].values for one in found])
+    null = found[0]["kernel_alignment_null"].values
+    assert null[0] < 0.2 / 40
+    assert (np.abs(shares.mean(0) - null) < 4 * shares.std(0) / np.sqrt(200)).all()
+
+
 @pytest.mark.parametrize(
     ("make", "shape"),
     [

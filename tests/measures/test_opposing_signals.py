@@ -86,3 +86,15 @@ def test_by_hand():
 def test_bad_choices_are_refused():
     with pytest.raises(ValueError, match="`points` should be at least 1"):
         OpposingSignals(points=0)
+
+
+def test_the_chosen_points_always_take_more_than_their_share():
+    """So the null is a floor, not what chance gives: changes that are pure noise exceed it several times."""
+    rng = np.random.default_rng(0)
+    measure = OpposingSignals(points=40)
+    data = tm.GroupedData(rng.normal(size=(400, 3)), rng.normal(size=400), np.arange(400) % 2)
+    model = nn.Linear(3, 1)
+    for _ in range(2):
+        nn.init.normal_(model.weight)
+        readings = tm.measure(measure, model, data, tm.Square())
+    assert float(readings["opposing_concentration"]) > 2 * float(readings["opposing_concentration_null"])

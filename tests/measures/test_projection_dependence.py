@@ -98,6 +98,8 @@ def test_degenerate_input():
     assert all(np.isfinite(curve).all() for curve in found.values())
     with pytest.raises(ValueError, match=r"`ranks` should be ascending numbers from 1. Found ranks = \(2, 1\)."):
         ProjectionDependence(ranks=(2, 1))
+    with pytest.raises(TypeError, match=r"`search` should be FirstLayer\(\) or Learned\(\). Found str."):
+        ProjectionDependence(search="learned")
     with pytest.raises(ValueError, match=r"`keep` should be a share above 0. Found keep = 0."):
         ProjectionDependence(keep=0)
     with pytest.raises(ValueError, match="`steps`, `batch` and `lr` should be positive"):

@@ -109,7 +109,8 @@ def test_its_cost_is_what_it_says():
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Randomised(draws=0), "`draws` should be at least 1. Found draws = 0."),
+        (lambda: Randomised(draws=0), "`draws` should be a whole number of at least 1. Found draws = 0."),
+        (lambda: Randomised(draws=1.5), "`draws` should be a whole number of at least 1. Found draws = 1.5."),
         (lambda: Randomised({"a": [7]}), r"Set 'a' should list coordinates from 0 to 2. Found \[7\]."),
         (lambda: Randomised({}), "`features` should name at least one set. Found none."),
         (
@@ -117,6 +118,8 @@ def test_its_cost_is_what_it_says():
             r"The directions of set 'a' should have 3 numbers. Found shape \(1, 5\)",
         ),
         (lambda: Randomised({"a": np.zeros((1, 3))}), "Directions should not all be zero."),
+        (lambda: Randomised({"a": [0]}, basis=np.ones((3, 3))), "`basis` should have orthonormal rows"),
+        (lambda: Randomised({"a": [0]}, basis=np.ones(3)), "`basis` should have orthonormal rows"),
         (lambda: Randomised({"a": [0]}, basis=np.eye(2)), r"`basis` should be 3 rows of 3. Found shape \(2, 2\)."),
     ],
 )
@@ -126,6 +129,11 @@ def test_bad_choices_get_a_sentence(made, message):
 
 
 @pytest.mark.filterwarnings("ignore:Groups with fewer")
+def test_features_without_names_get_a_sentence():
+    with pytest.raises(TypeError, match=r"`features` should map names to sets. Found list."):
+        Randomised([[0, 1]])
+
+
 def test_degenerate_points():
     one = slabs((1, 5, 5), 60)
     with pytest.raises(ValueError, match=r"Points can be exchanged where there are two. Found 1."):

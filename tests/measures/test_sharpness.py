@@ -74,3 +74,29 @@ def test_bad_choices_are_refused():
     for name, value in (("count", 0), ("iterations", 1), ("probes", 1)):
         with pytest.raises(ValueError, match=f"`{name}` should be at least"):
             Sharpness(**{name: value})
+
+
+@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
+def test_three_groups_of_images_in_double_precision():
+    rng = np.random.default_rng(1)
+    group = rng.choice(["a", "b", "c"], 60, p=[0.5, 0.3, 0.2])
+    data = tm.GroupedData(rng.normal(size=(60, 1, 5, 5)), rng.integers(0, 3, 60), group)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(18, 3)).double()
+    x, y = (torch.as_tensor(part) for part in (np.asarray(data.x, dtype=float), data.y.astype(int)))
+    readings = tm.measure(Sharpness(iterations=40, probes=2), model, data)
+
+    def losses(where):
+        return nn.functional.cross_entropy(model(x[where].double()), y[where], reduction="none")
+
+    for name in data.groups:
+        own = dense_hessian(losses, trained(model), torch.as_tensor(data.of_group(name)))
+        top = float(torch.linalg.eigvalsh(own)[-1])
+        assert float(readings["group_hessian_top"].sel(group=name)) == pytest.approx(top, rel=1e-5)
+
+
+def test_a_diverged_model_is_refused_in_a_sentence():
+    model, data = problem(points=120)
+    nn.init.constant_(model[1].weight, float("nan"))
+    with pytest.raises(ValueError, match="should hold finite numbers"):
+        tm.measure(Sharpness(), model, data)

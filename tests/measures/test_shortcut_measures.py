@@ -110,6 +110,10 @@ def test_probe_of_other_points_and_of_nothing():
     for parameter in model.parameters():
         torch.nn.init.zeros_(parameter)
     assert np.isfinite(tm.measure("last-layer-probe", model, data)["probe_accuracy"])
+    torch.nn.init.constant_(model[1].weight, float("nan"))
+    with pytest.raises(ValueError, match="needs finite features"):
+        tm.measure("last-layer-probe", model, data)
+    torch.nn.init.zeros_(model[1].weight)
     one = data.take([0])
     with pytest.raises(ValueError, match="needs points of two labels"):
         tm.measure(LastLayerProbe(points=one), model, data)

@@ -118,5 +118,7 @@ def test_what_it_cannot_read_is_refused(data):
         measure("truncated-accuracy", nn.Linear(2, 2), tm.GroupedData(np.ones((40, 2)), [0, 1] * 20, ["a"] * 40))
     with pytest.raises(ValueError, match="like those looked at, with 4 numbers"):
         measure(TruncatedAccuracy((1,), principal_components(data.x[:, :3])), nn.Linear(4, 2), data)
-    with pytest.raises(ValueError, match="`kept` should be numbers from 0, ascending"):
+    with pytest.raises(ValueError, match=r"`kept` should be whole numbers from 0, ascending. Found kept = \(0.5,\)"):
+        TruncatedAccuracy((0.5,))
+    with pytest.raises(ValueError, match="`kept` should be whole numbers from 0, ascending"):
         TruncatedAccuracy((4, 2))

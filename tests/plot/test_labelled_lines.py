@@ -44,3 +44,11 @@ def test_a_null_is_one_more_line_and_other_axes_are_named():
 def test_dimensions_that_cannot_be_drawn_are_named():
     with pytest.raises(ValueError, match=r"`curve` should have the dimensions 'time' and 'layer', and `seed` at most"):
         labelled_lines(curve(time=3, layer=2, depth=3), "layer")
+
+
+def test_a_long_title_of_the_axis_is_broken_into_lines():
+    words = "share decided right from the leading principal components alone, as a mean over all seeds"
+    chart = labelled_lines(curve(time=3, layer=2), "layer", y_title=words)
+    title = chart.to_dict()["layer"][0]["encoding"]["y"]["axis"]["title"]
+    assert len(title) > 1
+    assert " ".join(title) == words

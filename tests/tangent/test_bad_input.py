@@ -124,3 +124,26 @@ def test_points_are_checked():
         tangent_kernel(nn.Linear(3, 1), x(), torch.zeros(0, 3))
     with pytest.raises(ValueError, match="pass read= to choose among the outputs"):
         tangent_kernel(nn.Linear(3, 1), torch.zeros(2, 4, 3))
+
+
+class Opposite(nn.Module):
+    """Pairs of equal units with opposite signs: it answers zero but for rounding, and has gradients."""
+
+    def __init__(self, units, dtype, mixed=0.0):
+        super().__init__()
+        half = torch.randn(units, 3, dtype=dtype, generator=torch.Generator().manual_seed(0))
+        self.weight = nn.Parameter(torch.cat([half, half]))
+        self.signs, self.mixed = torch.cat([torch.ones(units), -torch.ones(units)]).to(dtype), mixed
+
+    def forward(self, x):
+        hidden = torch.relu(x @ self.weight.T)
+        return hidden @ self.signs + self.mixed * hidden.mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_that_cancel_are_not_taken_for_a_mixing_of_points(dtype):
+    points = torch.randn(40, 3, dtype=dtype, generator=torch.Generator().manual_seed(1))
+    kernel = tangent_kernel(Opposite(1000, dtype), points)
+    assert np.linalg.eigvalsh(kernel)[-1] > 0
+    with pytest.raises(ValueError, match="Each point should have a score of its own"):
+        tangent_kernel(Opposite(1000, dtype, mixed=0.1), points)

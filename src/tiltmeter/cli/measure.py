@@ -6,13 +6,14 @@ import json as json_format
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiltmeter.cli.choices import made
 from tiltmeter.cli.readings import Reading, readings_of
 from tiltmeter.cli.train_config import build_data, build_loss, build_model, build_optimizer, options, read_config
 from tiltmeter.record import Trajectory, log_spaced
@@ -87,7 +88,7 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     kind = find(name)
     if config is not None:
         tables = read_config(config, ("measure",))
-        chosen = _made(kind, tables.get("measure", {}))
+        chosen = made(kind, tables.get("measure", {}), "measure")
         data, look = build_data(tables["data"], config.parent)
         loss = build_loss(tables["training"])
         torch.manual_seed(tables["training"].get("seed", 0))
@@ -113,28 +114,12 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     return train(model, data, look, sgd, steps=STEPS, batch=BATCH, when=when, measures=[chosen], to=to)
 
 
-def _made(kind: Any, given: dict[str, Any]) -> Any:
-    """The measure with these choices, or a sentence that lists them."""
-    from dataclasses import fields
-
-    known = [field.name for field in fields(kind) if field.init and field.name != "memory"]
-    for key in given:
-        if key not in known:
-            raise KeyError(f"[measure]: unknown key {key!r}. There are: {', '.join(known) or 'none'}.")
-    try:
-        return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
-    except TypeError as error:
-        if "required positional" not in str(error):
-            raise
-        raise ValueError(f"This measure needs choices in a table [measure]: {', '.join(known)}.") from None
-
-
 def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:
     if not paths:
         return
     from tiltmeter import plot
 
-    chart = plot.curves(chosen.with_null(trajectory), curve=chosen.curve)
+    chart = chosen.picture(trajectory.clock)
     for path in paths:
         plot.save(chart, path)
         print(f"Drew {path}", file=sys.stderr)

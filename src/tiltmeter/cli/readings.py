@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record.labelled import label_to_json, values_to_json
-from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.record.trajectory import Clock, Trajectory
 
 #: Values of one curve that the table shows, and that a sentence names one by one.
 SHOWN, NAMED = 12, 3
@@ -17,7 +17,7 @@ SHOWN, NAMED = 12, 3
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One curve of a measure, and its null: a curve of the same shape, or words."""
+    """One curve of a measure, and its null: a curve, which may lack some of its dimensions, or words."""
 
     curve: str
     values: xr.DataArray
@@ -40,8 +40,16 @@ class Reading:
                 for name, a, b, null in self.lines
             ]
             return f"{what}: {'; '.join(parts)}{self._words}."
-        null = "" if isinstance(self.null, str) else f" (null {_mean(self.null.isel(time=-1))})"
+        null = "" if self.last_null is None else f" (null {_mean(self.last_null)})"
         return f"{what}: {_mean(first)} to {_mean(last)} on average{null}{self._words}."
+
+    @property
+    def last_null(self) -> xr.DataArray | None:
+        """The null at the last look, one number for every value; None where it is words."""
+        if isinstance(self.null, str):
+            return None
+        last = self.values.isel(time=-1, drop=True)
+        return self.null.isel(time=-1, drop=True).broadcast_like(last).transpose(*last.dims)
 
     @property
     def _words(self) -> str:
@@ -51,7 +59,7 @@ class Reading:
     def lines(self) -> list[tuple[str, str, str, str]]:
         """(labels, first, last, null) of every value; of many, the first and last few."""
         first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
-        null = None if isinstance(self.null, str) else self.null.isel(time=-1).values.ravel()
+        null = None if self.last_null is None else self.last_null.values.ravel()
         names = [" ".join(map(str, label)) for label in _labels(first)]
         found = [
             (name, _text(a), _text(b), "" if null is None else _text(null[i]))
@@ -61,20 +69,21 @@ class Reading:
             return found
         return [*found[: SHOWN // 2], ("...", "", "", ""), *found[-SHOWN // 2 :]]
 
-    def with_null(self, trajectory: Trajectory) -> Trajectory:
-        """The curve for a picture: over time, and over groups if it has some; its null as one more line."""
-        dims = [dim for dim in self.values.dims if dim != "time"]
-        if dims == ["group"]:
-            return trajectory.replace({self.curve: self.values})
-        parts = {"": self.values} if isinstance(self.null, str) else {"": self.values, "null": self.null}
-        lines, names = [], []
-        for end, curve in parts.items():
-            for place, label in enumerate(_labels(curve.isel(time=0))[:SHOWN]):
-                lines.append(curve.values.reshape(curve.sizes["time"], -1)[:, place])
-                names.append(" ".join(filter(None, (*map(str, label), end))) or self.curve)
-        coords = {"time": self.values.coords["time"].values, "group": np.array(names, dtype=object)}
-        drawn = xr.DataArray(np.stack(lines, 1), dims=("time", "group"), coords=coords, attrs=self.values.attrs)
-        return trajectory.replace({self.curve: drawn})
+    def picture(self, clock: Clock) -> Any:
+        """The curve over time, a line for every label; the null as one line in ink, or one for each if they differ."""
+        from tiltmeter.plot.labelled_lines import labelled_lines
+
+        dim = " and ".join(str(d) for d in self.values.dims if d != "time") or "curve"
+        own, null = _lines(self.values, self.curve), None
+        if not isinstance(self.null, str):
+            other = _lines(self.null.broadcast_like(self.values).transpose(*self.values.dims), self.curve)
+            if np.allclose(other, other.isel(line=slice(1)), equal_nan=True):
+                null = other.isel(line=0, drop=True)
+            else:
+                names = [f"{label} null" for label in other.line.values]
+                own = xr.concat([own, other.assign_coords(line=names)], "line")
+        words = f"{self.curve} ({self.values.attrs['long_name']})" if "long_name" in self.values.attrs else self.curve
+        return labelled_lines(own.rename(line=dim), dim, null=null, y_title=words, clock=clock)
 
     def to_json(self) -> dict[str, Any]:
         """Everything that the text shows, for machines."""
@@ -86,7 +95,7 @@ class Reading:
             "first_time": self.first_time,
             "first": values_to_json(self.values.sel(time=self.first_time).values),
             "last": values_to_json(self.values.isel(time=-1).values),
-            "null": self.null if isinstance(self.null, str) else values_to_json(self.null.isel(time=-1).values),
+            "null": self.null if self.last_null is None else values_to_json(self.last_null.values),
         }
 
 
@@ -100,6 +109,13 @@ def readings_of(trajectory: Trajectory) -> list[Reading]:
         if null is not None:
             found.append(Reading(name, values, null))
     return found
+
+
+def _lines(values: xr.DataArray, curve: str) -> xr.DataArray:
+    """(time, line): the first few values, each named by its labels."""
+    labels = [" ".join(map(str, label)) or curve for label in _labels(values.isel(time=0))][:SHOWN]
+    flat = values.values.reshape(values.sizes["time"], -1)[:, :SHOWN].astype(float)
+    return xr.DataArray(flat, {"time": values.coords["time"].values, "line": labels}, ("time", "line"))
 
 
 def _labels(values: xr.DataArray) -> list[tuple[Any, ...]]:

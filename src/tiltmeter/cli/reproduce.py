@@ -5,21 +5,28 @@ from __future__ import annotations
 import json as machine
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Column, Table
 
-from tiltmeter.experiments.catalogue import EXPERIMENTS, find
+from tiltmeter.data.presence import is_present
+from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
 from tiltmeter.experiments.outcome import Outcome
 from tiltmeter.experiments.reproduce import failure, outcomes_in, without
 from tiltmeter.experiments.reproduce import reproduce as run
 from tiltmeter.experiments.verdicts import in_short, write_markdown, write_verdicts
+
+#: What `_one` takes: name, scale, seeds, where to, and its place in the row.
+Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
 
 
 def reproduce(
@@ -36,7 +43,8 @@ def reproduce(
     """Run published experiments again and say, claim by claim, whether they hold.
 
     What is complete in the directory is not run again, so that an interrupted command goes on when repeated. The page
-    verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed.
+    verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed; a claim that does not
+    hold is a result, not a failure.
 
     Parameters
     ----------
@@ -45,7 +53,7 @@ def reproduce(
     all
         All of them.
     list
-        Only list them.
+        Only list them (or those named).
     scale
         quick: seconds to a minute each; full: the published setting.
     seeds
@@ -59,27 +67,28 @@ def reproduce(
     json
         Print the results as JSON.
     """
+    for name in names:
+        known(name)
     if list:
-        _list(json)
+        _list(names or tuple(EXPERIMENTS), json)
         return 0
     if all == bool(names):
         raise ValueError("Name experiments, or pass --all, or --list to see which there are.")
-    for name in names:
-        if name not in EXPERIMENTS:
-            raise KeyError(f"No experiment {name!r}. There are: {', '.join(EXPERIMENTS)}.")
     for word, number in (("seeds", seeds), ("jobs", jobs)):
         if number is not None and number < 1:
             raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
     chosen = tuple(EXPERIMENTS) if all else tuple(dict.fromkeys(names))
     work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]") for i, name in enumerate(chosen, start=1)]
-    if jobs == 1:
-        outcomes = [_one(*each) for each in work]
-    else:
-        # Fresh processes: a fork would share the threads of libraries that do not survive it.
-        with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-            outcomes = [one.result() for one in [pool.submit(_one, *each) for each in work]]
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"`to` should be a folder that can be written. Found {to}: {error.strerror}.") from None
+    try:
+        outcomes = [_one(*each) for each in work] if jobs == 1 else _side_by_side(work, jobs)
+    except KeyboardInterrupt:
+        print(f"Interrupted: the same command goes on with what is complete in {to}.", file=sys.stderr)
+        raise
     _tell(outcomes, json)
-    to.mkdir(parents=True, exist_ok=True)
     found = outcomes_in(to)
     print(f"Page: {write_verdicts(found, to / 'verdicts.html')}", file=sys.stderr)
     if markdown is not None:
@@ -103,6 +112,29 @@ def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path
     return outcome
 
 
+def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
+    """Several at a time, each in a fresh process: one that dies, as for want of memory, takes no other with it."""
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        return [one.result() for one in [pool.submit(_apart, each) for each in work]]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in active_children():
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _apart(each: Work) -> Outcome:
+    # Not forked: a fork would share the threads of libraries that do not survive it.
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        try:
+            return process.submit(_one, *each).result()
+        except BrokenProcessPool:
+            return without(each[0], each[1], "Its process was ended from outside, as for want of memory.", "failed")
+
+
 def _tell(outcomes: list[Outcome], json: bool) -> None:
     if json:
         print(machine.dumps([one.to_json() for one in outcomes], indent=2, allow_nan=False))
@@ -115,20 +147,28 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
                 print(f"  {claim}")
 
 
-def _list(json: bool) -> None:
+def _list(names: Sequence[str], json: bool) -> None:
     rows = []
-    for name in EXPERIMENTS:
+    for name in names:
         try:
             module = find(name)
-            rows.append((name, module.TITLE, module.PAPER, ", ".join(module.NEEDS)))
+            absent = [one for one in module.NEEDS if not is_present(one)]
+            rows.append((name, module.TITLE, module.PAPER, ", ".join(module.NEEDS), ", ".join(absent)))
         except ModuleNotFoundError as error:
-            rows.append((name, f"(needs {error.name}, which is not installed)", "", ""))
+            rows.append((name, f"(needs {error.name}, which is not installed)", "", "", ""))
     if json:
-        keys = ("name", "title", "paper", "needs")
+        keys = ("name", "title", "paper", "needs", "absent")
         print(machine.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
         return
-    table = Table("experiment", "shows", "finding of", "needs data", box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*row)
-    print(f"{len(rows)} experiments.")
+    # Names are there to be copied: never cut off.
+    first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
+    table = Table(first, "shows", box=box.SIMPLE_HEAD)
+    for name, title, paper, needs, lacking in rows:
+        lines = [escape(title), f"[dim]{escape(paper)}[/dim]"]
+        if needs:
+            lines.append(
+                f"Needs the data of {needs}; not here: {lacking}." if lacking else f"Needs the data of {needs}."
+            )
+        table.add_row(name, "\n".join(lines))
+    print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
     Console(highlight=False).print(table)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.data.contents import wrong
+from tiltmeter.data.contents import bytes_of, table_of, wrong
 from tiltmeter.data.folder import absent, data_folder, folder_of
 from tiltmeter.data.pictures import read_pictures
 
@@ -75,38 +74,45 @@ def celeba(part: Literal["train", "valid", "test"] = "train") -> Faces:
 
 def _listed(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
     """The publishers' text: how many, the names, then one line per file of -1 and 1."""
-    import pandas as pd
-
-    count, header, *_ = [*path.read_text(encoding="utf-8").split("\n", 2), "", ""]
+    data = bytes_of(path)
+    count, header, *_ = [*data.decode("utf-8", errors="replace").split("\n", 2), "", ""]
     names = tuple(header.split())
-    if not count.strip().isdigit() or not names:
+    if not count.strip().isdecimal() or not names:
         raise wrong("celeba", path, "how many files and the names of attributes first", repr(count[:20]))
-    table = pd.read_csv(path, sep=r"\s+", skiprows=2, header=None)
-    if table.shape != (int(count), len(names) + 1) or table.isna().any(axis=None):
-        raise wrong("celeba", path, f"{int(count):,} whole lines of {len(names)} attributes", f"{len(table):,}")
-    return table[0].to_numpy(dtype=str), names, table.iloc[:, 1:].to_numpy(dtype=np.int8)
+    should = f"{int(count):,} whole lines of a file name and {len(names)} attributes, -1 or 1"
+    table = table_of("celeba", path, data, should, sep=r"\s+", skiprows=2, header=None)
+    if table.shape != (int(count), len(names) + 1):
+        raise wrong("celeba", path, should, f"{len(table):,} of {table.shape[1] - 1}")
+    return table[0].to_numpy(dtype=str), names, _marks(path, table.iloc[:, 1:], (-1, 1), should)
 
 
 def _tabled(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-    import pandas as pd
-
-    table = pd.read_csv(io.BytesIO(path.read_bytes()))
-    if not len(table) or table.columns[0] != "filename" or table.isna().any(axis=None):
-        raise wrong(
-            "celeba", path, "file names, then whole columns of attributes", f"columns {list(table.columns[:3])}"
-        )
+    should = "file names, then whole columns of attributes, yes or no"
+    table = table_of("celeba", path, bytes_of(path), should)
+    if not len(table) or table.columns[0] != "filename":
+        raise wrong("celeba", path, should, f"{len(table)} rows of columns {list(table.columns[:3])}")
     names = tuple(map(str, table.columns[1:]))
-    return table["filename"].to_numpy(dtype=str), names, table.iloc[:, 1:].to_numpy(dtype=np.int8)
+    return table["filename"].to_numpy(dtype=str), names, _marks(path, table.iloc[:, 1:], (-1, 0, 1), should)
+
+
+def _marks(path: Path, columns: Any, allowed: tuple[int, ...], should: str) -> np.ndarray:
+    """Attributes as small numbers, if they are numbers that an attribute has."""
+    strange = ~columns.isin(allowed)
+    if strange.any(axis=None):
+        row, column = np.argwhere(strange.to_numpy())[0]
+        raise wrong("celeba", path, should, f"{str(columns.iat[row, column])!r} at row {row + 1} below the header")
+    return np.asarray(columns.to_numpy(dtype=np.int8))
 
 
 def _parts(path: Path, files: np.ndarray) -> np.ndarray:
     """The part of every file: as the list says, else by the numbers of the files."""
-    import pandas as pd
-
     if not path.is_file():
-        numbers = np.asarray([int(name.partition(".")[0]) for name in files])
-        return np.searchsorted(STARTS, numbers, side="right") - 1
-    table = pd.read_csv(path, sep=r"\s+", header=None, names=["file", "part"])
+        numbers = [name.partition(".")[0] for name in files.tolist()]
+        if strange := [name for name in numbers if not name.isdecimal()]:
+            raise wrong("celeba", path, "the part of every file, where file names are no numbers", f"{strange[0]!r}")
+        return np.searchsorted(STARTS, np.asarray(numbers, dtype=np.int64), side="right") - 1
+    should = "a part 0, 1 or 2 for every file of list_attr_celeba.txt"
+    table = table_of("celeba", path, bytes_of(path), should, sep=r"\s+", header=None, names=["file", "part"])
     if table["file"].tolist() != files.tolist() or not table["part"].isin(range(len(PARTS))).all():
-        raise wrong("celeba", path, "a part 0, 1 or 2 for every file of list_attr_celeba.txt", f"{len(table):,} lines")
+        raise wrong("celeba", path, should, f"{len(table):,} lines")
     return table["part"].to_numpy(dtype=np.int64)

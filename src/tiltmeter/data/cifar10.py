@@ -22,8 +22,9 @@ def cifar10(part: Part = "train") -> Images:
     counts = np.bincount(y, minlength=len(CLASSES))
     if len(set(counts.tolist())) > 1 or len(counts) > len(CLASSES):
         raise ValueError(
-            f"cifar10 should have every one of its ten classes equally often. Found counts {counts.tolist()}: "
-            "delete the files and run `tiltmeter data get cifar10`."
+            "cifar10 should have every one of its ten classes equally often. Found labels up to "
+            f"{len(counts) - 1}, from {counts.min()} to {counts.max()} times each: delete the files and run "
+            "`tiltmeter data get cifar10`."
         )
     return Images(records[:, 1:].reshape(-1, 3, 32, 32), y, CLASSES)
 

@@ -8,6 +8,7 @@ import hashlib
 import io
 import zlib
 from pathlib import Path
+from typing import Any
 
 from tiltmeter.data.folder import absent, path_of
 from tiltmeter.data.sources import File, source_of
@@ -24,7 +25,7 @@ def contents(name: str, file: str) -> bytes:
 
 def checked(name: str, path: Path, expected: File) -> bytes:
     """The bytes of the file at `path`, unpacked, if they are those of the published one."""
-    data = path.read_bytes()
+    data = bytes_of(path)
     if path.suffix == ".gz":
         try:
             data = gzip.decompress(data)
@@ -40,14 +41,31 @@ def checked(name: str, path: Path, expected: File) -> bytes:
     return data
 
 
+def bytes_of(path: Path) -> bytes:
+    """What is in the file; in a sentence where that cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OSError(f"{path} should be a file that can be read. Found: {error.strerror or error}.") from None
+
+
 def _rows(data: bytes) -> int:
     """Rows below the header of a CSV file."""
-    return sum(1 for _ in csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))) - 1
+    return max(0, sum(1 for _ in csv.reader(io.StringIO(data.decode("utf-8", errors="replace"), newline=""))) - 1)
 
 
 def wrong(name: str, path: Path, should: str, found: str) -> ValueError:
     """What to do about a file that is not what was published, in one sentence."""
-    return ValueError(
-        f"{path} should hold {should}. Found {found}: the file is partial or another one; delete it and run "
-        f"`tiltmeter data get {name}`."
-    )
+    by_hand = source_of(name).by_hand
+    do = f"replace it: {by_hand}" if by_hand else f"delete it and run `tiltmeter data get {name}`"
+    return ValueError(f"{path} should hold {should}. Found {found}: the file is partial or another one; {do}.")
+
+
+def table_of(name: str, path: Path, data: bytes, should: str, **how: Any) -> Any:
+    """A table in text as a DataFrame; what pandas cannot make sense of is another file than the one published."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(io.BytesIO(data), **how)
+    except (ValueError, OverflowError) as error:  # of pandas and of decoding, too
+        raise wrong(name, path, should, " ".join(str(error).split())) from None

@@ -34,8 +34,7 @@ def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
         return folder
     if source.by_hand:
         raise FileNotFoundError(f"Data set {name!r} cannot be downloaded for you: {source.by_hand} ({folder}).")
-    data_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=data_folder()) as aside:
+    with _aside(name) as aside:
         new = Path(aside) / "new"
         new.mkdir()
         if source.archive is None:
@@ -58,6 +57,18 @@ def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
     return folder
 
 
+def _aside(name: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder on the same disk as the data, that vanishes."""
+    try:
+        data_folder().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=f".{name}-", dir=data_folder())
+    except OSError as error:
+        raise OSError(
+            f"The data folder {data_folder()} should be one that can be written. Found: {error.strerror or error}; set "
+            "TILTMETER_DATA to another."
+        ) from None
+
+
 def _download_archive(source: Source, new: Path, aside: Path, say: Callable[[str], None]) -> None:
     assert source.archive is not None
     packed = _download((source.archive.url,), source.archive.md5, "archive.tar.gz", aside, say)
@@ -75,6 +86,10 @@ def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: 
         say(f"Downloading {url}")
         try:
             got = pooch.retrieve(url, None if md5 is None else f"md5:{md5}", fname=name, path=to)
+        except requests.Timeout:
+            failed.append(f"{url}: no answer in time")
+        except requests.ConnectionError:
+            failed.append(f"{url}: no connection, or one that broke off")
         except (requests.RequestException, OSError) as error:
             failed.append(f"{url}: {_first_line(error)}")
         except ValueError:  # what pooch raises for another checksum

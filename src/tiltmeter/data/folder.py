@@ -14,7 +14,7 @@ def data_folder() -> Path:
     >>> isinstance(data_folder(), Path)
     True
     """
-    place = os.environ.get("TILTMETER_DATA")
+    place = os.environ.get("TILTMETER_DATA", "").strip()
     if place:
         return Path(place).expanduser()
     import pooch

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,20 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
       even       80  50.0%     50.0%    50.0%
       odd        80  50.0%     50.0%    50.0%
     """
+    if len(x) != len(y):
+        raise ValueError(f"Lengths should agree. Found {len(x)} in x, {len(y)} in y.")
     used: dict[int, tuple[Any, int]] = {}
     for group, pair in groups.items():
-        if len(pair) != 2:
+        if len(pair) != 2 or any(isinstance(classes, str) or not isinstance(classes, Iterable) for classes in pair):
             raise ValueError(f"Each group should have classes labelled +1 and classes labelled -1. Found {pair!r}.")
         for label, classes in zip((1, -1), pair, strict=True):
             for one in classes:
+                if not isinstance(one, Integral):
+                    raise TypeError(f"A class should be a whole number (see `named_classes`). Found {one!r}.")
                 if int(one) in used:
                     raise ValueError(f"Every class should be used once. Found class {one} twice.")
+                if not np.any(y == one):
+                    raise ValueError(f"Every class should have points. Found none of class {one}.")
                 used[int(one)] = (group, label)
     places = np.flatnonzero(np.isin(y, list(used)))
     members = [used[int(one)] for one in y[places]]
@@ -48,6 +55,8 @@ def rotated(x: np.ndarray, degrees: float) -> np.ndarray:
     >>> rotated(np.array([[[1, 2], [3, 4]]]), 90).tolist()
     [[[2, 4], [1, 3]]]
     """
+    if not np.isfinite(degrees):
+        raise ValueError(f"`degrees` should be a finite number. Found degrees = {degrees}.")
     quarters, rest = divmod(degrees, 90)
     if rest == 0:
         return np.rot90(x, int(quarters) % 4, (-2, -1))
@@ -63,8 +72,8 @@ def contrasted(x: np.ndarray, factor: float) -> np.ndarray:
     >>> contrasted(np.array([1.0, 3.0]), 2.0).tolist()
     [0.0, 4.0]
     """
-    if not factor > 0:
-        raise ValueError(f"`factor` should be positive. Found factor = {factor}.")
+    if not 0 < factor < np.inf:
+        raise ValueError(f"`factor` should be positive and finite. Found factor = {factor}.")
     middle = float(np.mean(x, dtype=np.float64))
     return np.asarray((x - middle) * factor + middle)
 
@@ -116,8 +125,17 @@ def by_attributes(x: np.ndarray, target: np.ndarray, attribute: np.ndarray, name
     >>> blond.sizes
     {'Male': 50, 'no Male': 150}
     """
-    label, group = np.asarray(target, dtype=bool), np.asarray(attribute, dtype=bool)
+    label, group = _yes_or_no(target, "target"), _yes_or_no(attribute, "attribute")
     return GroupedData(x, label.astype(np.int64), np.where(group, name, f"no {name}"), groups=[name, f"no {name}"])
+
+
+def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
+    """Booleans; -1 for "no", as in CelebA's own file, would count as yes."""
+    found = np.asarray(values)
+    others = found[~np.isin(found, (0, 1))]
+    if others.size:
+        raise ValueError(f"`{name}` should be yes or no: booleans, or 0 and 1. Found {others[0]}.")
+    return found.astype(bool)
 
 
 def random_task(

@@ -30,6 +30,7 @@ class Sines:
     def __post_init__(self) -> None:
         if not self.frequencies or any(k != int(k) or k < 1 for k in self.frequencies):
             raise ValueError(f"`frequencies` should be whole numbers from 1. Found frequencies = {self.frequencies}.")
+        object.__setattr__(self, "frequencies", tuple(int(k) for k in self.frequencies))
         for name in ("amplitudes", "phases"):
             given = getattr(self, name)
             if len(given) not in (0, len(self.frequencies)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from tiltmeter.data.contents import contents, wrong
+from tiltmeter.data.contents import contents, table_of, wrong
 from tiltmeter.data.folder import folder_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.pictures import read_pictures
@@ -57,15 +56,17 @@ def waterbirds(part: Literal["train", "valid", "test"] = "train") -> Birds:
     ...     print(error)
     `part` should be 'train', 'valid' or 'test'. Found part = 'rest'.
     """
-    import pandas as pd
-
     if part not in PARTS:
         raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")
-    table = pd.read_csv(io.BytesIO(contents("waterbirds", "metadata.csv")))
     folder = folder_of("waterbirds")
+    path, should = folder / "metadata.csv", f"the columns {', '.join(NEEDED)}"
+    table = table_of("waterbirds", path, contents("waterbirds", "metadata.csv"), should)
     missing = [name for name in NEEDED if name not in table.columns]
     if missing:
-        raise wrong("waterbirds", folder / "metadata.csv", f"the columns {', '.join(NEEDED)}", f"no {missing[0]}")
+        raise wrong("waterbirds", path, should, f"no {missing[0]}")
+    for name, most in (("y", 1), ("place", 1), ("split", 2)):
+        if not len(table) or not table[name].isin(range(most + 1)).all():
+            raise wrong("waterbirds", path, f"whole numbers from 0 to {most} in the column {name}", "others, or none")
     chosen = table[table["split"] == PARTS.index(part)]
     y, place = (chosen[name].to_numpy(dtype=np.int64) for name in ("y", "place"))
     return Birds(chosen["img_filename"].to_numpy(dtype=str), y, place, folder)

@@ -13,7 +13,7 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.grids import crossing_count
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.network_students import train_students
 from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.mixture import Mixture
@@ -116,12 +116,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             1.0,
             f"{int(differ.sum())} of them have a crossing.",
         ),
-        Claim(
+        whether(
             "The group of larger variance leads first, the better represented one last",
-            float([one.driver for one in phase] == ["variance", "representation"]),
-            "1 if the drivers of the two phases are variance, then representation",
-            1.0,
+            [one.driver for one in phase] == ["variance", "representation"],
+            "are the drivers of the two phases variance, then representation",
             str(phase),
+            safe=True,
         ),
         Claim(
             "Simulated students cross when the theory says",
@@ -141,22 +141,18 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
             seeds=nets,
         ),
-        Claim(
+        whether(
             "The crossing survives in a ReLU network",
-            float(leaders(runs["networks"]).endswith("-+")),
-            "1 if - leads, then + to the end",
-            1.0,
+            leaders(runs["networks"]).endswith("-+"),
+            "does - lead, then + to the end",
             f"{crossings(runs['networks'])}",
             seeds=nets,
-            safe=False,
         ),
-        Claim(
+        whether(
             "Errors cross with the losses",
-            float(leaders(runs["theory"], "error").endswith("-+")),
-            "1 if - has the lower error first, then +",
-            1.0,
+            leaders(runs["theory"], "error").endswith("-+"),
+            "has - the lower error first, then +, in the theory",
             f"In the theory: {crossings(runs['theory'], 'error')} In networks: {crossings(runs['networks'], 'error')}",
-            safe=False,
         ),
     )
 

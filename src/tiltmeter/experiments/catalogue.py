@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, str] = {
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
     "spectral-double-descent": "spectral_double_descent",
+    "spectral-kernel": "spectral_kernel",
     "principal-components": "principal_components",
     "low-dimensional-dependence": "low_dimensional_dependence",
     "distributional": "distributional",
@@ -51,6 +53,7 @@ EXPERIMENTS: dict[str, str] = {
     # classes and curvature
     "minority-drop": "minority_drop",
     "hessian-rank": "hessian_rank",
+    "edge-of-stability": "edge_of_stability",
     "group-measures": "group_measures",
     "random-networks": "random_networks",
 }
@@ -73,7 +76,7 @@ class Experiment(Protocol):
     #: Whose finding it is.
     PAPER: str
     #: Frozen dataclasses, plain numbers and strings in their fields: seconds to a minute, and the published setting.
-    #: Each has a field `seeds`: how many.
+    #: Each has a field `seeds`: how many; `--seeds` sets it and every field whose name ends in `_seeds`.
     QUICK: Any
     FULL: Any
     #: Data sets (names of `data/`) that must be present, () for none.
@@ -104,9 +107,24 @@ def find(name: str) -> Any:
     ...     print(error.args[0].split(".")[0])
     No experiment 'perpetual-motion'
     """
-    if name not in EXPERIMENTS:
-        raise KeyError(f"No experiment {name!r}. There are: {', '.join(EXPERIMENTS) or 'none'}.")
-    return import_module(f"tiltmeter.experiments.{EXPERIMENTS[name]}")
+    return import_module(f"tiltmeter.experiments.{EXPERIMENTS[known(name)]}")
+
+
+def known(name: str) -> str:
+    """The name, if there is an experiment of this name; else a KeyError says which one may have been meant.
+
+    >>> try:
+    ...     known("bias-crosing")
+    ... except KeyError as error:
+    ...     print(error.args[0][:63])
+    No experiment 'bias-crosing'. Is 'bias-crossing' meant? There a
+    """
+    if name in EXPERIMENTS:
+        return name
+    # A file name or another case will do for a guess.
+    near = get_close_matches(name.lower().replace("_", "-"), EXPERIMENTS, n=1)
+    guess = f" Is {near[0]!r} meant?" if near else ""
+    raise KeyError(f"No experiment {name!r}.{guess} There are: {', '.join(EXPERIMENTS) or 'none'}.")
 
 
 def make_now(name: str, make: Callable[[], Trajectory]) -> Trajectory:  # noqa: ARG001

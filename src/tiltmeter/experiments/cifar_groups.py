@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import t as student_t
 
 from tiltmeter.data.cifar10 import CLASSES, cifar10
 from tiltmeter.data.grouped import GroupedData
@@ -15,7 +16,6 @@ from tiltmeter.data.grouping import by_classes, set_aside
 from tiltmeter.data.images import standardised
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.lead import Lead, lead
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.record import Trajectory, log_spaced
@@ -31,11 +31,17 @@ GROUPS = {
     "group 2": (("cat", "airplane"), ("automobile", "truck")),
 }
 FIRST, SECOND = GROUPS
+#: Who leads first is asked here, at this share of all steps, whatever the share of the groups: no look is picked out.
+EARLY = 0.1
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error."""
+    """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error.
+
+    `look` points of each group are looked at; 4,000 are all that the test set has. With 500 of them a lead changed that
+    did not change on all.
+    """
 
     rhos: tuple[float, ...] = (0.5, 0.7, 0.8, 0.9, 0.95)
     seeds: int = 5
@@ -43,12 +49,12 @@ class Setting:
     batch: int = 16
     hidden: int = 256
     lr: float = 2e-3
-    look: int = 500
-    per_decade: int = 10
+    look: int = 4000
+    per_decade: int = 3
 
 
 QUICK = Setting()
-FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, look=4000, per_decade=20)
+FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, per_decade=20)
 
 
 @cache
@@ -87,40 +93,60 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The first leader is not always the last; a large majority leads last."""
-    found = {name: lead(one) for name, one in runs.items()}
-    gap = {name: _final_gap(one) for name, one in runs.items()}
+    found = {name: (gap_at(one, EARLY), gap_at(one, 1.0)) for name, one in runs.items()}
     names = list(runs)
-    fall = gap[names[0]][0] - gap[names[-1]][0]
+    first, last = found[names[0]][1], found[names[-1]][1]
     seeds = len(runs[names[0]].origin.seeds)
+    sure = {name: _surely_changes(*ends) for name, ends in found.items()}
     return (
         Claim(
             "The group preferred first need not be the group preferred last",
-            float(sum(one.changes for one in found.values())),
-            f"of {len(found)} shares, at how many the mean over seeds starts with one leader and ends with another",
-            1.0,
-            _told(found),
+            float(np.max(list(sure.values()))),
+            f"of {len(found)} shares, the most standard errors by which one group leads at step {first_look(runs)} and "
+            "the other at the end",
+            # Where one of the two leads is none, chance gets it so far, and to the right side, at one of the shares
+            # with a probability of 5 % at most.
+            float(student_t.ppf(1.0 - 0.05 / len(found), seeds - 1)) if seeds > 1 else float("nan"),
+            f"Loss of {FIRST} minus that of {SECOND}, early and last: {_told(found)}. Errors are over seeds, on the "
+            "pictures looked at.",
             seeds=seeds,
             safe=False,
         ),
         Claim(
             "The larger the share of a group, the better off it is in the end",
-            fall,
+            first[0] - last[0],
             f"final loss of {FIRST} minus that of {SECOND}, at {names[0]} less at {names[-1]}",
             0.01,
-            error=float(np.hypot(gap[names[0]][1], gap[names[-1]][1])),
+            error=float(np.hypot(first[1], last[1])),
             seeds=seeds,
         ),
     )
 
 
-def _final_gap(one: Trajectory) -> tuple[float, float]:
-    loss = one["loss"].isel(time=-1)
+def first_look(runs: Runs) -> int:
+    """The step at which the first leader is asked for: the look nearest to `EARLY` of all steps."""
+    times = next(iter(runs.values()))["loss"].coords["time"].values
+    return int(times[np.abs(times - EARLY * times[-1]).argmin()])
+
+
+def gap_at(one: Trajectory, part: float) -> tuple[float, float]:
+    """Loss of the first group minus that of the second at this part of all steps, and its error over seeds."""
+    times = one["loss"].coords["time"].values
+    loss = one["loss"].isel(time=int(np.abs(times - part * times[-1]).argmin()))
     gap = (loss.sel(group=FIRST) - loss.sel(group=SECOND)).values
     return float(gap.mean()), float(gap.std(ddof=1) / len(gap) ** 0.5) if len(gap) > 1 else float("nan")
 
 
-def _told(found: dict[str, Lead]) -> str:
-    return "; ".join(f"{name}: {one}" for name, one in found.items()) + "."
+def _surely_changes(early: tuple[float, float], last: tuple[float, float]) -> float:
+    """How many standard errors both leads have at least, of different groups; below 0: of the same."""
+    sure = min(abs(gap) / error for gap, error in (early, last))
+    return sure if early[0] * last[0] < 0 else -sure
+
+
+def _told(found: dict[str, tuple[tuple[float, float], tuple[float, float]]]) -> str:
+    return "; ".join(
+        f"{name}: {' and '.join(f'{gap:+.3f} ± {error:.3f}' for gap, error in ends)}" for name, ends in found.items()
+    )
 
 
 def pictures(runs: Runs) -> dict[str, Any]:

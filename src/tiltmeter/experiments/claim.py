@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Verdict = Literal["holds", "does not hold", "not run"]
+Rule = Literal["at least", "at most", "so"]
+
+#: A statistic less than this many standard errors from its bar could as well have come out on the other side.
+CLOSE = 2.0
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,8 @@ class Claim:
 
     `error` is the standard error of the statistic where it is known, `seeds` how many runs stand behind it. A claim
     that is `safe` is one that should hold at any scale, and the tests assert it; the others are reported. A statistic
-    of NaN means that it was not run. `where` says in words where it does not hold, or what limits it.
+    of NaN means that it was not run. `where` says in words where it does not hold, or what limits it. The rule "so" is
+    that of a question, see `whether`.
 
     >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", bar=0.01))
     Holds: Groups differ (gap in error 0.2, at least 0.01 asked).
@@ -26,7 +31,7 @@ class Claim:
     what: str
     bar: float
     where: str = ""
-    rule: Literal["at least", "at most"] = "at least"
+    rule: Rule = "at least"
     error: float | None = None
     seeds: int = 1
     safe: bool = True
@@ -34,24 +39,59 @@ class Claim:
     @property
     def verdict(self) -> Verdict:
         """What was found."""
-        if math.isnan(self.statistic):
+        if math.isnan(self.statistic) or math.isnan(self.bar):
             return "not run"
         return "holds" if self.holds else "does not hold"
 
     @property
     def holds(self) -> bool:
         """Whether it was run and found."""
-        return self.statistic >= self.bar if self.rule == "at least" else self.statistic <= self.bar
+        return self.statistic <= self.bar if self.rule == "at most" else self.statistic >= self.bar
+
+    @property
+    def reason(self) -> str:
+        """Why there is no verdict, where there is none."""
+        few = " One seed has no standard error: take at least 2." if self.seeds == 1 else ""
+        return self.where or f"The statistic has no value in these runs.{few}"
+
+    @property
+    def close(self) -> bool:
+        """Whether the statistic lies within two standard errors of the bar: other seeds might decide otherwise."""
+        return bool(self.error) and abs(self.statistic - self.bar) < CLOSE * float(self.error or 0.0)
+
+    @property
+    def decision(self) -> str:
+        """The verdict, and whether it is a close one."""
+        return f"{self.verdict}, but within two standard errors of the bar" if self.close else self.verdict
+
+    @property
+    def measured(self) -> str:
+        """The number, with its standard error; yes or no for a question."""
+        if self.rule == "so":
+            return "yes" if self.holds else "no"
+        known = self.error is not None and math.isfinite(self.error)
+        return f"{self.statistic:.3g}{f' ± {self.error:.2g}' if known else ''}"
+
+    @property
+    def asked(self) -> str:
+        """What the number should be."""
+        return "yes" if self.rule == "so" else f"{self.rule} {self.bar:.3g}"
 
     def __str__(self) -> str:
         if self.verdict == "not run":
-            return f"Not run: {self.sentence}. {self.where}".strip()
-        spread = "" if self.error is None else f" ± {self.error:.2g}"
-        text = (
-            f"{self.verdict.capitalize()}: {self.sentence} "
-            f"({self.what} {self.statistic:.3g}{spread}, {self.rule} {self.bar:.3g} asked)."
-        )
+            return f"Not run: {self.sentence}. {self.reason}"
+        end = "?" if self.rule == "so" else ""
+        text = f"{self.decision.capitalize()}: {self.sentence} ({self.what}{end} {self.measured}, {self.asked} asked)."
         return f"{text} {self.where}" if self.where else text
+
+
+def whether(sentence: str, so: bool, what: str, where: str = "", *, seeds: int = 1, safe: bool = False) -> Claim:
+    """A claim that is tested by a question, `what`, whose answer is yes or no.
+
+    >>> print(whether("Losses cross", False, "does the lead change", "+ leads throughout."))
+    Does not hold: Losses cross (does the lead change? no, yes asked). + leads throughout.
+    """
+    return Claim(sentence, float(so), what, 1.0, where, rule="so", seeds=seeds, safe=safe)
 
 
 def not_run(sentence: str, why: str) -> Claim:

@@ -102,8 +102,10 @@ class Prepared:
             weights=weights,
         )
 
-    def trained(self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None) -> Trajectory:
-        """What became of it: plain SGD on points drawn anew at every step."""
+    def trained(
+        self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None, draws: int | None = None
+    ) -> Trajectory:
+        """What became of it: plain SGD on points drawn anew at every step; `draws` is their seed, if not the same."""
         import torch
 
         from tiltmeter.training.loop import train
@@ -120,7 +122,7 @@ class Prepared:
             batch=setting.batch,
             weights=weights,
             sampling=Draws(),
-            seed=seed,
+            seed=seed if draws is None else draws,
         )
 
 

@@ -40,12 +40,15 @@ class Scored:
         return self.gap * self.forecast_gap > 0 if self.decided else None
 
 
-def score(ahead: Trajectory, run: Trajectory) -> Scored:
-    """Compare the loss gap of the first two groups, over the log-spaced looks of the run after step 0."""
+def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> Scored:
+    """Compare the loss gap of the first two groups, over the log-spaced looks of the run after step 0.
+
+    `ahead` is a forecast, with a horizon of its own, or another run, judged up to the `horizon` given.
+    """
     real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
     told = told.interp(time=real.time)
     error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
-    horizon = horizon_step(ahead)
+    horizon = horizon_step(ahead) if horizon is None else horizon
     trusted = real.time.values <= (np.inf if horizon is None else horizon)
     return Scored(
         gap=float(real[-1]),

@@ -35,6 +35,9 @@ PAPER = (
 )
 NEEDS: tuple[str, ...] = ()
 
+#: A look of every scale, at which the network has learnt the link but not the digits.
+EARLY = 100
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -65,7 +68,7 @@ def _one(setting: Setting, seed: int) -> Trajectory:
     torch.manual_seed(seed)
     measures = (
         *(GradientPull(), GradientNoise(), OpposingSignals(), BiasAmplification()),
-        *(SubgroupAUC(), InfraMarginality(), KernelSpectrum(), ExactBias(draws=64)),
+        *(SubgroupAUC(), InfraMarginality(), KernelSpectrum(), ExactBias(draws=64, seed=seed)),
     )
     return train(
         mlp(64, (setting.hidden,), 1),
@@ -82,55 +85,78 @@ def _one(setting: Setting, seed: int) -> Trajectory:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """What the measures are said to show; reported, since no reference number is known for these data."""
+    """What the measures are said to show.
+
+    Two of them are safe besides what is exact. The data were made so that label and group go together, at rates of 0.3
+    and 0.7, and a model leans on that before it can tell digits apart: after 100 steps, with errors of 0.29 to 0.30 in
+    5 seeds, amplification was 0.28 to 0.30 and the excess of areas 0.74 to 0.82, more than twice the bars. Both fade as
+    the errors do (0.02 and 0.11 after 3000 steps), so their ends are told but not asked for. The others are reported:
+    no reference number is known for these data, and 3 seeds leave them within a few standard errors.
+    """
     found = runs["training"]
     seeds = len(found.origin.seeds)
-    auc, cross = found["subgroup_auc"].isel(time=-1), found["bpsn_auc"].isel(time=-1)
-    crossed = np.minimum(cross, found["bnsp_auc"].isel(time=-1))
+    amplified = found["amplification"]
+    across = (found["subgroup_auc"] - np.minimum(found["bpsn_auc"], found["bnsp_auc"])).max("group")
     noise = found["gradient_noise_scale"]
     top = found["kernel_alignment"].isel(mode=-1)
-    opposed = found["opposing_concentration"].isel(time=-1)
-    rows: tuple[tuple[str, Any, str], ...] = (
-        (
-            "A model amplifies the link of group and label that it was trained on",
-            found["amplification"].isel(time=-1),
-            "directed amplification at the end",
+    opposed = found["opposing_concentration"] / found["opposing_concentration_null"]
+    pulled = found["gradient_pull"].sum("group") - 1.0
+    return (
+        _claim(
+            "A model amplifies the link of group and label before it has learnt better",
+            amplified.sel(time=EARLY, method="nearest"),
+            f"directed amplification after {EARLY} steps",
+            0.1,
+            f"{float(amplified.isel(time=-1).mean()):.2g} at the end.",
+            safe=True,
         ),
-        (
+        _claim(
             "Where label and group go together, scores rank worse across groups than within",
-            (auc - crossed).max("group"),
-            "largest excess of a group's own AUC over its AUC against the other group",
+            across.sel(time=EARLY, method="nearest"),
+            f"largest excess of a group's own AUC over its AUC against the other group, after {EARLY} steps",
+            0.3,
+            f"{float(across.isel(time=-1).mean()):.2g} at the end.",
+            safe=True,
         ),
-        (
+        Claim(
+            "What the groups pull adds up to the common step",
+            float(np.abs(pulled).max()),
+            "largest difference of the sum from 1",
+            1e-6,
+            rule="at most",
+            seeds=seeds,
+        ),
+        _claim(
             "The gradient-noise scale grows during training",
             np.log(noise.isel(time=-1) / noise.isel(time=0)),
             "logarithm of its growth",
         ),
-        (
+        _claim(
             "The leading directions of the tangent kernel turn towards the labels",
             top.isel(time=-1) - top.isel(time=0),
             "rise of the labels' share in them",
         ),
-        (
-            "A few points take more of the change of the loss than their number",
-            opposed - found["opposing_concentration_null"].isel(time=-1),
-            "their share of it, less that of as many points at random",
+        _claim(
+            "The change of the loss gathers in few points as training goes on",
+            # The first look has no change to show.
+            np.log(opposed.isel(time=-1) / opposed.isel(time=1)),
+            "logarithm of the growth of the part that 20 points take",
         ),
-        (
+        _claim(
             "Random networks of this architecture are right more often than random labels",
             found["bias_bits_short"].isel(time=-1).sel(target="0.5"),
             "bits saved at an error of 0.5",
         ),
     )
-    return tuple(_claim(sentence, values, what, seeds) for sentence, values, what in rows)
 
 
-def _claim(sentence: str, values: Any, what: str, seeds: int) -> Claim:
-    known = np.asarray(values)[np.isfinite(np.asarray(values))]
+def _claim(sentence: str, values: Any, what: str, bar: float = 0.0, where: str = "", safe: bool = False) -> Claim:
+    every = np.asarray(values)
+    known = every[np.isfinite(every)]
     if not known.size:
-        return Claim(sentence, float("nan"), what, 0.0, "No seed gave a number.", seeds=seeds, safe=False)
+        return Claim(sentence, float("nan"), what, bar, "No seed gave a number.", seeds=every.size, safe=False)
     error = float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else None
-    return Claim(sentence, float(known.mean()), what, 0.0, error=error, seeds=seeds, safe=False)
+    return Claim(sentence, float(known.mean()), what, bar, where, error=error, seeds=known.size, safe=safe)
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.network_students import told
 from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.losses import CrossEntropy
@@ -93,14 +93,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     seeds = len(next(iter(runs.values())).origin.seeds)
     for name, run in runs.items():
         found.append(
-            Claim(
+            whether(
                 f"With {name} of the classes, the losses cross from - to +",
-                float(leaders(run).endswith("-+")),
-                "1 if - leads first and + to the end",
-                1.0,
+                leaders(run).endswith("-+"),
+                "does - lead first and + to the end",
                 f"Loss: {crossings(run)} Error: {crossings(run, 'error')}",
                 seeds=seeds,
-                safe=False,
             )
         )
     return tuple(found)

@@ -9,7 +9,7 @@ from typing import Any
 from tiltmeter import cases
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.network_students import train_students
 from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.sgd import SGD
@@ -77,14 +77,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     for name, run in runs.items():
         for curve, word in (("loss", "losses"), ("error", "errors")):
             found.append(
-                Claim(
+                whether(
                     f"With {name}, {word} cross twice",
-                    float("+-+" in leaders(run, curve)),
-                    f"1 if +, -, + lead in turn in {curve}",
-                    1.0,
+                    "+-+" in leaders(run, curve),
+                    f"do +, - and + lead in turn in {curve}",
                     str(crossings(run, curve)),
                     seeds=len(run.origin.seeds),
-                    safe=False,
                 )
             )
     return tuple(found)

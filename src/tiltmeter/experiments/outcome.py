@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.record.labelled import JSON
 
 State = Literal["run", "not run", "failed"]
+#: The fields of a claim that may be without a finite value.
+NUMBERS = ("statistic", "bar", "error")
 #: A table in plain text: title, header, rows.
 TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 
@@ -46,6 +49,11 @@ class Outcome:
     reason: str = ""
 
     @property
+    def variant(self) -> str:
+        """The scale, and the number of seeds where that was asked for: the folder is called so."""
+        return PurePath(self.folder).name or self.scale
+
+    @property
     def sentence(self) -> str:
         """One line: which experiment, how much of it holds, and how long it took."""
         if self.state != "run":
@@ -56,13 +64,12 @@ class Outcome:
         return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
 
     def to_json(self) -> dict[str, JSON]:
-        """Plain JSON that `from_json` reads back; a statistic of NaN, which JSON lacks, is null."""
+        """Plain JSON that `from_json` reads back; of what JSON lacks, NaN is null and infinity the text "inf"."""
         plain: dict[str, Any] = asdict(self)
         plain["claims"] = [
             {
                 **asdict(claim),
-                "statistic": _finite(claim.statistic),
-                "error": _finite(claim.error),
+                **{name: _plain(getattr(claim, name)) for name in NUMBERS},
                 "verdict": claim.verdict,
                 "text": str(claim),
             }
@@ -78,7 +85,8 @@ class Outcome:
         claims = []
         for stored in value["claims"]:
             fields = {name: part for name, part in stored.items() if name not in ("verdict", "text")}
-            fields["statistic"] = math.nan if fields["statistic"] is None else fields["statistic"]
+            fields |= {name: float(fields[name]) for name in NUMBERS if fields[name] is not None}
+            fields |= {name: math.nan for name in ("statistic", "bar") if fields[name] is None}
             claims.append(Claim(**fields))
         return cls(
             **{
@@ -94,5 +102,7 @@ class Outcome:
         )
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value)
+def _plain(value: float | None) -> float | str | None:
+    if value is None or math.isnan(value):
+        return None
+    return str(value) if math.isinf(value) else float(value)

@@ -41,7 +41,8 @@ def lines(
     horizontal = alt.X(
         "x:Q",
         scale=alt.Scale(type=kind_x, domain=[min(across), max(across)], nice=False),
-        axis=axis(x, format="~g", **(_decades(min(across), max(across)) if log_x else {})),
+        # With "~g" a linear axis rounds its ticks: 150 becomes 1.5e+2.
+        axis=axis(x, format="~g", **_decades(min(across), max(across))) if log_x else axis(x, format="~f"),
     )
     vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=axis(y))
     told: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None}

@@ -259,7 +259,11 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         size = (left**2).mean("seed") ** 0.5
         part: xr.DataArray = (size / size.isel(time=0)).isel(component=[0, 1, 2, 3, 4, 5])
         found[f"Components, {name}"] = labelled_lines(
-            part, "component", title=f"Linear network, {name}", y_title="error along a component, part of the first"
+            part,
+            "component",
+            null=1.0,
+            title=f"Linear network, {name}",
+            y_title="error along a component, part of the first",
         )
     found["Digits, leading components"] = labelled_lines(
         runs["digits"]["truncated_accuracy"].isel(group=0),

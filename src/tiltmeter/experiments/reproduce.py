@@ -34,8 +34,9 @@ def reproduce(
 
     Runs that are complete there are loaded, not made again. `seeds` changes how many (then the folder says so); `tell`
     hears about every run that was made. The outcome is written to `outcome.json`, its pictures beside it. Data that
-    are not on this machine, or a missing PyTorch, give an outcome that was "not run", with the reason. torch uses one
-    thread meanwhile: sums of floating-point numbers then do not depend on the machine's cores.
+    are not on this machine, or a missing PyTorch, give an outcome that was "not run", with the reason; one that was
+    found there before stays. torch uses one thread meanwhile: sums of floating-point numbers then do not depend on the
+    machine's cores.
 
     A verdict tells whether the statistic met the rule in these runs; it is no proof of the sentence.
     """
@@ -50,17 +51,24 @@ def reproduce(
         return without(name, scale, f"Needs {error.name}, which is not installed.")
     setting = module.QUICK if scale == "quick" else module.FULL
     if seeds is not None:
-        setting = dataclasses.replace(setting, seeds=seeds)
+        names = [field.name for field in dataclasses.fields(setting)]
+        setting = dataclasses.replace(
+            setting, **{name: seeds for name in names if name == "seeds" or name.endswith("_seeds")}
+        )
     keep = Kept(place, setting, tell)
     try:
         if absent := _absent(module.NEEDS):
-            raise FileNotFoundError(f"Needs the data of {', '.join(absent)}, which are not here.")
+            do = f"`tiltmeter data get {' '.join(absent)}` brings them, or says how to"
+            raise FileNotFoundError(f"Needs the data of {', '.join(absent)}, which are not here: {do}.")
         with _one_thread():
             runs = module.run(setting, keep)
             claims = tuple(module.claims(runs))
             pictures = _draw(module.pictures(runs), place / PICTURES)
             tables = module.tables(runs) if hasattr(module, "tables") else {}
     except (FileNotFoundError, ModuleNotFoundError) as error:
+        if (before := _read(place)) is not None and before.state == "run":
+            tell(f"{_sentence(error)} What was found on {before.date} stays.")
+            return before
         return _written(without(name, scale, _sentence(error)), place)
     except Exception as error:
         _written(without(name, scale, failure(error), "failed"), place)
@@ -104,10 +112,22 @@ def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
     """All outcomes in a directory, in the order of the catalogue."""
     found = []
     for name in EXPERIMENTS:
-        for file in sorted((Path(to) / name).glob(f"*/{OUTCOME}")):
-            outcome = Outcome.from_json(json.loads(file.read_text(encoding="utf-8")))
-            found.append(dataclasses.replace(outcome, folder=str(file.parent)))  # wherever it has been moved since
+        # The short runs first, then the published setting, then those of other seeds.
+        places = sorted((Path(to) / name).glob("*"), key=lambda place: (place.name != "quick", place.name))
+        found += [outcome for outcome in map(_read, places) if outcome is not None]
     return found
+
+
+def _read(place: Path) -> Outcome | None:
+    """The outcome in this folder, wherever it has been moved since; None where there is none."""
+    file = place / OUTCOME
+    if not file.is_file():
+        return None
+    try:
+        outcome = Outcome.from_json(json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"{file} should be what `reproduce` wrote. Found something else: remove it.") from None
+    return dataclasses.replace(outcome, folder=str(place))
 
 
 def _absent(needs: tuple[str, ...]) -> list[str]:

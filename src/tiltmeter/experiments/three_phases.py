@@ -12,7 +12,7 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.network_students import train_students
 from tiltmeter.experiments.order_of_leaders import leaders
 from tiltmeter.sgd import SGD
@@ -74,11 +74,11 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     nets = len(runs["networks"].origin.seeds)
     return (
         Claim("The losses cross twice", float(len(exact)), "crossings in the theory", 2.0, str(found)),
-        Claim(
+        whether(
             "The phases are driven by shift, then variance, then representation",
-            float([phase.driver for phase in found] == ["shift", "variance", "representation"]),
-            "1 if the drivers come in this order",
-            1.0,
+            [phase.driver for phase in found] == ["shift", "variance", "representation"],
+            "do the drivers come in this order",
+            safe=True,
         ),
         Claim(
             "Simulated students cross when the theory says",
@@ -89,31 +89,25 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
             seeds=len(runs["simulation"].origin.seeds),
         ),
-        Claim(
+        whether(
             "A ReLU network crosses twice, too",
-            float("+-+" in leaders(runs["networks"])),
-            "1 if +, -, + lead in turn",
-            1.0,
+            "+-+" in leaders(runs["networks"]),
+            "do +, - and + lead in turn",
             str(crossings(runs["networks"])),
             seeds=nets,
-            safe=False,
         ),
-        Claim(
+        whether(
             "Errors cross twice, too, in the linear student",
-            float(leaders(runs["theory"], "error") == "+-+"),
-            "1 if +, -, + have the lower error in turn",
-            1.0,
+            leaders(runs["theory"], "error") == "+-+",
+            "have +, - and + the lower error in turn",
             str(crossings(runs["theory"], "error")),
-            safe=False,
         ),
-        Claim(
+        whether(
             "Errors cross twice, too, in a ReLU network",
-            float("+-+" in leaders(runs["networks"], "error")),
-            "1 if +, -, + have the lower error in turn",
-            1.0,
+            "+-+" in leaders(runs["networks"], "error"),
+            "have +, - and + the lower error in turn",
             str(crossings(runs["networks"], "error")),
             seeds=nets,
-            safe=False,
         ),
     )
 

@@ -17,23 +17,23 @@ from tiltmeter.report.page import Section, Table, write_page
 from tiltmeter.version import __version__
 
 HEADER = ("claimed", "measured", "asked", "verdict")
+OVERVIEW = ("experiment", "scale", "seeds", "took", "date", "claims that hold")
 #: The most bytes of one picture in the documentation, and the sizes tried until it fits.
 MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
 
 
 def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
     """One page that opens offline: every claim with its verdict and how it came about, with the pictures."""
-    rows = [
-        (one.name, one.scale, str(one.seeds or ""), f"{one.seconds:.0f} s", one.date, counted(one)) for one in outcomes
-    ]
-    overview = Table(("experiment", "scale", "seeds", "took", "date", "claims that hold"), rows)
+    overview = Table(OVERVIEW, [overview_row(one) for one in outcomes])
     sections = [Section("In short", [in_short(outcomes)], [overview])]
+    if failing := against(outcomes):
+        sections.append(Section("What does not hold", tables=[Table(("experiment", "claimed", "measured"), failing)]))
     for one in outcomes:
-        text = [f"{one.paper}.".removeprefix("."), made(one)]
+        text = [f"{one.paper}.".removeprefix("."), made(one).replace("`", "")]
         charts = [_Drawn(spec) for _, spec in _specs(one)]
         tables = [Table(HEADER, [row(claim) for claim in one.claims])]
         tables += [Table(header, rows) for _, header, rows in one.tables]
-        sections.append(Section(f"{one.name}: {one.title}", [line for line in text if line], tables, charts))
+        sections.append(Section(f"{_heading(one)}: {one.title}", [line for line in text if line], tables, charts))
     return write_page(Path(path), "What was published, and what was found", sections, f"tiltmeter {__version__}")
 
 
@@ -51,11 +51,13 @@ def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
         "in these runs; see [experiments](experiments.md) for how to run them and what the words mean.",
         "",
         in_short(outcomes),
+        "",
+        *_markdown(OVERVIEW, [(_linked(one), *overview_row(one)[1:]) for one in outcomes]),
     ]
     for one in outcomes:
         lines += [
             "",
-            f"## {one.name}{'' if one.scale == 'quick' else f' ({one.scale})'}",
+            f"## {_heading(one)}",
             "",
             f"{one.title}. {one.paper}".rstrip(". ") + ".",
             "",
@@ -66,8 +68,8 @@ def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
         for title, header, rows in one.tables:
             lines += ["", f"{title}:", "", *_markdown(header, rows)]
         for number, (title, spec) in enumerate(_specs(one), start=1):
-            scale = "" if one.scale == "quick" else f"-{one.scale}"
-            file = static / f"{one.name}{scale}-{number}.png"
+            variant = "" if one.variant == "quick" else f"-{one.variant}"
+            file = static / f"{one.name}{variant}-{number}.png"
             file.write_bytes(small_png(spec))
             lines += ["", f"![{_plain(title)}](_static/verdicts/{file.name})"]
     page.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -81,15 +83,44 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 
 
 def in_short(outcomes: Sequence[Outcome]) -> str:
-    """How many claims hold, in one sentence.
+    """How many claims hold, in a sentence or two.
 
     >>> in_short([])
     '0 experiments: 0 claims hold, 0 do not, 0 were not run.'
     """
-    verdicts = [claim.verdict for one in outcomes for claim in one.claims]
-    hold, fail, rest = (verdicts.count(word) for word in ("holds", "does not hold", "not run"))
-    experiments = f"{len(outcomes)} experiment{'s' if len(outcomes) != 1 else ''}"
-    return f"{experiments}: {hold} claims hold, {fail} do not, {rest} were not run."
+    claims = [claim for one in outcomes if one.state != "failed" for claim in one.claims]
+    hold, fail, rest = (
+        sum(claim.verdict == word for claim in claims) for word in ("holds", "does not hold", "not run")
+    )
+    text = (
+        f"{_number(len(outcomes), 'experiment')}: {_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}, "
+        f"{fail} {'does' if fail == 1 else 'do'} not, {rest} {'was' if rest == 1 else 'were'} not run."
+    )
+    if close := sum(claim.close for claim in claims):
+        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the bar."
+    if failed := [one.name for one in outcomes if one.state == "failed"]:
+        text += f" Failed: {', '.join(failed)}."
+    return text
+
+
+def _number(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
+def overview_row(outcome: Outcome) -> tuple[str, ...]:
+    """An outcome as cells of the overview."""
+    took = f"{outcome.seconds:.0f} s" if outcome.state == "run" else ""
+    return outcome.name, outcome.scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
+
+
+def against(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
+    """The claims that do not hold, all in one place: a sceptic reads these first."""
+    return [
+        (one.name, claim.sentence, row(claim)[1])
+        for one in outcomes
+        for claim in one.claims
+        if claim.verdict == "does not hold"
+    ]
 
 
 def counted(outcome: Outcome) -> str:
@@ -103,12 +134,11 @@ def counted(outcome: Outcome) -> str:
 def row(claim: Claim) -> tuple[str, str, str, str]:
     """A claim as cells of the table."""
     if claim.verdict == "not run":
-        return claim.sentence, "", "", f"not run: {claim.where}".rstrip(": ")
-    spread = "" if claim.error is None else f" ± {claim.error:.2g}"
-    what = f"{claim.what}: {claim.statistic:.3g}{spread}"
+        return claim.sentence, "", "", f"not run: {claim.reason}"
+    what = f"{claim.what}{'?' if claim.rule == 'so' else ':'} {claim.measured}"
     over = f", {claim.seeds} seeds" if claim.seeds > 1 else ""
     note = f". {claim.where}" if claim.where else ""
-    return claim.sentence, what + over, f"{claim.rule} {claim.bar:.3g}", claim.verdict + note
+    return claim.sentence, what + over, claim.asked, claim.decision + note
 
 
 def made(outcome: Outcome) -> str:
@@ -116,9 +146,11 @@ def made(outcome: Outcome) -> str:
     if outcome.state != "run":
         return f"{outcome.state.capitalize()} ({outcome.scale}, {outcome.date}): {outcome.reason}"
     seeds = f"{outcome.seeds} seed{'s' if outcome.seeds != 1 else ''}"
+    asked = "" if outcome.scale == "quick" else f" --scale {outcome.scale}"
+    asked += f" --seeds {outcome.seeds}" if outcome.variant.endswith("-seeds") else ""
     return (
         f"Scale {outcome.scale}, {seeds}, {outcome.seconds:.0f} s, {outcome.date}, tiltmeter {outcome.version}: "
-        f"`tiltmeter reproduce {outcome.name}{'' if outcome.scale == 'quick' else f' --scale {outcome.scale}'}`."
+        f"`tiltmeter reproduce {outcome.name}{asked}`."
     )
 
 
@@ -157,9 +189,21 @@ class _Drawn:
 
 def _specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
     folder = Path(outcome.folder) / PICTURES
-    return [
-        (title, json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))) for title, file in outcome.pictures
-    ]
+    found = []
+    for title, file in outcome.pictures:
+        spec = json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
+        # A reader sees no alternative text: a chart without a title of its own gets one.
+        found.append((title, spec if "title" in spec else {**spec, "title": {"text": title, "anchor": "start"}}))
+    return found
+
+
+def _heading(outcome: Outcome) -> str:
+    return outcome.name if outcome.variant == "quick" else f"{outcome.name} ({outcome.variant})"
+
+
+def _linked(outcome: Outcome) -> str:
+    anchor = re.sub(r"[^a-z0-9 -]", "", _heading(outcome)).replace(" ", "-")
+    return f"[{outcome.name}](#{anchor})"
 
 
 def _plain(title: str) -> str:

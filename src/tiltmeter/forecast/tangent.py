@@ -19,6 +19,7 @@ from tiltmeter.forecast.curves import curves
 from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
+from tiltmeter.forecast.halves import corrected, halves, unseen
 from tiltmeter.forecast.inputs import (
     checked_classes,
     checked_data,
@@ -62,14 +63,14 @@ class Tangent:
     `start_look` are the outputs before training, one row per point. With several outputs, `outputs` says whether the
     kernels hold all pairs of outputs ("full", row = point * outputs + output) or their mean over outputs, as if each
     output learned alone and at the same pace ("trace"). `stands_for` says how many points of the training data a point
-    of the sample stands for, on average 1; `shares` are the groups' shares of the training data.
+    of the sample stands for, on average 1; `sizes` counts every group's points in the training data.
     """
 
     model: nn.Module
     sample: GroupedData
     look: GroupedData
     stands_for: np.ndarray
-    shares: np.ndarray
+    sizes: np.ndarray
     kernel: np.ndarray
     cross: np.ndarray
     start_sample: np.ndarray
@@ -79,6 +80,11 @@ class Tangent:
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     _found: dict[Any, Features] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The groups' shares of the training data."""
+        return np.asarray(self.sizes / self.sizes.sum())
 
     @property
     def columns(self) -> int:
@@ -103,7 +109,8 @@ class Tangent:
     ) -> Trajectory:
         """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
 
-        `horizon=False` leaves out the tests of how far to trust it.
+        Curves are those of all training data, estimated from the sample and its halves where it is a part only.
+        `horizon=False` leaves out the tests of how far to trust them.
         """
         optimiser = Optimiser(lr, steps, momentum, weight_decay)
         found = checked_loss(loss, self.columns)
@@ -111,12 +118,12 @@ class Tangent:
         checked_steps(batch, real_steps, steps)
         with untouched(self.model):
             answers = Answers(self.model, self.look, found, decide, self.read, 256, False)
-        course = self.course(optimiser, found, looks, weights, proportions)
+        course, *parts = (one.course(optimiser, found, looks, weights, proportions) for one in (self, *halves(self)))
         limits = self._limits(course, optimiser, found, batch, weights, proportions)
         wild = too_fast(limits, optimiser, batch)
         trust: dict[str, Any] = {}
         if horizon or real_steps:
-            trusted = horizon_of(self, course, optimiser, found, weights, proportions, batch, real_steps)
+            trusted = horizon_of(self, course, parts, optimiser, found, weights, proportions, batch, real_steps)
             trust["horizon"] = trusted.to_json()
             if not wild:
                 warn_early(trusted, course)
@@ -134,7 +141,8 @@ class Tangent:
             **trust,
         }
         origin = Origin("forecast", problem={"look": self.look.to_json()}, settings=settings)
-        return curves(answers, looks, self.by_point(course.outputs), origin)
+        told, *others = (curves(answers, looks, self.by_point(one.outputs), origin) for one in (course, *parts))
+        return corrected(told, others, unseen(self))
 
     def course(
         self,
@@ -310,7 +318,7 @@ def tangent(
         sample=part,
         look=look,
         stands_for=stands_for,
-        shares=np.bincount(train.codes, minlength=len(train.groups)) / len(train),
+        sizes=np.bincount(train.codes, minlength=len(train.groups)),
         kernel=kernel,
         cross=cross,
         start_sample=start_sample,

@@ -16,7 +16,7 @@ from tiltmeter.data.repeated import repeated
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.measures.task import Task, task_of
+from tiltmeter.measures.task import Task, decided, task_of
 from tiltmeter.passes.forward import Read, scores
 
 #: Points on which the model and the loss are tried before training.
@@ -55,7 +55,7 @@ class Answers:
 
     def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
         """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
-        seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk)
+        seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
         return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
 
     def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
@@ -68,7 +68,8 @@ class Answers:
         kept = found.get("score")
         decision = found.get("decision")
         if self.decide is not None and self.task.decides:
-            decision = self._decided(kept)
+            assert kept is not None
+            decision = decided(self.decide, kept, self.task)
         elif decision is not None and self.task.outputs == 1:
             decision = np.where(decision > 0, self.task.labels[-1], self.task.labels[0])
         return Snapshot(
@@ -111,15 +112,6 @@ class Answers:
         if not self.task.decides:
             return found
         return {**found, **(_of_one(score, y, self.task) if score.ndim == 1 else _of_several(score, y, self.task))}
-
-    def _decided(self, score: np.ndarray | None) -> np.ndarray:
-        assert self.decide is not None
-        chosen = np.asarray(self.decide(score))
-        if chosen.shape != self.data.y.shape:
-            raise ValueError(f"`decide` should give one decision per point. Found shape {chosen.shape}.")
-        if chosen.dtype == bool and self.task.binary:
-            return np.where(chosen, self.task.positive, self.task.labels[0])
-        return chosen
 
     def _group_loss(self, score: np.ndarray | None) -> np.ndarray:
         assert score is not None

@@ -11,15 +11,16 @@ import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.measures.weight_matrices import adjacent
+from tiltmeter.measures.weight_matrices import adjacent, check_finite
 
 
 @dataclass(frozen=True)
 class Balancedness:
     """`imbalance`, the size of D = W2' W2 - W1 W1' - b1 b1' for Linear layers that follow one another (`layers`).
 
-    D is constant along gradient flow where nothing nonlinear lies between the layers; where a ReLU does, its diagonal
-    is, and the size is that of the diagonal. `imbalance` is the Frobenius norm, `imbalance_nuclear` the sum of
+    D is constant along gradient flow where nothing nonlinear lies between the layers; where a ReLU or dropout does, its
+    diagonal is, and the size is that of the diagonal. Layers with anything else between them, as tanh or normalisation,
+    conserve neither and are left out. `imbalance` is the Frobenius norm, `imbalance_nuclear` the sum of
     absolute eigenvalues, which bounds the `weight_excess` of the layers. For the drift of D itself, which gradient
     descent makes in proportion to the learning rate, compare `imbalances(model)` at two moments: D can move while its
     size stays.
@@ -54,7 +55,7 @@ class Balancedness:
 
 
 def imbalances(module: nn.Module) -> dict[str, Tensor]:
-    """D of every two Linear layers that follow one another, by name; only its diagonal where a ReLU lies between.
+    """D of every two Linear layers that follow one another, by name; its diagonal if a ReLU or dropout lies between.
 
     >>> first, second = nn.Linear(2, 3, bias=False), nn.Linear(3, 2, bias=False)
     >>> _ = second.weight.data.copy_(first.weight.data.T)
@@ -62,7 +63,9 @@ def imbalances(module: nn.Module) -> dict[str, Tensor]:
     {'0 > 1': 0.0}
     """
     found = {}
-    for two in adjacent(module):
+    for two in filter(lambda pair: pair.gated, adjacent(module)):
+        check_finite(two.name, two.before.weight)
+        check_finite(two.name, two.after.weight)
         first, second = (layer.weight.detach().double().cpu() for layer in (two.before, two.after))
         matrix = second.T @ second - first @ first.T
         bias = two.before._parameters["bias"]
@@ -72,7 +75,7 @@ def imbalances(module: nn.Module) -> dict[str, Tensor]:
         found[two.name] = matrix if two.linear else torch.diag(torch.diag(matrix))
     if not found:
         raise ValueError(
-            "Balancedness needs Linear layers that follow one another in nn.Sequential. Found none in "
-            f"{type(module).__name__}."
+            "Balancedness needs Linear layers that follow one another in nn.Sequential with nothing or a ReLU between. "
+            f"Found none in {type(module).__name__}."
         )
     return found

@@ -62,6 +62,8 @@ class CloneAccuracy:
     _drawn: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.clones, Mapping):
+            raise TypeError(f"`clones` should map names to clones. Found {type(self.clones).__name__}.")
         if REAL in self.clones:
             raise ValueError(f"`clones` should not use the name {REAL!r}, which is that of the points themselves.")
 

@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from tiltmeter.measures.layer_features import layer_features
 from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.spectrum import gaussian_entropy, prepared, singular_values, spectral_entropy
@@ -27,8 +28,8 @@ class Embedding(Protocol):
 
 @dataclass(frozen=True)
 class Features:
-    """The outputs of the module called `layer` on the points looked at, one row per point (default: what the last
-    Linear layer is given); `centred`: minus their mean; `cosine`: rows of length 1."""
+    """The outputs of the module called `layer` on the points looked at, one row per point (default: what the Linear
+    layer called last is given); `centred`: minus their mean; `cosine`: rows of length 1."""
 
     layer: str | None = None
     centred: bool = False
@@ -108,29 +109,29 @@ class EffectiveRank:
 
 def features(seen: SeenModel, layer: str | None = None) -> Tensor:
     """The outputs of a module on the points looked at, or what the last Linear layer is given: one row per point."""
+    if layer is None:
+        return torch.as_tensor(layer_features(seen, seen.x))
     modules = dict(seen.module.named_modules())
-    if layer is not None and layer not in modules:
+    if layer not in modules:
         raise KeyError(f"No module {layer!r}. There are: {', '.join(name for name in modules if name)}.")
-    last = next((name for name in reversed(modules) if isinstance(modules[name], nn.Linear)), None)
-    if layer is None and last is None:
-        raise ValueError("Features are what the last Linear layer is given. Found no Linear layer: name a `layer`.")
     parts: list[Tensor] = []
 
-    def output(_: nn.Module, __: object, result: Tensor) -> None:
-        parts.append(result.detach().flatten(1).double().cpu())
+    def output(_: nn.Module, __: object, result: object) -> None:
+        # Attention and recurrent modules return more than their features, which come first.
+        rows = result[0] if isinstance(result, tuple) else result
+        if not isinstance(rows, Tensor):
+            raise TypeError(f"Features should be a tensor. Found that {layer!r} returns {type(rows).__name__}.")
+        parts.append(rows.detach().flatten(1).double().cpu())
 
-    def given(_: nn.Module, arguments: tuple[Tensor, ...]) -> None:
-        parts.append(arguments[0].detach().flatten(1).double().cpu())
-
-    place = modules[layer if layer is not None else str(last)]
-    hook = place.register_forward_hook(output) if layer is not None else place.register_forward_pre_hook(given)
+    hook = modules[layer].register_forward_hook(output)
     try:
         seen.scores(seen.x)
     finally:
         hook.remove()
     if sum(len(part) for part in parts) != len(seen.x):
         raise ValueError(
-            f"Features should be one row per point. Found {sum(len(part) for part in parts)} for {len(seen.x)} points."
+            f"Features should be one row per point. Found {sum(len(part) for part in parts)} of {layer!r} for "
+            f"{len(seen.x)} points."
         )
     return torch.cat(parts)
 

@@ -16,6 +16,8 @@ from tiltmeter.networks.mlp import mlp
 
 #: Amplitudes of the data below this part of the largest are rounding or leakage, not frequencies to be learned.
 PRESENT = 1e-3
+#: Amplitudes of a target below this part of the largest are rounding: nothing to divide an error by.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class FrequencyError:
                 f"`points` should exceed twice the highest frequency, {max(self.target.frequencies)}. Found points = "
                 f"{self.points}."
             )
+        if self.target is not None:
+            sizes = np.abs(np.fft.rfft(self.target(self.target.grid(self.points))))
+            missing = [k for k in self.target.frequencies if not sizes[k] > ROUNDING * sizes.max()]
+            if missing:
+                raise ValueError(f"`target` should have every frequency that it names. Found none of {missing[0]}.")
 
     @classmethod
     def example(cls, seed: int) -> tuple[FrequencyError, nn.Module, GroupedData]:  # noqa: ARG003

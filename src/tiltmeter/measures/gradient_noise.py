@@ -85,7 +85,7 @@ class GradientNoise:
             kept = members[: len(members) // small * small].reshape(-1, small)
             mean, lengths = np.zeros(count_of(parameters)), []
             for part in kept:
-                found = gradient(losses, parameters, torch.as_tensor(part)).cpu().numpy().astype(np.float64)
+                found = gradient(losses, parameters, torch.as_tensor(part)).cpu().double().numpy()
                 mean += found / len(kept)
                 lengths.append(found @ found)
             means.append(mean)

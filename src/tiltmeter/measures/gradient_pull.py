@@ -99,7 +99,7 @@ def _gradients(snapshot: Snapshot, codes: np.ndarray, classes: np.ndarray | None
             places = np.flatnonzero((codes == group) & (kinds == kind))
             if len(places):
                 mean = gradient(losses, parameters, torch.as_tensor(places), seen.chunk)
-                total[group, kind] = len(places) * mean.cpu().numpy().astype(np.float64)
+                total[group, kind] = len(places) * mean.cpu().double().numpy()
                 sizes[group, kind] = len(places)
     return _Gradients(
         whole=total.sum((0, 1)) / sizes.sum(),

@@ -24,8 +24,7 @@ class KernelSpectrum:
     Under gradient flow on half the mean squared error, what is missing along mode i falls as exp(-eigenvalue_i t) while
     the kernel stays as it is: large eigenvalues are learned first. `kernel_eigenvalue` holds the leading `modes`; its
     null is the mean of all, as where every direction is learned alike. `kernel_alignment` is the share of the labels
-    (one-hot for several outputs, centred) in the modes so far; its null, that of labels drawn at random, is the number
-    of modes over that of points.
+    (one-hot for several outputs, centred) in the modes so far; its null is what shuffled labels have on average.
 
     With `frequencies`, the points looked at should lie in order and evenly around a circle or along an interval;
     `frequency_eigenvalue` is then the kernel's mean along cos and sin of each, and its null the same mean of all. At
@@ -94,9 +93,9 @@ class KernelSpectrum:
             ),
             "kernel_alignment_null": snapshot.reading(
                 "kernel_alignment_null",
-                np.arange(1, count + 1) / len(kernel),
+                np.cumsum(shuffled_shares(vectors)),
                 mode,
-                long_name="share of random labels in as many modes",
+                long_name="share of shuffled labels in as many modes",
                 better="neither",
             ),
         }
@@ -157,3 +156,15 @@ def label_shares(snapshot: Snapshot, places: np.ndarray, vectors: np.ndarray) ->
     labels = labels - labels.mean(0)
     total = float((labels**2).sum())
     return np.asarray(((vectors.T @ labels) ** 2).sum(1) / (total or 1.0))
+
+
+def shuffled_shares(vectors: np.ndarray) -> np.ndarray:
+    """What `label_shares` gives on average over all orders of the labels.
+
+    Centred labels have nothing along the constant, which a leading mode often is nearly: (1 - its overlap) / (n - 1).
+
+    >>> shuffled_shares(np.eye(4)[:, :2]).tolist()
+    [0.25, 0.25]
+    """
+    points = len(vectors)
+    return np.asarray((1.0 - vectors.sum(0) ** 2 / points) / (points - 1))

@@ -58,6 +58,8 @@ class LastLayerProbe:
         seen = snapshot.model
         data = snapshot.data if self.points is None else self.points
         features = layer_features(seen, data.tensors()[0], self.layer)
+        if not np.isfinite(features).all():
+            raise ValueError("A probe needs finite features. Found others: the training may have diverged.")
         size = np.sqrt((features**2).sum(1).mean())
         features = features / size if size > 0 else features
         order = np.random.default_rng(self.seed).permutation(len(data))

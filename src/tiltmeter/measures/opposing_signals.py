@@ -19,7 +19,8 @@ class OpposingSignals:
     """The `points` points with the largest change of loss since the look before, those that fall and those that rise
     (Rosenfeld and Risteski, 2023).
 
-    - `opposing_concentration`: their part of all changes, added without sign; null: their share of the points;
+    - `opposing_concentration`: their part of all changes, added without sign; null: their share of the points, which
+      they always exceed, being chosen so: compare two moments or two runs;
     - `opposing_balance`: 1 where the falls among them make up for the rises, 0 where all go one way; null: the same
       for all points;
     - `opposing_change` and `opposing_loss`: mean change and loss now of each side (NaN: nobody on it);

@@ -49,6 +49,8 @@ class ProjectionDependence:
     def __post_init__(self) -> None:
         if not self.ranks or min(self.ranks) < 1 or list(self.ranks) != sorted(set(self.ranks)):
             raise ValueError(f"`ranks` should be ascending numbers from 1. Found ranks = {self.ranks}.")
+        if not callable(self.search):
+            raise TypeError(f"`search` should be FirstLayer() or Learned(). Found {type(self.search).__name__}.")
         if not 0 < self.keep <= 1:
             raise ValueError(f"`keep` should be a share above 0. Found keep = {self.keep}.")
 

@@ -47,8 +47,14 @@ class Randomised:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise ValueError(f"`draws` should be at least 1. Found draws = {self.draws}.")
+        if self.draws < 1 or self.draws != int(self.draws):
+            raise ValueError(f"`draws` should be a whole number of at least 1. Found draws = {self.draws}.")
+        if self.features is not None and not isinstance(self.features, Mapping):
+            raise TypeError(f"`features` should map names to sets. Found {type(self.features).__name__}.")
+        rows = None if self.basis is None else np.asarray(self.basis, dtype=float)
+        # Single precision rounds a product of rows to 1e-7 of their length.
+        if rows is not None and (rows.ndim != 2 or not np.allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-4)):
+            raise ValueError("`basis` should have orthonormal rows, as `random_basis` gives. Found others.")
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         sets = self.subspaces(snapshot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.measures.point_loss import PointLoss
-from tiltmeter.measures.task import Task
-from tiltmeter.passes.forward import Read, flat_scores, scores
+from tiltmeter.measures.task import Task, decided
+from tiltmeter.passes.forward import Read, flat_scores, like_weights, scores
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class SeenModel:
     y: Tensor
     read: Read | None = None
     chunk: int = 256
+    rule: Callable[[Any], Any] | None = None
 
     def scores(self, x: Any) -> Tensor:
         """Scores of any inputs, one row per point and one column per output, a chunk at a time."""
@@ -40,12 +42,15 @@ class SeenModel:
 
     def pass_once(self, x: Tensor) -> Tensor:
         """Scores of one batch as the loss takes them, (points,) or (points, outputs), with gradients if enabled."""
-        return flat_scores(self.module(x), len(x), self.read)
+        return flat_scores(self.module(like_weights(self.module, x)), len(x), self.read)
 
     def decide(self, score: Tensor) -> np.ndarray:
-        """The label chosen for each row of scores."""
+        """The label chosen for each row of scores: by the user's own rule, where one was given."""
         if not self.task.decides:
             raise ValueError("A model of a regression decides nothing: this measure needs labels.")
+        if self.rule is not None:
+            values = score.double().cpu().numpy()
+            return decided(self.rule, values if self.task.outputs > 1 else values.reshape(len(values)), self.task)
         if self.task.outputs > 1:
             return score.argmax(1).cpu().numpy()
         low, high = self.task.labels

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.measures.seen_model import SeenModel
+from tiltmeter.measures.weight_matrices import check_finite
 
 
 class Search(Protocol):
@@ -27,6 +28,7 @@ class FirstLayer:
 
     def __call__(self, seen: SeenModel, places: np.ndarray, rank: int) -> Tensor:  # noqa: ARG002
         weight = first_matrix(seen.module, math.prod(seen.x.shape[1:])).detach().double().cpu()
+        check_finite("the first layer", weight)
         _, _, directions = torch.linalg.svd(weight, full_matrices=True)
         return torch.as_tensor(directions[:rank])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +33,20 @@ class Task:
     def positive(self) -> float:
         """The larger of two labels."""
         return self.labels[1]
+
+
+def decided(decide: Callable[[Any], Any], score: np.ndarray, task: Task) -> np.ndarray:
+    """The decisions of a user's own rule on these scores, as labels; a rule may answer whether it is the positive one.
+
+    >>> decided(lambda score: score > 0.5, np.array([0.2, 0.9]), Task(1, (-1.0, 1.0))).tolist()
+    [-1.0, 1.0]
+    """
+    chosen = np.asarray(decide(score))
+    if chosen.shape != (len(score),):
+        raise ValueError(f"`decide` should give one decision per point. Found shape {chosen.shape}.")
+    if chosen.dtype == bool and task.binary:
+        return np.where(chosen, task.positive, task.labels[0])
+    return chosen
 
 
 def task_of(y: np.ndarray, outputs: int, link: Link, decided: bool) -> Task:

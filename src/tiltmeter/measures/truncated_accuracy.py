@@ -42,8 +42,8 @@ class TruncatedAccuracy:
     absent: ClassVar[str] = "where labels depend on components of little variance, or all variances are equal"
 
     def __post_init__(self) -> None:
-        if any(k < 0 for k in self.kept) or list(self.kept) != sorted(set(self.kept)):
-            raise ValueError(f"`kept` should be numbers from 0, ascending. Found kept = {self.kept}.")
+        if any(k < 0 or k != int(k) for k in self.kept) or list(self.kept) != sorted(set(self.kept)):
+            raise ValueError(f"`kept` should be whole numbers from 0, ascending. Found kept = {self.kept}.")
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         seen, data = snapshot.model, snapshot.data

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 
 #: Modules that pass numbers on as they are.
-PLAIN = (nn.Identity, nn.Flatten, nn.Dropout)
+PLAIN = (nn.Identity, nn.Flatten)
+#: Modules that multiply each number by one of its own: a neuron may grow at the cost of the next layer's weights on it.
+GATES = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.Dropout)
 
 
 def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
@@ -25,17 +28,27 @@ def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
     }
     if not found:
         raise ValueError("A model should have weight matrices. Found none.")
+    for name, matrix in found.items():
+        check_finite(name, matrix)
     return found
+
+
+def check_finite(name: str, weight: Tensor) -> None:
+    """Weights that are numbers, or an error that names them."""
+    if not torch.isfinite(weight).all():
+        raise ValueError(f"Weights should be finite. Found others in {name}.")
 
 
 @dataclass(frozen=True)
 class Adjacent:
-    """Two Linear layers that follow one another; `linear` if nothing but linear passing on lies between."""
+    """Two Linear layers that follow one another; `linear` if nothing but linear passing on lies between, `gated` if
+    also, or only, what opens and shuts neurons one by one, as a ReLU does."""
 
     name: str
     before: nn.Linear
     after: nn.Linear
     linear: bool
+    gated: bool
 
 
 def adjacent(module: nn.Module) -> list[Adjacent]:
@@ -58,8 +71,10 @@ def adjacent(module: nn.Module) -> list[Adjacent]:
                 assert isinstance(before, nn.Linear)
                 assert isinstance(after, nn.Linear)
                 if before.out_features == after.in_features:
-                    linear = all(isinstance(leaf, PLAIN) for _, leaf in leaves[i + 1 : j])
-                    found.append(Adjacent(f"{first} > {second}", before, after, linear))
+                    between = [leaf for _, leaf in leaves[i + 1 : j]]
+                    linear = all(isinstance(leaf, PLAIN) for leaf in between)
+                    gated = all(isinstance(leaf, (*PLAIN, *GATES)) for leaf in between)
+                    found.append(Adjacent(f"{first} > {second}", before, after, linear, gated))
     return found
 
 

@@ -28,6 +28,8 @@ def deep_linear(inputs: int, width: int, depth: int, outputs: int = 1, scale: fl
 def compact_weight(model: nn.Module) -> Tensor:
     """The one matrix that a stack of Linear layers without bias amounts to, (outputs, inputs).
 
+    A module with a `forward` of its own is tried once: what it computes should be that product.
+
     >>> compact_weight(deep_linear(8, 100, 3)).shape
     torch.Size([1, 8])
     """
@@ -41,4 +43,25 @@ def compact_weight(model: nn.Module) -> Tensor:
             raise ValueError(f"A compact weight needs Linear layers only. Found {type(layer).__name__}.")
     if product is None:
         raise ValueError("A compact weight needs Linear layers. Found none.")
+    if not isinstance(model, (nn.Sequential, nn.Linear)) and not _computes(model, product):
+        raise ValueError(
+            "A compact weight needs Linear layers only, one after the other. Found that "
+            f"{type(model).__name__} computes something else."
+        )
     return product
+
+
+@torch.no_grad()
+def _computes(model: nn.Module, product: Tensor) -> bool:
+    """Whether the module multiplies by this matrix, on a point and on its opposite, where no ReLU is open for both."""
+    point = torch.cos(torch.arange(product.shape[1], dtype=torch.float64)).to(product)[None]
+    points = torch.cat([point, -point])
+    expected = points @ product.T
+    try:
+        found = model(points)
+    except RuntimeError:
+        return False
+    if not isinstance(found, Tensor) or found.numel() != expected.numel():
+        return False
+    # bfloat16 rounds to 0.4 % in every layer.
+    return bool((found.reshape(expected.shape) - expected).abs().max() <= 0.02 * expected.abs().max())

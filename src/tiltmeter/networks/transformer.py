@@ -40,4 +40,6 @@ def transformer(
     >>> transformer(6, vocabulary=2, outputs=3)(torch.zeros(5, 6, dtype=torch.long)).shape
     torch.Size([5, 3])
     """
+    if width % heads:
+        raise ValueError(f"`width` should be a multiple of `heads`. Found width = {width}, heads = {heads}.")
     return Transformer(length, features, vocabulary, outputs, width, layers, heads)

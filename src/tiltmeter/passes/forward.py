@@ -26,15 +26,18 @@ def bare(model: nn.Module) -> nn.Module:
 
 def scores(model: nn.Module, x: Tensor, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
     """Scores of the points, a chunk at a time on the model's device: shape (points,) or (points, outputs)."""
+    for start in range(0, len(x), chunk):
+        part = like_weights(model, x[start : start + chunk])
+        yield slice(start, start + len(part)), flat_scores(model(part), len(part), read)
+
+
+def like_weights(model: nn.Module, x: Tensor) -> Tensor:
+    """The points on the device of the model, and numbers (not tokens) in the precision of its weights."""
     place = next(chain(model.parameters(), model.buffers()), None)
     floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
-    for start in range(0, len(x), chunk):
-        part = x[start : start + chunk]
-        if place is not None:
-            part = part.to(place.device)
-        if floating is not None and part.is_floating_point() and part.dtype != floating:
-            part = part.to(floating)
-        yield slice(start, start + len(part)), flat_scores(model(part), len(part), read)
+    if place is not None:
+        x = x.to(place.device)
+    return x.to(floating) if floating is not None and x.is_floating_point() else x
 
 
 def flat_scores(output: Any, points: int, read: Read | None) -> Tensor:

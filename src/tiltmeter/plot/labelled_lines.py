@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 import altair as alt
 import numpy as np
 import xarray as xr
@@ -9,7 +11,7 @@ import xarray as xr
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.marks import series_layers
 from tiltmeter.plot.series import Series
-from tiltmeter.plot.theme import DASHES, INK, PALETTE, Look, axis, frame
+from tiltmeter.plot.theme import DASHES, HEIGHT, INK, LETTER, PALETTE, Look, axis, frame
 from tiltmeter.plot.time_axis import log_scale, time_axis, time_domain
 from tiltmeter.record.trajectory import Clock
 
@@ -58,5 +60,5 @@ def labelled_lines(
     if along != "time":
         ticks = axis(along, values=places.tolist())
         x = alt.X("time:Q", scale=log_scale(domain), axis=ticks)
-    words = y_title or str(curve.attrs.get("long_name", curve.name))
+    words = wrap(y_title or str(curve.attrs.get("long_name", curve.name)), int(HEIGHT / (LETTER * 13)))
     return alt.LayerChart(layer=series_layers(series, x, words, dim)).properties(**frame(title))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -53,6 +54,8 @@ def top_eigenpairs(
     for i in range(steps):
         new = times(basis[i])
         scale = float(new.norm())
+        if not math.isfinite(scale):
+            raise ValueError("The Hessian should hold finite numbers. Found others: the training may have diverged.")
         tri[i, i] = float(new @ basis[i])
         for _ in range(2):
             new = new - basis[: i + 1].T @ (basis[: i + 1] @ new)

@@ -96,7 +96,8 @@ class Probe:
     def look(self, step: int, last: bool = False) -> None:
         """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over.
 
-        A measure with a `when` of its own (`Sometimes`) is taken only at its own steps and at the `last` look.
+        A measure with a `when` of its own (`Sometimes`) is taken only at its own steps and at the `last` look. Once the
+        loss is no number, a measure that fails is passed over.
         """
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
@@ -107,13 +108,20 @@ class Probe:
                 chosen = getattr(measure, "when", None)
                 if isinstance(chosen, When) and not (last or chosen(step)):
                     continue
-                for name, values in measure(snapshot).items():
+                try:
+                    found = measure(snapshot)
+                except (ArithmeticError, RuntimeError, ValueError):
+                    # Of a model whose answers are not numbers a measure may have nothing to say; its training goes on.
+                    if _finite(readings):
+                        raise
+                    continue
+                for name, values in found.items():
                     if name in readings:
                         raise ValueError(f"Two measures give a curve {name!r}: rename one.")
                     readings[name] = values
         self._recorder.append(step, readings)
         self._seen = versions(self.model)
-        if not self.diverged and not np.isfinite(readings["loss"].values).all():
+        if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))
 
@@ -153,6 +161,10 @@ class Probe:
         elif self._seen != versions(self.model):
             # The last call stood before an update. Without one since a look, that look was the last.
             self.look(self._step + 1, last=True)
+
+
+def _finite(readings: Mapping[str, Any]) -> bool:
+    return "loss" not in readings or bool(np.isfinite(readings["loss"].values).all())
 
 
 def as_measure(measure: Callable[..., Any]) -> Measure:
