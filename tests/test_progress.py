@@ -71,12 +71,12 @@ def test_kernels_and_initialisations_tell_too(monkeypatch, capsys):
     rng = np.random.default_rng(0)
     data = GroupedData(rng.normal(size=(1500, 3)), rng.choice([-1, 1], 1500), np.arange(1500) % 2).split()
     tangent(torch.nn.Linear(3, 1), *data)
-    assert "of 1.8 million pairs (" in capsys.readouterr().err
+    assert "Kernel of 1200 and 300 points (" in capsys.readouterr().err
     forecast(lambda: torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, sample=50, seeds=4)
     out, err = capsys.readouterr()
     assert out == ""
     assert "Initialisation 2 of 4 (50%)" in err
-    assert "pairs" not in err
+    assert "Kernel" not in err
     tangent(torch.nn.Linear(3, 1), *data, progress=False)
     forecast(torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, progress=False)
     assert capsys.readouterr() == ("", "")

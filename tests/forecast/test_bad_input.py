@@ -83,6 +83,8 @@ class TestBadInput:
             tm.best_weights(model, lr=0.1, steps=10)
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
             tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion="gap")
+        with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
+            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion=tm.FinalGap)
 
     def test_networks(self, two_labels):
         train, look = two_labels
@@ -92,7 +94,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="finite"):
             tm.forecast(broken, train, look, lr=0.1, steps=10)
         needy = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 1))
-        with pytest.raises(ValueError, match=r"its layer '1' needs a batch in training mode"):
+        with pytest.raises(ValueError, match=r"Found that 1 \(BatchNorm1d\) needs a batch even there"):
             tm.forecast(needy, train, look, lr=0.1, steps=10)
         frozen = nn.Linear(6, 1).requires_grad_(False)
         with pytest.raises(ValueError, match=r"parameters to train. Found none"):

@@ -66,6 +66,8 @@ def test_a_diverging_forecast_says_when_and_keeps_what_was_before(two_labels):
         ahead = tm.forecast(nn.Linear(6, 1), *two_labels, lr=50.0, steps=4000)
     assert 0 < ahead.diverged.item() <= 4000
     assert np.isfinite(ahead["loss"].values).all()
+    # What comes after, as the distance to another run, squares the losses.
+    assert np.isfinite(ahead["loss"].values ** 2).all()
 
 
 def test_a_linear_model_has_no_horizon_of_linearity(two_labels):

@@ -44,13 +44,14 @@ def test_gradients_are_held_while_they_are_smaller_than_the_kernel(passes, monke
     assert sum(passes) == 200
 
 
-@pytest.mark.parametrize("room", [2**28, 1])
-def test_all_pairs_are_told_once(monkeypatch, room):
+@pytest.mark.parametrize(("room", "size"), [(2**28, 8), (1, 1)])
+def test_all_work_is_told_once(monkeypatch, room, size):
     monkeypatch.setattr(blocks, "chunk_bytes", lambda: room)
     told = []
     kernels(nn.Linear(300, 1), torch.randn(40, 300), torch.randn(15, 300), chunk=8, tell=told.append)
     assert told == sorted(told)
-    assert told[-1] == 40 * 55
+    assert told[0] == 40 * size  # the first gradients, before any pair
+    assert told[-1] == 2 * 40 * 55
 
 
 def test_without_room_gradients_come_again_and_the_kernel_is_the_same(passes, monkeypatch):

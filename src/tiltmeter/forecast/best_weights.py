@@ -94,7 +94,7 @@ def best_weights(
     if not isinstance(tangent, Tangent):
         raise TypeError(f"`tangent` should be the result of `tm.tangent`. Found {type(tangent).__name__}.")
     if not isinstance(criterion, Criterion):
-        raise TypeError(f"`criterion` should be one, as WorstGroupLoss(). Found {type(criterion).__name__}.")
+        raise TypeError(f"`criterion` should be one, as WorstGroupLoss(). Found {_kind(criterion)}.")
     if len(tangent.sample.groups) < 2:
         raise ValueError("Weights of groups need at least two groups. Found one.")
     optimiser = Optimiser(lr, steps, momentum, weight_decay)
@@ -128,6 +128,10 @@ def best_weights(
     ends = {g: (float(plain[-1, i]), float(better[-1, i])) for g, i in zip(groups, order, strict=True)}
     before, after = (criterion.of(one, looks) for one in (plain, better))
     return BestWeights(chosen, criterion, before, after, ends, bool((np.abs(logs) > 0.99 * limit).any()))
+
+
+def _kind(value: Any) -> str:
+    return f"the class {value.__name__}: call it" if isinstance(value, type) else type(value).__name__
 
 
 def _search(cost: Callable[[np.ndarray], float], count: int, limit: float) -> np.ndarray:

@@ -15,8 +15,8 @@ from tiltmeter.record.labelled import labels_array
 
 #: Outputs (numbers) that are read together.
 GATHERED = 2**21
-#: Outputs of this size have diverged: their squares must stay numbers.
-BEYOND = 1e100
+#: Outputs of this size have diverged: losses are their squares, and squares of losses must stay numbers.
+BEYOND = 1e50
 
 
 def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Origin) -> Trajectory:

@@ -13,6 +13,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.aloud import aloud
 from tiltmeter.measures.task import task_of
 from tiltmeter.record import When
+from tiltmeter.tangent.trial import check_statistics
 
 #: Bytes of both kernels up to which all pairs of outputs are kept.
 MODERATE = 6e8
@@ -31,12 +32,7 @@ def checked_model(model: Any) -> nn.Module:
         raise ValueError("`model` should have weights. Found it on the meta device, with shapes but no values.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("`model` should have parameters to train. Found none.")
-    for name, module in model.named_modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm) and not module.track_running_stats:
-            raise ValueError(
-                f"`model` should answer each point on its own, but its layer {name!r} needs a batch in training mode: "
-                "give it running statistics."
-            )
+    check_statistics(model)
     return model
 
 
@@ -113,10 +109,8 @@ def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Liter
     return "trace" if outputs == "trace" and count > 1 else "full"
 
 
-def checked_kernel(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray) -> None:
+def checked_kernel(kernel: np.ndarray, start: np.ndarray) -> None:
     """Refuse kernels from which nothing can be forecast."""
-    if not (np.isfinite(kernel).all() and np.isfinite(cross).all() and np.isfinite(start).all()):
-        raise ValueError("The tangent kernel of `model` should be finite. Found NaN or infinite entries in it.")
     top = float(np.abs(kernel).max(initial=0.0))
     if top == 0.0:
         raise ValueError("The outputs of `model` do not depend on its weights: the tangent kernel is zero everywhere.")

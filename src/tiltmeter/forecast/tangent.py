@@ -306,10 +306,10 @@ def tangent(
     for data in (train, look):
         checked_classes(data, start_look.shape[1])
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    pairs = len(part) * (len(part) + len(look))
-    with Progress(pairs, lambda done: f"Kernel: {done / 1e6:.3g} of {pairs / 1e6:.3g} million pairs") as tell:
+    work = 2 * len(part) * (len(part) + len(look))
+    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
         kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
-    checked_kernel(kernel, cross, start_sample)
+    checked_kernel(kernel, start_sample)
     if held_out:
         say_held_out()
     say_gathered(gathered)

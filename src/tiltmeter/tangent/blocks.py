@@ -13,7 +13,7 @@ from tiltmeter.tangent.factor import Factor
 from tiltmeter.tangent.memory import chunk_bytes
 from tiltmeter.tangent.plan import Plan
 
-#: Hears how many pairs of points are done.
+#: Hears how much is done.
 Tell = Callable[[int], None]
 
 
@@ -31,6 +31,22 @@ class Block(NamedTuple):
     stop: int
     factors: list[Factor | None]
 
+    @property
+    def points(self) -> int:
+        return self.stop - self.start
+
+
+class _Work:
+    """Adds up what is done, and tells."""
+
+    def __init__(self, tell: Tell | None) -> None:
+        self._tell, self._done = tell, 0
+
+    def add(self, done: int) -> None:
+        self._done += done
+        if self._tell is not None:
+            self._tell(self._done)
+
 
 def fill(
     plan: Plan,
@@ -43,16 +59,10 @@ def fill(
     """Write K(x, x) into `symmetric`, its upper triangle computed, and every K(other, x) into its target.
 
     Gradients of as many points as the targets have memory are held at a time, and those of the others come again for
-    each such group; mostly all are held and none comes twice. `tell` hears how many pairs of points are done.
+    each such group; mostly all are held and none comes twice. `tell` hears how much is done of 2 len(x) (len(x) +
+    others): all pairs, and as much again for the gradients, on which most of the time may go.
     """
-    done = 0
-
-    def count(block: Block, other: Block, times: int = 1) -> None:
-        nonlocal done
-        done += times * (block.stop - block.start) * (other.stop - other.start)
-        if tell is not None:
-            tell(done)
-
+    work = _Work(tell)
     targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
     room = chunk_bytes()
     size = max(1, min(chunk, room // (plan.held + plan.passing + 1)))
@@ -60,21 +70,25 @@ def fill(
     per_group = max(1, allowance // (plan.held * size + 1)) * size
     for first in range(0, len(x), per_group):
         last = min(first + per_group, len(x))
-        group = list(_blocks(plan, x, first, last, size))
+        group = []
+        for block in _blocks(plan, x, first, last, size):
+            group.append(block)
+            work.add(len(x) * block.points)
         if symmetric is not None:
             for i, block in enumerate(group):
                 for other in group[i:]:
                     _both(plan, symmetric, block, other)
-                    count(block, other, 1 if other is block else 2)
+                    work.add((1 if other is block else 2) * block.points * other.points)
             for other in _blocks(plan, x, last, len(x), size):
                 for block in group:
                     _both(plan, symmetric, block, other)
-                    count(block, other, 2)
+                    work.add(2 * block.points * other.points)
         for there in crossed:
             for other in _blocks(plan, there.x, 0, len(there.x), size):
+                work.add(len(x) * other.points if not first else 0)
                 for block in group:
                     _place(plan, there.target, other, block, _product(plan, other, block))
-                    count(block, other)
+                    work.add(block.points * other.points)
 
 
 def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:

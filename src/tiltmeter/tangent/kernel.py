@@ -67,7 +67,7 @@ def kernels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """K(train, train) and K(look, train) from the same passes over the model; see `tangent_kernel`.
 
-    `tell` is called with the number of pairs of points that are done, of n (n + m) in all.
+    `tell` is called with how much is done, of 2 n (n + m) in all: pairs of points, and as much again for gradients.
 
     >>> line = nn.Linear(1, 1)
     >>> kernels(line, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]))

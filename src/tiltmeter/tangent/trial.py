@@ -17,14 +17,19 @@ def scores_of(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
     return found.reshape(len(x), -1)
 
 
-def check_alone(model: nn.Module, few: Tensor, read: Read | None, found: Tensor) -> None:
-    """The score of a point must not depend on the points beside it, or there is no kernel of points."""
+def check_statistics(model: nn.Module) -> None:
+    """A layer without statistics of its own takes them from the batch, in evaluation mode too."""
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
             raise ValueError(
                 f"Each point should have a score of its own in evaluation mode. Found that {name or 'the model'} "
                 f"({type(module).__name__}) needs a batch even there: give it track_running_stats=True."
             )
+
+
+def check_alone(model: nn.Module, few: Tensor, read: Read | None, found: Tensor) -> None:
+    """The score of a point must not depend on the points beside it, or there is no kernel of points."""
+    check_statistics(model)
     if len(few) == 1:
         return
     beside = scores_of(model, few[1:], read)
