@@ -80,6 +80,19 @@ def test_a_lead_that_changes_at_one_of_several_shares_must_do_so_beyond_chance(e
     assert "at step 120 and the other" in claim.what
 
 
+def test_two_changes_of_lead_are_told_with_the_least_sure_of_the_three_leads():
+    gap = np.array([0.0, -5.0, -4.0, 0.1, 2.5, 2.1, 0.0, -9.0])  # in standard errors
+    spread = np.array([-1.0, 0.0, 1.0])
+    noise = 3**0.5 * spread / spread.std(ddof=1)
+    loss = np.stack([gap[:, None] + noise, np.zeros((8, 3))], axis=1)
+    coords = {"time": range(8), "group": ["upright", "turned"], "seed": range(3)}
+    curve = xr.DataArray(loss, dims=("time", "group", "seed"), coords=coords, attrs={"better": "lower"})
+    run = Trajectory({"loss": curve}, "step", Origin("toy", seeds=(0, 1, 2)))
+    assert rotated_mnist.surely(run) == pytest.approx(2.5)
+    still = run.replace({"loss": xr.zeros_like(curve)})
+    assert rotated_mnist.surely(still) == 0.0
+
+
 def test_the_same_numbers_come_again(tiny):
     tiny("adult", "compas", "german")
     setting = replace(tabular_groups.QUICK, **SMALL["tabular-groups"])

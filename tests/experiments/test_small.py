@@ -54,3 +54,16 @@ def test_seeds_matter():
     # The first seeds are the same runs, to the precision of batched arithmetic.
     np.testing.assert_allclose(more.isel(seed=[0, 1]), fewer, atol=1e-5)
     assert (abs(more.isel(seed=2) - fewer.isel(seed=0)) > 1e-4).any()
+
+
+def test_divergence_is_asked_of_students_that_train():
+    """The theory leaves diverging points out by the formula that is claimed; simulated students might not."""
+    module = find("phase-diagram")
+    runs = dict(module.run(replace(module.QUICK, points=6, looks=20, d=100, seeds=3), make_now))
+    about = "Training diverges beyond lr = 2 D / D2 and not below"
+    assert next(claim for claim in module.claims(runs) if claim.sentence == about).holds
+    length = runs["edge"]["Q"]
+    runs["edge"] = runs["edge"].replace(
+        {"Q": length.isel(over_limit=[0, 0]).assign_coords(over_limit=length.over_limit)}
+    )
+    assert next(claim for claim in module.claims(runs) if claim.sentence == about).statistic == 0.5

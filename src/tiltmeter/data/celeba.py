@@ -110,9 +110,9 @@ def _parts(path: Path, files: np.ndarray) -> np.ndarray:
         numbers = [name.partition(".")[0] for name in files.tolist()]
         if strange := [name for name in numbers if not name.isdecimal()]:
             raise wrong("celeba", path, "the part of every file, where file names are no numbers", f"{strange[0]!r}")
-        return np.searchsorted(STARTS, np.asarray(numbers, dtype=np.int64), side="right") - 1
+        return np.asarray(np.searchsorted(STARTS, np.asarray(numbers, dtype=np.int64), side="right") - 1)
     should = "a part 0, 1 or 2 for every file of list_attr_celeba.txt"
     table = table_of("celeba", path, bytes_of(path), should, sep=r"\s+", header=None, names=["file", "part"])
     if table["file"].tolist() != files.tolist() or not table["part"].isin(range(len(PARTS))).all():
         raise wrong("celeba", path, should, f"{len(table):,} lines")
-    return table["part"].to_numpy(dtype=np.int64)
+    return np.asarray(table["part"].to_numpy(dtype=np.int64))

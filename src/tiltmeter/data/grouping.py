@@ -25,6 +25,7 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
     if len(x) != len(y):
         raise ValueError(f"Lengths should agree. Found {len(x)} in x, {len(y)} in y.")
     used: dict[int, tuple[Any, int]] = {}
+    pair: Any  # of the user's own making, whatever the signature says
     for group, pair in groups.items():
         if len(pair) != 2 or any(isinstance(classes, str) or not isinstance(classes, Iterable) for classes in pair):
             raise ValueError(f"Each group should have classes labelled +1 and classes labelled -1. Found {pair!r}.")

@@ -80,8 +80,8 @@ class Claim:
     def __str__(self) -> str:
         if self.verdict == "not run":
             return f"Not run: {self.sentence}. {self.reason}"
-        end = "?" if self.rule == "so" else ""
-        text = f"{self.decision.capitalize()}: {self.sentence} ({self.what}{end} {self.measured}, {self.asked} asked)."
+        found = f"? {self.measured}" if self.rule == "so" else f" {self.measured}, {self.asked} asked"
+        text = f"{self.decision.capitalize()}: {self.sentence} ({self.what}{found})."
         return f"{text} {self.where}" if self.where else text
 
 
@@ -89,7 +89,7 @@ def whether(sentence: str, so: bool, what: str, where: str = "", *, seeds: int =
     """A claim that is tested by a question, `what`, whose answer is yes or no.
 
     >>> print(whether("Losses cross", False, "does the lead change", "+ leads throughout."))
-    Does not hold: Losses cross (does the lead change? no, yes asked). + leads throughout.
+    Does not hold: Losses cross (does the lead change? no). + leads throughout.
     """
     return Claim(sentence, float(so), what, 1.0, where, rule="so", seeds=seeds, safe=safe)
 

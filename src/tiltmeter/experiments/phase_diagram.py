@@ -147,8 +147,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ]
     rate, slow = runs["rate"], runs["slow"]
     empty = rate["loss"].isel(time=-1).isnull().all("group")
-    # Below the limit the squared length has settled by then; beyond, it doubles many times over, or is no number.
-    grows = ~(runs["edge"]["Q"].isel(time=1, drop=True) <= 2.0 * runs["edge"]["Q"].isel(time=0, drop=True))
+    # Below the limit the squared length has settled by then, but for noise; beyond, it grows a thousandfold and more,
+    # or is no number.
+    grows = ~(runs["edge"]["Q"].isel(time=1, drop=True) <= 10.0 * runs["edge"]["Q"].isel(time=0, drop=True))
     rho, ratio = slow["loss"].coords[SHARE], slow["loss"].coords[RATIO]
     return (
         *found,

@@ -147,7 +147,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def surely(run: Trajectory) -> float:
     """The largest lead within each phase between changes of sign that are decided, in standard errors: the smallest."""
     gap, error = pair_gap(run, "loss", (UPRIGHT, TURNED))
-    ratio = np.nan_to_num((gap / error).values)
+    ratio = np.zeros(gap.sizes["time"]) if error is None else np.nan_to_num((gap / error).values)
     decided = ratio[np.abs(ratio) > SURE]
     if not decided.size:
         return 0.0
