@@ -21,7 +21,10 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Scored:
-    """One run beside its forecast. `right` is None where the final gap is within two standard errors of nothing."""
+    """One run beside its forecast. `right` is None where the final gap is within two standard errors of nothing.
+
+    `foretold` says of every decided crossing whether the forecast has it, `beyond` whether it came after the horizon.
+    """
 
     gap: float
     gap_error: float
@@ -30,6 +33,7 @@ class Scored:
     correlation_all: float
     horizon: float | None
     foretold: tuple[bool, ...]
+    beyond: tuple[bool, ...]
 
     @property
     def decided(self) -> bool:
@@ -49,7 +53,9 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
     told = told.interp(time=real.time)
     error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
     horizon = horizon_step(ahead) if horizon is None else horizon
-    trusted = real.time.values <= (np.inf if horizon is None else horizon)
+    limit = np.inf if horizon is None else horizon
+    trusted = real.time.values <= limit
+    found = [one for one in crossings(run, "loss") if one.time > EARLIEST]
     return Scored(
         gap=float(real[-1]),
         gap_error=float(error[-1]),
@@ -57,7 +63,8 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
         correlation=_correlation(real.values[trusted], told.values[trusted]),
         correlation_all=_correlation(real.values, told.values),
         horizon=horizon,
-        foretold=tuple(_foretold(one, ahead) for one in crossings(run, "loss") if one.time > EARLIEST),
+        foretold=tuple(_foretold(one, ahead) for one in found),
+        beyond=tuple(one.time > limit for one in found),
     )
 
 
