@@ -44,7 +44,9 @@ def lines(
         # With "~g" a linear axis rounds its ticks: 150 becomes 1.5e+2.
         axis=axis(x, format="~g", **_decades(min(across), max(across))) if log_x else axis(x, format="~f"),
     )
-    vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=axis(y))
+    # Left alone, a logarithmic axis may leave out the very powers of ten.
+    ticks = axis(y, format="~g", **_decades(min(up), max(up))) if log_y and min(up) > 0 else axis(y)
+    vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=ticks)
     told: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None}
     told["legend"] = legend(series) if len(names) > 1 else None
     colours = [PALETTE[i % len(PALETTE)] for i in range(len(names))]
