@@ -5,7 +5,6 @@ import json
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli import main
 from tiltmeter.measures.catalogue import MEASURES
 
 torch = pytest.importorskip("torch")
@@ -24,24 +23,8 @@ per_decade = 2
 """
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(before)
-
-
-def run(capsys, *argv):
-    code = main(argv)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_measure_on_its_own_example(capsys, in_a_folder):
-    code, out, _ = run(capsys, "measure", "subgroup-auc", "--to", "run", "--save", "areas.svg")
+def test_a_measure_on_its_own_example(run, in_a_folder):
+    code, out, _ = run("measure", "subgroup-auc", "--to", "run", "--save", "areas.svg")
     assert code == 0
     assert out.startswith("subgroup_auc (positives above negatives, both of the group): turned 0.")
     assert "null, last" in out
@@ -51,9 +34,9 @@ def test_a_measure_on_its_own_example(capsys, in_a_folder):
     assert "subgroup_auc" in tm.load("run")
 
 
-def test_a_file_with_choices_of_the_measure(capsys, in_a_folder):
+def test_a_file_with_choices_of_the_measure(run, in_a_folder):
     (in_a_folder / "short.toml").write_text(SHORT + "\n[measure]\npoints = 5\n")
-    code, out, _ = run(capsys, "measure", "opposing-signals", "short.toml", "--json")
+    code, out, _ = run("measure", "opposing-signals", "short.toml", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["measure"] == "opposing-signals"
@@ -62,19 +45,19 @@ def test_a_file_with_choices_of_the_measure(capsys, in_a_folder):
     assert first["first_time"] > 0  # the first look has nothing to compare with
 
 
-def test_curves_of_many_values_can_be_drawn_with_their_null(capsys, in_a_folder):
+def test_curves_of_many_values_can_be_drawn_with_their_null(run, in_a_folder):
     (in_a_folder / "short.toml").write_text(SHORT)
     argv = ("measure", "gradient-pull", "short.toml", "--curve", "gradient_cosine", "--save", "cosine.svg")
-    code, _, err = run(capsys, *argv)
+    code, _, err = run(*argv)
     assert code == 0, err
     assert "turned vs upright null" in (in_a_folder / "cosine.svg").read_text()
 
 
-def test_the_list(capsys):
-    code, out, _ = run(capsys, "measure", "--list", "--json")
+def test_the_list(run):
+    code, out, _ = run("measure", "--list", "--json")
     assert code == 0
     assert [row["name"] for row in json.loads(out)] == list(MEASURES)
-    code, out, _ = run(capsys, "measure", "--list")
+    code, out, _ = run("measure", "--list")
     assert out.startswith(f"{len(MEASURES)} measures; passes are forward passes")
     assert all(name in out for name in MEASURES)
 
@@ -89,8 +72,8 @@ def test_the_list(capsys):
         (("measure", "subgroup-auc", "--curve", "loss"), "No curve 'loss' of subgroup-auc."),
     ],
 )
-def test_bad_input_ends_with_one_sentence(capsys, in_a_folder, argv, sentence):
+def test_bad_input_ends_with_one_sentence(run, in_a_folder, argv, sentence):
     (in_a_folder / "bad.toml").write_text(SHORT + "\n[measure]\nmass = 5\n")
-    code, _, err = run(capsys, *argv)
+    code, _, err = run(*argv)
     assert code == 2
     assert sentence in err

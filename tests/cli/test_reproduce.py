@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 from tiltmeter import Origin, Trajectory
-from tiltmeter.cli import main
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
 
@@ -54,22 +53,16 @@ def three(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *argv):
-    code = main(("reproduce", *argv))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_list(capsys):
-    code, out, _ = run(capsys, "--list")
+def test_list(run):
+    code, out, _ = run("reproduce", "--list")
     assert code == 0
     assert out.startswith("3 experiments.")
     assert "About broken" in out
-    assert [row["name"] for row in json.loads(run(capsys, "--list", "--json")[1])] == ["large", "broken", "small"]
+    assert [row["name"] for row in json.loads(run("reproduce", "--list", "--json")[1])] == ["large", "broken", "small"]
 
 
-def test_one_by_name(capsys, three):
-    code, out, err = run(capsys, "large", "--seeds", "4", "--to", "here")
+def test_one_by_name(run, three):
+    code, out, err = run("reproduce", "large", "--seeds", "4", "--to", "here")
     assert code == 0
     assert out.startswith("1 experiment: 1 claims hold")
     assert "Holds: It is large (size 2, at least 1 asked)." in out
@@ -78,8 +71,8 @@ def test_one_by_name(capsys, three):
     assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
 
 
-def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(capsys, three):
-    code, out, err = run(capsys, "--all", "--to", "here", "--markdown", "verdicts.md")
+def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(run, three):
+    code, out, err = run("reproduce", "--all", "--to", "here", "--markdown", "verdicts.md")
     assert code == 1
     assert "broken (quick): failed. RuntimeError: no luck" in out
     assert "small (quick, 2 seeds, 0 s): 0 of 1 claims hold." in out
@@ -89,12 +82,12 @@ def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(capsys, three)
     assert "## small" in text
 
 
-def test_a_claim_that_does_not_hold_is_no_failure(capsys):
-    assert run(capsys, "small")[0] == 0
+def test_a_claim_that_does_not_hold_is_no_failure(run):
+    assert run("reproduce", "small")[0] == 0
 
 
-def test_json(capsys):
-    code, out, _ = run(capsys, "small", "large", "--json")
+def test_json(run):
+    code, out, _ = run("reproduce", "small", "large", "--json")
     assert code == 0
     assert [(one["name"], one["claims"][0]["verdict"]) for one in json.loads(out)] == [
         ("small", "does not hold"),
@@ -102,13 +95,13 @@ def test_json(capsys):
     ]
 
 
-def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
+def test_an_interrupt_is_not_taken_for_a_failure(run, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
     with pytest.raises(SystemExit) as ended:
-        run(capsys, "--all")
+        run("reproduce", "--all")
     assert ended.value.code == 130
 
 
@@ -123,7 +116,7 @@ def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
         (("large", "--scale", "huge"), "scale"),
     ],
 )
-def test_bad_input_is_one_sentence(capsys, argv, sentence):
-    code, out, err = run(capsys, *argv)
+def test_bad_input_is_one_sentence(run, argv, sentence):
+    code, out, err = run("reproduce", *argv)
     assert (code, out) == (2, "")
     assert sentence in err

@@ -31,17 +31,14 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def tiny(tmp_path, monkeypatch):
-    """An empty folder of data sets, sources that accept tiny files, and one thread."""
+    """An empty folder of data sets, and sources that accept tiny files."""
     monkeypatch.setenv("TILTMETER_DATA", str(tmp_path))
     for name, source in list(sources.SOURCES.items()):
         files = tuple(replace(file, md5=None, content_md5=None, size=None, rows=None) for file in source.files)
         monkeypatch.setitem(sources.SOURCES, name, replace(source, files=files))
     cifar_groups.points.cache_clear()
     domino.whole.cache_clear()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     yield tmp_path
-    torch.set_num_threads(before)
     cifar_groups.points.cache_clear()
     domino.whole.cache_clear()
 
