@@ -1,13 +1,15 @@
 """The command line: verbs, sentences, JSON, files, and exit codes."""
 
 import json
+import shlex
 import subprocess
 import sys
 
 import pytest
+import xarray as xr
 
-from tiltmeter import cases, load, predict
-from tiltmeter.cli import VERBS, main
+from tiltmeter import cases, load, predict, save
+from tiltmeter.cli import VERBS, make_app
 
 CROSSING = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
 SENTENCE = "- leads until t = 5.643 (larger variance), then + (more data)."
@@ -144,11 +146,12 @@ def test_an_existing_run_is_not_overwritten(run):
     assert "run" in err
 
 
-def test_demo_ends_with_a_table_and_a_page(run, tmp_path):
+def test_demo_ends_with_a_table_and_a_page(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, err = run("demo")
     page = (tmp_path / "tiltmeter-demo.html").read_text()
     assert code == 0
-    assert "larger variance" in out
+    assert "shift and label imbalance" in out  # the widest cell, whole in a terminal of 80 columns
     assert out.splitlines()[-1].endswith("tiltmeter-demo.html")
     assert "Phase diagram ..." in err
     assert page.count('class="chart"') >= 6
@@ -164,10 +167,21 @@ def test_bench_runs_the_scripts_of_a_folder(run, tmp_path):
     assert run("bench", "slow")[0] == 2
 
 
-def test_every_verb_has_a_file_a_line_and_help(capsys):
-    for verb in VERBS:
-        assert main([verb, "--help"]) == 0
-        assert VERBS[verb].split(":")[0][:20] in " ".join(capsys.readouterr().out.split())
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_line_help_and_an_example_that_can_be_called(run, verb):
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert VERBS[verb] in " ".join(out.split())
+    assert "default: False" not in out
+    *_, example = out.splitlines()
+    assert example.startswith(f"Example: tiltmeter {verb}")
+    make_app().parse_args(shlex.split(example)[2:], exit_on_error=False, print_error=False)  # raises on a bad one
+
+
+def test_verbs_are_listed_in_the_order_of_a_first_reading(run):
+    lines = run("--help")[1].splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith("│ ") and line[2] not in " -"]
+    assert listed == list(VERBS)
 
 
 def test_as_a_module_and_its_version():
@@ -180,7 +194,7 @@ def test_as_a_module_and_its_version():
 def test_show_a_run_with_three_groups(run, tmp_path):
     import numpy as np
 
-    from tiltmeter import SGD, Mixture, save
+    from tiltmeter import SGD, Mixture
 
     three = Mixture({"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0}, np.diag([0.0] * 3 + [1.0] * 3))
     save(predict(three, SGD(lr=0.1), np.geomspace(0.01, 100, 30)), tmp_path / "three")
@@ -204,3 +218,25 @@ def test_show_a_saved_equilibrium(run):
     assert again == first
     assert "is wrong" in again.splitlines()[0]
     assert json.loads(run("show", "end", "--json")[1]) == json.loads(run("equilibrium", *options, "--json")[1])
+    code, _, err = run("show", "end", "--save", "end.svg")
+    assert code == 2
+    assert "holds no curves over time to draw" in err
+
+
+def test_show_a_dataset_of_ones_own(run, tmp_path):
+    save(
+        xr.Dataset({"height": ("tree", [1.5, float("nan")], {"unit": "m"})}, {"tree": ["oak", "ash"]}), tmp_path / "own"
+    )
+    assert "height" in run("show", "own")[1]
+    found = json.loads(run("show", "own", "--json")[1])["curves"]["height"]
+    assert found["values"] == [1.5, None]
+    assert found["coords"] == {"tree": ["oak", "ash"]}
+
+
+def test_a_verb_that_needs_torch_says_so(run, tmp_path, monkeypatch):
+    (tmp_path / "short.toml").write_text("[training]\nlr = 0.1\nsteps = 2\n")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for argv in (("train", "short.toml"), ("forecast", "short.toml"), ("measure", "effective-rank")):
+        code, out, err = run(*argv)
+        assert (code, out) == (2, "")
+        assert err == f"tiltmeter: `tiltmeter {argv[0]}` needs PyTorch: pip install 'tiltmeter[torch]'\n"

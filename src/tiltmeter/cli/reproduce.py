@@ -8,13 +8,13 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiltmeter.cli.flags import Json, Switch
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find
 from tiltmeter.experiments.outcome import Outcome
 from tiltmeter.experiments.reproduce import failure, outcomes_in, without
@@ -24,19 +24,18 @@ from tiltmeter.experiments.verdicts import in_short, write_markdown, write_verdi
 
 def reproduce(
     *names: str,
-    all: Annotated[bool, Parameter(negative="")] = False,
-    list: Annotated[bool, Parameter(negative="")] = False,
+    all: Switch = False,
+    list: Switch = False,
     scale: Literal["quick", "full"] = "quick",
     seeds: int | None = None,
     to: Path = Path("runs/reproduce"),
     jobs: int = 1,
     markdown: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> int:
     """Run published experiments again and say, claim by claim, whether they hold.
 
-    What is complete in the directory is not run again, so that an interrupted command goes on when repeated. The page
-    verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed.
+    Exit code 1: an experiment failed.
 
     Parameters
     ----------
@@ -51,13 +50,11 @@ def reproduce(
     seeds
         How many seeds, instead of the experiment's own number.
     to
-        Where to keep the runs.
+        Where to keep the runs and the page verdicts.html; what is complete there is not run again.
     jobs
         How many experiments at a time, each in a process of its own.
     markdown
         Write all verdicts as a page of the documentation, too.
-    json
-        Print the results as JSON.
     """
     if list:
         _list(json)
