@@ -11,6 +11,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from tiltmeter.forecast.criteria import Criterion, WorstGroupLoss
 from tiltmeter.forecast.group_losses import group_losses
+from tiltmeter.forecast.halves import corrected_losses, halves
 from tiltmeter.forecast.modes import responses
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses
@@ -100,7 +101,8 @@ def best_weights(
     optimiser = Optimiser(lr, steps, momentum, weight_decay)
     found = checked_loss(loss, tangent.columns)
     looks = np.asarray(sorted({*log_spaced(20).steps(int(steps)), int(steps)}))
-    quick = _quick(tangent, found, optimiser, looks, proportions)
+    parts = halves(tangent)
+    quick = [_quick(one, found, optimiser, looks, proportions) for one in (tangent, *parts)]
     shares, groups = tangent.shares, tangent.sample.groups
     limit = np.log(LARGEST_RATIO)
 
@@ -109,7 +111,7 @@ def best_weights(
         return np.asarray(raw / (shares * raw).sum())
 
     def cost(logs: np.ndarray) -> float:
-        value = criterion.of(quick(weights(logs)), looks)
+        value = criterion.of(corrected_losses(tangent, (one(weights(logs)) for one in quick)), looks)
         return value if np.isfinite(value) else np.inf
 
     logs = _search(cost, len(groups) - 1, limit)
@@ -118,8 +120,9 @@ def best_weights(
     goal = targets(tangent.look.y, tangent.columns, found, tangent.positive)
 
     def course(given: Mapping[Any, float] | None) -> np.ndarray:
-        outputs = tangent.course(optimiser, found, looks, given, proportions).outputs
-        return group_losses(tangent.by_point(outputs), goal, tangent.look, found)[0]
+        courses = (one.course(optimiser, found, looks, given, proportions) for one in (tangent, *parts))
+        losses = (group_losses(tangent.by_point(one.outputs), goal, tangent.look, found)[0] for one in courses)
+        return corrected_losses(tangent, losses)
 
     plain, better = course(None), course(chosen)
     order = [tangent.look.groups.index(group) for group in groups]

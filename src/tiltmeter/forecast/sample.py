@@ -10,25 +10,23 @@ import numpy as np
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData, share_of
 
-#: Every group gets at least this part of an equal share of the sample: a forecast for a rare group needs its points.
-FLOOR = 0.25
-
 
 def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Places of the sample, in order, and how many points of the data each of them stands for, on average 1.
 
-    All points where there are not more than `sample`. Otherwise each group gets its share, rare groups a little more
-    and each of their points then stands for less, so that averages over the sample mean averages over the data.
+    All points where there are not more than `sample`. Otherwise every group gets the same number, or all it has: what
+    is forecast for a rare group needs its points as much. A point of a larger group then stands for more, so that
+    averages over the sample mean averages over the data.
 
     >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
     >>> places, stands_for = sampled(data, 200, seed=0)
     >>> (places >= 960).sum().item(), stands_for[-1].round(2).item(), stands_for.mean().round(12).item()
-    (25, 0.32, 1.0)
+    (40, 0.2, 1.0)
     """
     if len(data) <= sample:
         return np.arange(len(data)), np.ones(len(data))
     sizes = np.bincount(data.codes, minlength=len(data.groups))
-    least = np.minimum(sizes, int(FLOOR * sample / len(sizes)))
+    least = np.minimum(sizes, int(sample / len(sizes)))
     wanted = np.maximum(least, sample * sizes / len(data))
     spare = wanted - least
     wanted = least + spare * max(0.0, (sample - least.sum()) / max(spare.sum(), 1e-300))

@@ -20,6 +20,7 @@ from tiltmeter.forecast.curves import curves
 from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
+from tiltmeter.forecast.halves import corrected, halves, unseen
 from tiltmeter.forecast.inputs import (
     checked_data,
     checked_kernel,
@@ -58,14 +59,14 @@ class Tangent:
     `start_look` are the outputs before training, one row per point. With several outputs, `outputs` says whether the
     kernels hold all pairs of outputs ("full", row = point * outputs + output) or their mean over outputs, as if each
     output learned alone and at the same pace ("trace"). `stands_for` says how many points of the training data a point
-    of the sample stands for, on average 1; `shares` are the groups' shares of the training data.
+    of the sample stands for, on average 1; `sizes` counts every group's points in the training data.
     """
 
     model: nn.Module
     sample: GroupedData
     look: GroupedData
     stands_for: np.ndarray
-    shares: np.ndarray
+    sizes: np.ndarray
     kernel: np.ndarray
     cross: np.ndarray
     start_sample: np.ndarray
@@ -75,6 +76,11 @@ class Tangent:
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     _found: dict[Any, Features] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The groups' shares of the training data."""
+        return np.asarray(self.sizes / self.sizes.sum())
 
     @property
     def columns(self) -> int:
@@ -98,15 +104,18 @@ class Tangent:
     ) -> Trajectory:
         """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
 
-        `horizon=False` leaves out the tests of how far to trust it.
+        Curves are those of all training data, estimated from the sample and its halves where it is a part only.
+        `horizon=False` leaves out the tests of how far to trust them.
         """
         optimiser = Optimiser(lr, steps, momentum, weight_decay)
         found = checked_loss(loss, self.columns)
         looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
-        course = self.course(optimiser, found, looks, weights, proportions)
+        course, *parts = (one.course(optimiser, found, looks, weights, proportions) for one in (self, *halves(self)))
         limits = _calculation(course, optimiser)
         if horizon or real_steps:
-            trusted = horizon_of(self, course, optimiser, found, weights, proportions, batch, checked_real(real_steps))
+            trusted = horizon_of(
+                self, course, parts, optimiser, found, weights, proportions, batch, checked_real(real_steps)
+            )
             warn_early(trusted, course)
             limits["horizon"] = trusted.to_json()
         settings = {
@@ -122,7 +131,8 @@ class Tangent:
         with untouched(self.model):
             answers = Answers(self.model, self.look, found, None, self.read, 256, False)
         origin = Origin("forecast", problem={"look": self.look.to_json()}, settings=settings)
-        return curves(answers, looks, self.by_point(course.outputs), origin)
+        told, *others = (curves(answers, looks, self.by_point(one.outputs), origin) for one in (course, *parts))
+        return corrected(told, others, unseen(self))
 
     def course(
         self,
@@ -270,7 +280,7 @@ def tangent(
         sample=part,
         look=look,
         stands_for=stands_for,
-        shares=np.bincount(train.codes, minlength=len(train.groups)) / len(train),
+        sizes=np.bincount(train.codes, minlength=len(train.groups)),
         kernel=kernel,
         cross=cross,
         start_sample=start_sample,

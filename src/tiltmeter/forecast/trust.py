@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +33,7 @@ EARLY = 0.7
 def horizon_of(
     tangent: Tangent,
     course: Course,
+    parts: Sequence[Course],
     optimiser: Optimiser,
     loss: Loss | CrossEntropy,
     weights: Mapping[Any, float] | None,
@@ -41,14 +41,14 @@ def horizon_of(
     batch: int | None,
     real_steps: int,
 ) -> Horizon:
-    """How far this course is to be trusted."""
+    """How far this course is to be trusted; `parts` are those of the halves of the sample, where it is not all."""
     looks = course.looks
     linear = linear_until(lambda row: departure(tangent, course, row), looks)
-    half = halved(tangent).course(optimiser, loss, looks, weights, proportions)
     goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
-    (whole, error), (other, _) = (
-        group_losses(tangent.by_point(one.outputs), goal, tangent.look, loss) for one in (course, half)
+    (whole, error), *others = (
+        group_losses(tangent.by_point(one.outputs), goal, tangent.look, loss) for one in (course, *parts)
     )
+    half = np.mean([losses for losses, _ in others], axis=0) if others else whole
     kernel = None
     if real_steps:
         mass = masses(tangent.sample, tangent.stands_for, tangent.shares, weights, proportions)
@@ -66,7 +66,7 @@ def horizon_of(
             0,
         )
         kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
-    return Horizon(optimiser.steps, linear, sample_until(whole, other, error, looks), kernel)
+    return Horizon(optimiser.steps, linear, sample_until(whole, half, error, looks), kernel)
 
 
 def warn_early(horizon: Horizon, course: Course) -> None:
@@ -122,29 +122,3 @@ def _lengths(tangent: Tangent, course: Course) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         image = np.tensordot(tangent.kernel, dual, axes=1)
         return np.asarray(np.sqrt(np.maximum(0.0, (dual * image).sum((0, 2)))))
-
-
-def halved(tangent: Tangent) -> Tangent:
-    """The same with every second point of each group of the sample, by chance."""
-    codes = tangent.sample.codes
-    rng = np.random.default_rng(1)
-    chosen = []
-    for code in np.unique(codes):
-        members = rng.permutation(np.flatnonzero(codes == code))
-        chosen.append(members[: max(1, len(members) // 2)])
-    places = np.sort(np.concatenate(chosen))
-    count = tangent.columns if tangent.outputs == "full" else 1
-    rows = (places[:, None] * count + np.arange(count)).ravel()
-    # Halves of odd groups are a little short: every group keeps its share.
-    whole = np.bincount(codes, tangent.stands_for) / tangent.stands_for.sum()
-    stands_for = tangent.stands_for[places]
-    part = np.bincount(codes[places], stands_for, len(whole)) / stands_for.sum()
-    return replace(
-        tangent,
-        sample=tangent.sample.take(places),
-        stands_for=stands_for * (whole / np.where(part > 0, part, 1.0))[codes[places]],
-        kernel=tangent.kernel[np.ix_(rows, rows)],
-        cross=tangent.cross[:, rows],
-        start_sample=tangent.start_sample[places],
-        _found={},
-    )
