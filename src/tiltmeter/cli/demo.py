@@ -73,7 +73,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
         return
     for line in told:
         print(line)
-    grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         grid.add_row(*row)
     Console(highlight=False).print(grid)
