@@ -7,6 +7,7 @@ import xarray as xr
 from tiltmeter.experiments.forecast_accuracy import claims, tables
 from tiltmeter.experiments.forecast_scores import score
 from tiltmeter.experiments.forecast_tasks import draw, of_people
+from tiltmeter.forecast.horizon import Horizon
 from tiltmeter.record import Origin, Trajectory
 
 TIMES = np.unique(np.round(np.geomspace(1, 1000, 61)).astype(int))
@@ -20,7 +21,7 @@ def trajectory(gap, source, error=0.001, horizon=None):
         "loss": xr.DataArray(loss, dims=("time", "group"), coords=coords, attrs={"better": "lower"}),
         "loss_se": xr.DataArray(np.full(loss.shape, error), dims=("time", "group"), coords=coords),
     }
-    settings = {} if horizon is None else {"horizon": {"step": horizon, "reason": "a test"}}
+    settings = {} if horizon is None else {"steps": 1000, "horizon": Horizon(1000, linear=horizon).to_json()}
     return Trajectory(curves, "step", Origin(source, settings=settings))
 
 

@@ -1,9 +1,8 @@
-"""The horizon: short where features must move, absent where they hardly do; and bad input in one sentence each."""
+"""The horizon: short where features must move, absent where they hardly do."""
 
 import copy
 import warnings
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.displacement import along, pulled
-from tiltmeter.forecast.horizon import Horizon, linear_until, sample_until
+from tiltmeter.forecast.horizon import Horizon, linear_until, noted_horizon, sample_until
 
 
 def network(width, scale=1.0):
@@ -102,6 +101,24 @@ def test_horizon_of_each_test():
     )
     assert Horizon(1000).step is None
     assert str(Horizon(1000)).startswith("Nothing speaks against")
+    assert "Beyond step 12300 the" in str(Horizon(20000, sample=12345.6))
+
+
+@pytest.mark.parametrize("sample", [2, 4])
+def test_a_sample_of_next_to_nothing_is_flagged(two_labels, sample):
+    """Every group has two points at least, so that halving the sample changes something."""
+    found, _ = horizon(network(200), two_labels, lr=0.05, sample=sample)
+    assert found["sample"] < 40
+
+
+def test_warnings_point_to_the_line_that_asked(two_labels):
+    model = network(200, 0.05)
+    with pytest.warns(UserWarning, match="holds up to step") as direct:
+        tm.forecast(model, *two_labels, lr=0.1, steps=1000)
+    kernels = tm.tangent(model, *two_labels)
+    with pytest.warns(UserWarning, match="holds up to step") as kept:
+        kernels.forecast(lr=0.1, steps=1000)
+    assert {warning.filename for warning in (*direct, *kept)} == {__file__}
 
 
 def test_the_model_is_untouched_and_a_tangent_outlives_its_training(two_labels):
@@ -133,95 +150,7 @@ def test_everything_speaks_trajectory(two_labels, tmp_path):
     tm.crossings(ahead, "error")
     tm.save(ahead, tmp_path / "ahead")
     assert tm.load(tmp_path / "ahead") == ahead
+    assert noted_horizon(tm.load(tmp_path / "ahead")).to_json() == ahead.origin.settings["horizon"]
+    assert noted_horizon(run) is None
     assert tm.report([ahead, run], tmp_path / "page.html").exists()
     tm.plot.curves(ahead, run).to_dict()
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("settings", "said"),
-        [
-            ({"lr": 0.0}, "`lr` should be a positive number or a schedule. Found lr = 0.0."),
-            ({"lr": "fast"}, "`lr` should be a positive number"),
-            ({"lr": lambda step: -1.0}, "`lr` should not be negative at any step. Found lr = -1.0 at step 0."),
-            ({"steps": 0}, "`steps` should be a positive integer. Found steps = 0."),
-            ({"momentum": 1.0}, "`momentum` should lie between 0 and 1"),
-            ({"weight_decay": -1.0}, "`weight_decay` should not be negative."),
-            ({"sample": 1}, "`sample` should be an integer of at least 2. Found sample = 1."),
-            ({"weights": {"b": -1.0}}, "`weights` should be finite and not negative."),
-            ({"real_steps": 1}, "`real_steps` should be 0 or an integer of at least 2."),
-            ({"proportions": {"a": -1.0}}, "`proportions` should be shares"),
-        ],
-    )
-    def test_values(self, two_labels, settings, said):
-        with pytest.raises(ValueError, match="should") as caught:
-            tm.forecast(nn.Linear(6, 1), *two_labels, **{"lr": 0.1, "steps": 10, **settings})
-        assert said in str(caught.value)
-
-    def test_types_and_names(self, two_labels):
-        train, look = two_labels
-        model = nn.Linear(6, 1)
-        with pytest.raises(TypeError, match=r"`model` should be a torch.nn.Module. Found function."):
-            tm.forecast(lambda: model, train, look, lr=0.1, steps=10)
-        with pytest.raises(TypeError, match=r"`model` should be a function that makes a new model"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, seeds=2)
-        with pytest.raises(TypeError, match=r"`train` should be GroupedData. Found ndarray."):
-            tm.forecast(model, train.x, look, lr=0.1, steps=10)
-        with pytest.raises(KeyError, match="'c'"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, weights={"c": 2.0})
-        with pytest.raises(TypeError, match=r"MSELoss"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, loss=nn.MSELoss())
-        with pytest.raises(TypeError, match=r"CrossEntropy\(\) does not fit a model with one output"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, loss=tm.CrossEntropy())
-        with pytest.raises(TypeError, match=r"`tangent` should be the result of `tm.tangent`."):
-            tm.best_weights(model, lr=0.1, steps=10)
-        with pytest.raises(TypeError, match=r"`criterion` should be one"):
-            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion="gap")
-
-    def test_networks(self, two_labels):
-        train, look = two_labels
-        broken = nn.Linear(6, 1)
-        with torch.no_grad():
-            broken.weight[0, 0] = np.nan
-        with pytest.raises(ValueError, match="finite"):
-            tm.forecast(broken, train, look, lr=0.1, steps=10)
-        needy = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 1))
-        with pytest.raises(ValueError, match=r"its layer '1' needs a batch in training mode"):
-            tm.forecast(needy, train, look, lr=0.1, steps=10)
-        frozen = nn.Linear(6, 1).requires_grad_(False)
-        with pytest.raises(ValueError, match=r"parameters to train. Found none"):
-            tm.forecast(frozen, train, look, lr=0.1, steps=10)
-
-        class Constant(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.value = nn.Parameter(torch.ones(1))
-
-            def forward(self, x):
-                return self.value.expand(len(x))
-
-        with pytest.raises(ValueError, match="one constant output for all"):
-            tm.forecast(Constant(), train, look, lr=0.1, steps=10)
-
-    def test_data(self, two_labels):
-        train, _ = two_labels
-        same = tm.GroupedData(train.x, np.ones(len(train)), train.codes)
-        with pytest.raises(ValueError, match=r"`train` should have more than one label to learn. Found y = 1 only."):
-            tm.forecast(nn.Linear(6, 1), same, same, lr=0.1, steps=10)
-        other = tm.GroupedData(train.x, train.y, np.where(train.codes == 0, "x", "y"))
-        with pytest.raises(ValueError, match="same groups"):
-            tm.forecast(nn.Linear(6, 1), train, other, lr=0.1, steps=10)
-
-    def test_a_fifth_is_held_out_and_said(self):
-        rng = np.random.default_rng(0)
-        data = tm.GroupedData(rng.normal(size=(400, 6)), rng.choice([-1, 1], 400), np.arange(400) % 2)
-        with pytest.warns(UserWarning, match="a fifth of every group"):
-            ahead = tm.forecast(nn.Linear(6, 1), data, lr=0.1, steps=10)
-        assert ahead.origin.settings["look"] == "a fifth of every group, held out"
-        assert ahead.origin.problem["look"]["points"] == 80
-
-    def test_a_sample_too_large_for_memory(self, two_labels, monkeypatch):
-        memory = import_module("tiltmeter.tangent.memory")
-        monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-        with pytest.raises(ValueError, match=r"`sample` should be at most 0 to fit in memory"):
-            tm.forecast(nn.Linear(6, 1), *two_labels, lr=0.1, steps=10)

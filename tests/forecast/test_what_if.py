@@ -110,3 +110,18 @@ def test_learned_share_rises_to_one_and_names_the_faster_group(kernels):
     learned = 1 - (1 - spectrum["rate"]) ** 20
     expected = (spectrum["alignment"] * learned).sum("mode")
     np.testing.assert_allclose(found.sel(time=20), expected, atol=1e-6)
+
+
+def test_decisions_are_those_of_the_probe(two_labels):
+    train, look = two_labels
+    strict = lambda score: score > 0.5  # noqa: E731
+    torch.manual_seed(0)
+    model = nn.Linear(6, 1).double()
+    ahead = tm.forecast(model, train, look, lr=0.1, steps=60, loss=tm.Hinge(), decide=strict)
+    with tm.Probe(model, look, loss=tm.Hinge(), decide=strict) as probe:
+        probe(0)
+    start = probe.trajectory()["error"].sel(time=0)
+    np.testing.assert_array_equal(ahead["error"].sel(time=0), start)
+    plain = tm.forecast(model, train, look, lr=0.1, steps=60, loss=tm.Hinge(), decide=lambda score: score > 0)
+    assert not np.array_equal(ahead["error"], plain["error"])
+    np.testing.assert_array_equal(ahead["loss"], plain["loss"])

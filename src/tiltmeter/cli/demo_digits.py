@@ -8,8 +8,8 @@ from functools import partial
 from tiltmeter import plot
 from tiltmeter.analysis.agreement import agreement
 from tiltmeter.analysis.phases import phases
-from tiltmeter.cli.forecast import horizon_sentence
 from tiltmeter.data.digits import digits
+from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.losses import Square
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Section
@@ -48,7 +48,7 @@ def digits_section() -> tuple[Section, list[str]]:
         run = train(model, data, look, sgd, loss=Square(), steps=STEPS, batch=BATCH, sampling=Draws())
     finally:
         torch.set_num_threads(threads)
-    lines = [f"forecast: {in_words(ahead)}", f"trained:  {in_words(run)}", horizon_sentence(ahead)]
+    lines = [f"forecast: {in_words(ahead)}", f"trained:  {in_words(run)}", str(noted_horizon(ahead))]
     chart = plot.curves(run, ahead, labels=("trained", "forecast"), phases=phases(run))
     exact = [f"Forecast: {phases(ahead)}", f"Trained: {phases(run)}", str(agreement(ahead, run, "loss"))]
     return Section(HEADING, [INTRODUCTION, *exact], charts=[chart]), lines

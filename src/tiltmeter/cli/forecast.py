@@ -12,6 +12,7 @@ from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.cli.train_config import build_data, build_loss, build_model, options, read_config
+from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.record import Trajectory
 from tiltmeter.record import save as save_run
 
@@ -86,18 +87,7 @@ def forecast(
         print(f"Saved to {to}", file=sys.stderr)
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
-    said.insert(0, horizon_sentence(trajectory))
-    _tell(summary, [line for line in said if line], trajectory, advice, json)
-
-
-def horizon_sentence(trajectory: Trajectory) -> str:
-    """How far to trust a forecast, in words."""
-    end: Any = trajectory.origin.settings.get("horizon")
-    if not isinstance(end, dict):
-        return ""
-    if end["step"] is None:
-        return "Nothing speaks against this forecast up to its last step."
-    return f"Beyond step {end['step']:.4g} the forecast is not to be trusted: {end['reason']}."
+    _tell(summary, [str(noted_horizon(trajectory)), *said], trajectory, advice, json)
 
 
 def _network(tables: dict[str, dict[str, Any]], data: Any) -> Any:

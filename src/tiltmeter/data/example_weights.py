@@ -19,11 +19,14 @@ def example_weights(data: GroupedData, weights: Mapping[Any, float] | None) -> n
     """
     if weights is None:
         return data.weights
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"`weights` should map groups to numbers. Found {type(weights).__name__}.")
     found = np.ones(len(data)) if data.weights is None else data.weights.copy()
     labels = data.labels.tolist()
-    for key, value in weights.items():
-        if not np.isfinite(value) or value < 0:
-            raise ValueError(f"`weights` should be finite and not negative. Found {value} for {key!r}.")
+    for key, given in dict[Any, Any](weights).items():
+        value = np.nan if isinstance(given, str) else float(given)
+        if not 0 <= value < np.inf:
+            raise ValueError(f"`weights` should be finite and not negative. Found {given!r} for {key!r}.")
         if key in data.groups:
             found[data.of_group(key)] *= value
         elif isinstance(key, tuple) and len(key) == 2 and key[0] in data.groups and key[1] in labels:

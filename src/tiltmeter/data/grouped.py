@@ -203,6 +203,8 @@ def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.n
     """The share of each group, in order: as asked for (normalised), or as in the data."""
     if proportions is None:
         return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
+    if not isinstance(proportions, Mapping):
+        raise TypeError(f"`proportions` should map groups to shares. Found {type(proportions).__name__}.")
     for group in proportions:
         if group not in data.groups:
             raise KeyError(f"`proportions`: no group {group!r}. There are: {', '.join(map(repr, data.groups))}.")

@@ -14,7 +14,6 @@ from tiltmeter.forecast.group_losses import group_losses
 from tiltmeter.forecast.halves import corrected_losses, halves
 from tiltmeter.forecast.modes import responses
 from tiltmeter.forecast.optimiser import Optimiser
-from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.tangent import Tangent
 from tiltmeter.forecast.targets import checked_loss, targets
 from tiltmeter.losses import CrossEntropy, Loss, Square
@@ -168,9 +167,8 @@ def _quick(
 
         return whole
     features = tangent.features(loss)
-    mass = masses(tangent.sample, tangent.stands_for, tangent.shares, None, proportions)
-    count = tangent.columns if tangent.outputs == "full" else 1
-    share, codes = np.repeat(mass / len(mass), count)[:, None], np.repeat(tangent.sample.codes, count)
+    share = tangent.shared(None, proportions)[:, None]
+    codes = np.repeat(tangent.sample.codes, len(share) // len(tangent.sample))
     aim = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
     distance = tangent.flat(tangent.start_sample - aim)
     parts = [(features.sample[codes == g], share[codes == g], distance[codes == g]) for g in range(len(groups))]

@@ -11,7 +11,6 @@ import xarray as xr
 
 from tiltmeter.forecast.modes import responses
 from tiltmeter.forecast.optimiser import Optimiser
-from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import Square
 from tiltmeter.record.labelled import labels_array
@@ -54,15 +53,13 @@ def learned_share(
     """
     loss = Square()
     features = tangent.features(loss)
-    mass = masses(tangent.sample, tangent.stands_for, tangent.shares, weights, proportions)
-    count = tangent.columns if tangent.outputs == "full" else 1
-    root = np.sqrt(np.repeat(mass / len(mass), count))[:, None]
+    root = np.sqrt(tangent.shared(weights, proportions))[:, None]
     left, sizes, _ = np.linalg.svd(root * features.sample, full_matrices=False)
     curvatures = sizes**2
     answers, _ = responses(curvatures, optimiser, looks)
     goal = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
     task = root * tangent.flat(goal - tangent.start_sample)
-    codes = np.repeat(tangent.sample.codes, count)
+    codes = np.repeat(tangent.sample.codes, len(root) // len(tangent.sample))
     found = np.full((len(looks), len(tangent.sample.groups)), np.nan)
     for code in np.unique(codes):
         own = np.where((codes == code)[:, None], task, 0.0)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.forecast.initialisations import over_seeds
-from tiltmeter.forecast.inputs import checked_data, say_held_out
+from tiltmeter.forecast.inputs import checked_looks, checked_steps
+from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.tangent import tangent
+from tiltmeter.forecast.targets import known_loss
 from tiltmeter.losses import Square
 from tiltmeter.passes.forward import Read
 from tiltmeter.record import Trajectory, When, log_spaced
@@ -33,6 +37,7 @@ def forecast(
     weight_decay: float = 0.0,
     when: When = log_spaced(20),
     read: Read | None = None,
+    decide: Callable[[Any], Any] | None = None,
     horizon: bool = True,
     real_steps: int = 0,
     seeds: int | Sequence[int] | None = None,
@@ -41,8 +46,8 @@ def forecast(
 
     Early in training a network moves as its linearisation at the initial weights, which the tangent kernel of
     `sample` training points describes. `lr`, `momentum` and `weight_decay` are those of torch.optim.SGD, `lr` a number
-    or a function of the step; `weights`, `proportions` and `loss` those of `train`. The model is not changed. To ask
-    several questions of one network, keep its `tangent`.
+    or a function of the step; `weights`, `proportions` and `loss` those of `train`; `read` and `decide` those of
+    `Probe`. The model is not changed. To ask several questions of one network, keep its `tangent`.
 
     The forecast is of *this* network. With `seeds` (how many, or which), `model` is a function that makes one; the
     model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
@@ -59,9 +64,13 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
     """
-    held_out = look is None
-    if seeds is not None:
-        train, look = checked_data(train, look)
+    # What is wrong with a question is said before the kernels, which may take minutes.
+    Optimiser(lr, steps, momentum, weight_decay).fastest()
+    known_loss(loss)
+    checked_looks(when, steps)
+    checked_steps(batch, real_steps, steps)
+    if isinstance(train, GroupedData):
+        masses(train, np.ones(len(train)), share_of(train, None), weights, proportions)
 
     def one(network: nn.Module) -> Trajectory:
         kernels = tangent(network, train, look, sample=sample, seed=seed, read=read)
@@ -75,12 +84,11 @@ def forecast(
             momentum=momentum,
             weight_decay=weight_decay,
             when=when,
+            decide=decide,
             horizon=horizon,
             real_steps=real_steps,
         )
 
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
-    if held_out:
-        say_held_out()
     return over_seeds(model, seeds, one)

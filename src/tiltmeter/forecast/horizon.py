@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tiltmeter.record import Trajectory
 from tiltmeter.record.labelled import JSON
 
 #: The kernel may change by this part of itself, where the forecast puts the weights.
@@ -60,7 +62,25 @@ class Horizon:
     def __str__(self) -> str:
         if self.step is None:
             return f"Nothing speaks against the forecast up to its last step, {self.steps}."
-        return f"Beyond step {self.step:.3g} the forecast is not to be trusted: {self.reason}."
+        return f"Beyond step {spelled(self.step)} the forecast is not to be trusted: {self.reason}."
+
+
+def noted_horizon(trajectory: Trajectory) -> Horizon | None:
+    """The horizon that a forecast noted of itself, also after `save` and `load`; None for anything else."""
+    settings: Mapping[str, Any] = trajectory.origin.settings
+    noted = settings.get("horizon")
+    if not isinstance(noted, dict) or trajectory.clock != "step":
+        return None
+    return Horizon(settings["steps"], noted["linear"], noted["sample"], noted["kernel"])
+
+
+def spelled(step: float) -> str:
+    """Three figures, without powers of ten for any length of training.
+
+    >>> spelled(0.5), spelled(12345.6)
+    ('0.5', '12300')
+    """
+    return f"{float(f'{step:.3g}'):.12g}"
 
 
 def linear_until(departure: Callable[[int], float], looks: np.ndarray) -> float | None:

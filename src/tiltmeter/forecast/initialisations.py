@@ -43,11 +43,10 @@ def over_seeds(make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[n
 
 
 def _numbers(seeds: Any) -> list[int]:
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        seeds = range(int(seeds))
-    if isinstance(seeds, str) or not isinstance(seeds, (Sequence, np.ndarray)):
+    count = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
+    if isinstance(seeds, str) or not (count or isinstance(seeds, (Sequence, np.ndarray))):
         raise TypeError(f"`seeds` should be how many, or a list of them. Found seeds = {seeds!r}.")
-    found = [int(seed) for seed in seeds]
+    found = list(range(seeds)) if count else [int(seed) for seed in seeds]
     if not found or len(set(found)) < len(found) or min(found) < 0:
         raise ValueError(f"`seeds` should be different integers from 0, at least one. Found seeds = {seeds}.")
     return found

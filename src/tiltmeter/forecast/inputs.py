@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.aloud import aloud
+from tiltmeter.measures.task import task_of
+from tiltmeter.record import When
 
 #: Bytes of both kernels up to which all pairs of outputs are kept.
 MODERATE = 6e8
@@ -18,9 +21,14 @@ MODERATE = 6e8
 def checked_model(model: Any) -> nn.Module:
     """The model, if it has a tangent kernel."""
     if not isinstance(model, nn.Module):
-        raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
+        hint = ", which needs seeds= to make networks" if callable(model) else ""
+        raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}{hint}.")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("`model` should be a plain module. Found a ScriptModule: pass the one that it was made from.")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise ValueError("`model` should have weights. Found it on the meta device, with shapes but no values.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("`model` should have parameters to train. Found none.")
     for name, module in model.named_modules():
@@ -48,26 +56,52 @@ def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
             raise ValueError(f"`look` should have points of every group. Found none in group {group!r}.")
     if len(train.labels) < 2:
         raise ValueError(f"`train` should have more than one label to learn. Found y = {train.labels[0]:g} only.")
+    strange = np.setdiff1d(look.labels, train.labels)
+    if len(train.labels) == 2 and len(strange):
+        named = " and ".join(f"{label:g}" for label in train.labels)
+        raise ValueError(f"`look` should have the labels of `train`, {named}. Found y = {strange[0]:g}.")
     return train, look
+
+
+def checked_classes(data: GroupedData, outputs: int) -> None:
+    """With several outputs, labels are their numbers."""
+    if outputs > 1:
+        task_of(data.y, outputs, "softmax", False)
 
 
 def say_held_out() -> None:
     """Say that the points to look at come from the training data."""
-    warnings.warn("`look` is not given: a fifth of every group of `train` is held out to look at.", stacklevel=4)
+    aloud("`look` is not given: a fifth of every group of `train` is held out to look at.")
 
 
-def checked_sample(sample: Any) -> int:
+def checked_sample(sample: Any, seed: Any) -> int:
     """How many points to take."""
-    if isinstance(sample, bool) or not isinstance(sample, (int, np.integer)) or sample < 2:
+    if not _whole(sample) or sample < 2:
         raise ValueError(f"`sample` should be an integer of at least 2. Found sample = {sample!r}.")
+    if not _whole(seed) or seed < 0:
+        raise ValueError(f"`seed` should be an integer from 0. Found seed = {seed!r}.")
     return int(sample)
 
 
-def checked_real(steps: Any) -> int:
-    """How many real steps may be taken."""
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0 or steps == 1:
-        raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {steps!r}.")
-    return int(steps)
+def checked_looks(when: Any, steps: int) -> np.ndarray:
+    """The steps to look at, the last one included."""
+    if not isinstance(when, When):
+        raise TypeError(f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(when).__name__}.")
+    return np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+
+
+def checked_steps(batch: Any, real_steps: Any, steps: int) -> None:
+    """The size of batches, and how many real steps may be taken."""
+    if batch is not None and (not _whole(batch) or batch < 1):
+        raise ValueError(f"`batch` should be a positive integer. Found batch = {batch!r}.")
+    if not _whole(real_steps) or real_steps < 0 or real_steps == 1:
+        raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {real_steps!r}.")
+    if real_steps > steps:
+        raise ValueError(f"`real_steps` should be at most the {steps} steps forecast. Found real_steps = {real_steps}.")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Literal["full", "trace"]:

@@ -44,7 +44,7 @@ class Optimiser:
         bad = ~(np.isfinite(found) & (found >= 0))
         if bad.any():
             step = int(np.argmax(bad))
-            raise ValueError(f"`lr` should not be negative at any step. Found lr = {found[step]} at step {step}.")
+            raise ValueError(f"`lr` should be a number from 0 at every step. Found lr = {found[step]} at step {step}.")
         return found
 
     def travelled(self, looks: np.ndarray) -> np.ndarray:
@@ -58,10 +58,6 @@ class Optimiser:
     def fastest(self) -> float:
         """The largest learning rate."""
         return float(self.rates().max()) if callable(self.lr) else float(self.lr)
-
-    def largest_stable(self) -> float:
-        """The largest lr * curvature at which the updates do not diverge."""
-        return 2.0 * (1.0 + self.momentum)
 
     def to_json(self) -> dict[str, JSON]:
         lr: JSON = schedule_to_json(self.lr) if callable(self.lr) else float(self.lr)
@@ -79,4 +75,4 @@ def _number(value: object) -> bool:
 
 def _positive(name: str, value: object) -> None:
     if not _number(value) or not 0 < float(value) < np.inf:  # type: ignore[arg-type]
-        raise ValueError(f"`{name}` should be a positive number or a schedule. Found {name} = {value!r}.")
+        raise ValueError(f"`{name}` should be a positive number or a function of the step. Found {name} = {value!r}.")

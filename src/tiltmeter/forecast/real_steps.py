@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.passes.twin import twin
 from tiltmeter.tangent.kernel import Outputs, tangent_kernel
 from tiltmeter.tangent.rotation import rotation
 
@@ -37,22 +37,22 @@ def turned(
 
     A batch is drawn from the sample, every point as often as it counts; the model itself is left alone.
     """
-    twin = copy.deepcopy(model)
+    own = twin(model)
     rng = np.random.default_rng(seed)
     watched = x[torch.as_tensor(np.sort(rng.permutation(len(x))[:POINTS]))]
     chance = mass / mass.sum()
     labels = np.unique(y).tolist()
-    like = next(p for p in twin.parameters() if p.is_floating_point())
-    before = tangent_kernel(twin, watched, outputs=outputs, read=read)
+    like = next(p for p in own.parameters() if p.is_floating_point())
+    before = tangent_kernel(own, watched, outputs=outputs, read=read)
     given = optimiser.rates()
-    made = torch.optim.SGD(twin.parameters(), lr=1.0, momentum=optimiser.momentum, weight_decay=optimiser.weight_decay)
-    twin.train()
+    made = torch.optim.SGD(own.parameters(), lr=1.0, momentum=optimiser.momentum, weight_decay=optimiser.weight_decay)
+    own.train()
     state = streams()
     try:
         torch.manual_seed(seed)
         for step in range(steps):
             places = torch.as_tensor(rng.choice(len(x), batch, p=chance))
-            score = flat_scores(twin(x[places].to(like.device)), batch, read)
+            score = flat_scores(own(x[places].to(like.device)), batch, read)
             several = score.ndim == 2
             goal = torch.as_tensor(y)[places].to(like.device)
             goal = goal.long() if several else goal.to(score.dtype)
@@ -63,9 +63,9 @@ def turned(
             made.step()
     finally:
         put_back(state)
-    if not all(torch.isfinite(p).all() for p in twin.parameters()):
+    if not all(torch.isfinite(p).all() for p in own.parameters()):
         return float("inf")
     try:
-        return rotation(before, tangent_kernel(twin, watched, outputs=outputs, read=read)).degrees
+        return rotation(before, tangent_kernel(own, watched, outputs=outputs, read=read)).degrees
     except ValueError:  # outputs that are no longer finite, or a network that died
         return float("inf")

@@ -16,7 +16,8 @@ def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.n
 
     All points where there are not more than `sample`. Otherwise every group gets the same number, or all it has: what
     is forecast for a rare group needs its points as much. A point of a larger group then stands for more, so that
-    averages over the sample mean averages over the data.
+    averages over the sample mean averages over the data. No group gets fewer than two, if it has them: halving the
+    sample must change something.
 
     >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
     >>> places, stands_for = sampled(data, 200, seed=0)
@@ -30,7 +31,7 @@ def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.n
     wanted = np.maximum(least, sample * sizes / len(data))
     spare = wanted - least
     wanted = least + spare * max(0.0, (sample - least.sum()) / max(spare.sum(), 1e-300))
-    counts = np.minimum(sizes, np.maximum(1, np.floor(wanted + 1e-9).astype(int)))
+    counts = np.minimum(sizes, np.maximum(2, np.floor(wanted + 1e-9).astype(int)))
     rng = np.random.default_rng(seed)
     chosen = [rng.permutation(np.flatnonzero(data.codes == code))[:count] for code, count in enumerate(counts)]
     places = np.sort(np.concatenate(chosen))
@@ -48,6 +49,8 @@ def masses(
     """How much every point of the sample counts in the mean gradient, under weights and proportions of the groups."""
     found = example_weights(sample, weights)
     mass = stands_for if found is None else stands_for * found
+    if not mass.any():
+        raise ValueError("`weights` should leave a point to learn from. Found that all are zero.")
     if proportions is None:
         return mass
     wanted = share_of(sample, proportions)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,6 +12,7 @@ import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.curves import curves
@@ -22,23 +21,27 @@ from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
 from tiltmeter.forecast.halves import corrected, halves, unseen
 from tiltmeter.forecast.inputs import (
+    checked_classes,
     checked_data,
     checked_kernel,
+    checked_looks,
     checked_model,
-    checked_real,
     checked_sample,
+    checked_steps,
     outputs_of,
     say_held_out,
 )
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample import masses, sampled
 from tiltmeter.forecast.square import square_course
+from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
 from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
 from tiltmeter.forecast.trust import horizon_of, warn_early
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
+from tiltmeter.passes.twin import twin
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.record.labelled import labels_array, plain_pairs
@@ -99,6 +102,7 @@ class Tangent:
         momentum: float = 0.0,
         weight_decay: float = 0.0,
         when: When = log_spaced(20),
+        decide: Callable[[Any], Any] | None = None,
         horizon: bool = True,
         real_steps: int = 0,
     ) -> Trajectory:
@@ -109,15 +113,19 @@ class Tangent:
         """
         optimiser = Optimiser(lr, steps, momentum, weight_decay)
         found = checked_loss(loss, self.columns)
-        looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+        looks = checked_looks(when, steps)
+        checked_steps(batch, real_steps, steps)
+        with untouched(self.model):
+            answers = Answers(self.model, self.look, found, decide, self.read, 256, False)
         course, *parts = (one.course(optimiser, found, looks, weights, proportions) for one in (self, *halves(self)))
-        limits = _calculation(course, optimiser)
+        limits = self._limits(course, optimiser, found, batch, weights, proportions)
+        wild = too_fast(limits, optimiser, batch)
+        trust: dict[str, Any] = {}
         if horizon or real_steps:
-            trusted = horizon_of(
-                self, course, parts, optimiser, found, weights, proportions, batch, checked_real(real_steps)
-            )
-            warn_early(trusted, course)
-            limits["horizon"] = trusted.to_json()
+            trusted = horizon_of(self, course, parts, optimiser, found, weights, proportions, batch, real_steps)
+            trust["horizon"] = trusted.to_json()
+            if not wild:
+                warn_early(trusted, course)
         settings = {
             **self.settings,
             **optimiser.to_json(),
@@ -126,10 +134,11 @@ class Tangent:
             "batch": batch,
             "weights": plain_pairs(weights),
             "proportions": plain_pairs(proportions),
+            "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
+            "sharpest": course.sharpest,
             **limits,
+            **trust,
         }
-        with untouched(self.model):
-            answers = Answers(self.model, self.look, found, None, self.read, 256, False)
         origin = Origin("forecast", problem={"look": self.look.to_json()}, settings=settings)
         told, *others = (curves(answers, looks, self.by_point(one.outputs), origin) for one in (course, *parts))
         return corrected(told, others, unseen(self))
@@ -143,9 +152,7 @@ class Tangent:
         proportions: Mapping[Any, float] | None,
     ) -> Course:
         """The outputs themselves at these steps."""
-        mass = masses(self.sample, self.stands_for, self.shares, weights, proportions)
-        share = np.repeat(mass, self.columns) if self.outputs == "full" else mass
-        share = share / len(mass)
+        share = self.shared(weights, proportions)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
         decay = self._radial() if optimiser.weight_decay else None
         if isinstance(loss, Square):
@@ -182,7 +189,7 @@ class Tangent:
     ) -> Trajectory:
         """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
         optimiser = Optimiser(lr, steps, momentum)
-        looks = np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+        looks = checked_looks(when, steps)
         found = learned_share(self, optimiser, looks, weights, proportions)
         origin = Origin("forecast", settings={**self.settings, **optimiser.to_json()})
         return Trajectory({"learned_share": found}, "step", origin)
@@ -213,6 +220,11 @@ class Tangent:
         names = labels_array(self.sample.groups)
         return found.assign_coords(group=names[found.coords["group"].values])
 
+    def shared(self, weights: Mapping[Any, float] | None, proportions: Mapping[Any, float] | None) -> np.ndarray:
+        """What every row of the sample's kernel counts in the mean gradient."""
+        mass = masses(self.sample, self.stands_for, self.shares, weights, proportions)
+        return np.repeat(mass, self.columns if self.outputs == "full" else 1) / len(mass)
+
     def flat(self, values: np.ndarray) -> np.ndarray:
         """One row per point in the layout of the kernels."""
         return values.reshape(-1, 1) if self.outputs == "full" else values
@@ -225,6 +237,23 @@ class Tangent:
         """The inputs of the sample, in the model's own kind of number."""
         found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
         return found
+
+    def _limits(
+        self,
+        course: Course,
+        optimiser: Optimiser,
+        loss: Loss | CrossEntropy,
+        batch: int | None,
+        weights: Mapping[Any, float] | None,
+        proportions: Mapping[Any, float] | None,
+    ) -> dict[str, float | None]:
+        """The learning rates up to which training is stable; the noise of batches grows without end in squares only."""
+        mean, noise = stability_limit(course.sharpest, optimiser), None
+        if batch is not None and batch < self.settings["train"]["points"] and isinstance(loss, Square):
+            each = self.shared(weights, proportions) @ self.kernel.diagonal()
+            trace = float(each) / (self.columns if self.outputs == "full" else 1)
+            noise = batch_limit(course.sharpest, trace, batch, optimiser)
+        return {"stability_limit": mean, "batch_limit": noise}
 
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
         at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
@@ -264,19 +293,23 @@ def tangent(
     model = bare(checked_model(model))
     held_out = look is None
     train, look = checked_data(train, look)
-    checked_sample(sample)
+    checked_sample(sample, seed)
     places, stands_for = sampled(train, sample, seed)
     part = train.take(places)
-    twin = copy.deepcopy(model)
-    x, seen = part.tensors(_kind(twin))[0], look.tensors()[0]
-    start_sample, start_look = (initial_scores(twin, points, read=read) for points in (x, seen))
+    own = twin(model)
+    gathered = gather_statistics(own, train, sample, read)
+    x, seen = part.tensors(_kind(own))[0], look.tensors()[0]
+    start_sample, start_look = (initial_scores(own, points, read=read) for points in (x, seen))
+    for data in (train, look):
+        checked_classes(data, start_look.shape[1])
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    kernel, cross = kernels(twin, x, seen, outputs=how, read=read)
+    kernel, cross = kernels(own, x, seen, outputs=how, read=read)
     checked_kernel(kernel, cross, start_sample)
     if held_out:
         say_held_out()
+    say_gathered(gathered)
     return Tangent(
-        model=twin,
+        model=own,
         sample=part,
         look=look,
         stands_for=stands_for,
@@ -295,6 +328,7 @@ def tangent(
             "sample_seed": seed,
             "outputs": how,
             "look": "a fifth of every group, held out" if held_out else "given",
+            **({"batch_statistics": "of the training data"} if gathered else {}),
         },
     )
 
@@ -302,21 +336,3 @@ def tangent(
 def _kind(model: nn.Module) -> torch.dtype | None:
     """The kind of number that the model calculates with."""
     return next((value.dtype for value in model.parameters() if value.is_floating_point()), None)
-
-
-def _calculation(course: Course, optimiser: Optimiser) -> dict[str, Any]:
-    """What the calculation says of itself; a learning rate beyond stability is said aloud."""
-    sharpest = course.sharpest + optimiser.weight_decay
-    limit = optimiser.largest_stable() / sharpest if sharpest > 0 else None
-    fastest = optimiser.fastest()
-    if limit is not None and fastest >= limit:
-        warnings.warn(
-            f"`lr` should stay below {limit:.3g}, the stability limit of the linearised network. Found lr = "
-            f"{fastest:.3g}: the forecast diverges, and the real network will do something else.",
-            stacklevel=4,
-        )
-    return {
-        "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
-        "sharpest": course.sharpest,
-        "stability_limit": limit,
-    }

@@ -5,23 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from tiltmeter.losses import CrossEntropy, Logistic, Loss, Square
+
+#: What to say instead of torch's own losses.
+TWINS: dict[type, str] = {
+    nn.MSELoss: "Square() with twice the learning rate, since it is half of it",
+    nn.BCEWithLogitsLoss: "Logistic()",
+    nn.SoftMarginLoss: "Logistic()",
+    nn.CrossEntropyLoss: "CrossEntropy()",
+}
+
+
+def known_loss(loss: Any) -> Loss | CrossEntropy:
+    """The loss, if its slope is known."""
+    if isinstance(loss, type):
+        raise TypeError(f"`loss` should be a loss. Found the class {loss.__name__}: call it.")
+    if not isinstance(loss, (Loss, CrossEntropy)):
+        own = TWINS.get(type(loss))
+        raise TypeError(
+            f"`loss` of a forecast should be Square(), Logistic(), CrossEntropy() or another tiltmeter loss. "
+            f"Found {type(loss).__name__}{f': use {own}' if own else ''}."
+        )
+    return loss
 
 
 def checked_loss(loss: Any, outputs: int) -> Loss | CrossEntropy:
     """The loss, if it can be forecast for so many outputs."""
-    if isinstance(loss, type):
-        raise TypeError(f"`loss` should be a loss. Found the class {loss.__name__}: call it.")
-    if not isinstance(loss, (Loss, CrossEntropy)):
-        raise TypeError(
-            f"`loss` of a forecast should be Square(), Logistic(), CrossEntropy() or another tiltmeter loss. "
-            f"Found {type(loss).__name__}."
-        )
-    if isinstance(loss, CrossEntropy) != (outputs > 1) and not isinstance(loss, Square):
+    found = known_loss(loss)
+    if isinstance(found, CrossEntropy) != (outputs > 1) and not isinstance(found, Square):
         count = "several outputs" if outputs > 1 else "one output"
-        raise TypeError(f"{type(loss).__name__}() does not fit a model with {count}.")
-    return loss
+        raise TypeError(f"{type(found).__name__}() does not fit a model with {count}.")
+    return found
 
 
 def targets(y: np.ndarray, outputs: int, loss: Loss | CrossEntropy, positive: float) -> np.ndarray:

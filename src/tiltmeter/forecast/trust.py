@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from tiltmeter.forecast.aloud import aloud
 from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.displacement import pulled
 from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until
+from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.real_steps import turned
 from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import CrossEntropy, Loss
+from tiltmeter.passes.twin import twin
 from tiltmeter.tangent.kernel import tangent_kernel
 
 if TYPE_CHECKING:
@@ -77,11 +77,10 @@ def warn_early(horizon: Horizon, course: Course) -> None:
         moved = np.sqrt(((course.outputs - course.outputs[0]) ** 2).mean((1, 2)))
         done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
     if not done >= EARLY:
-        warnings.warn(
-            f"The linearisation of the network holds up to step {horizon.linear:.3g} of {horizon.steps} only: beyond "
-            "it the network learns features that this forecast does not know. A wider network or larger initial "
-            "weights would be easier to forecast.",
-            stacklevel=4,
+        aloud(
+            f"The linearisation of the network holds up to step {spelled(horizon.linear)} of {horizon.steps} only: "
+            "beyond it the network learns features that this forecast does not know. A wider network or larger initial "
+            "weights would be easier to forecast."
         )
 
 
@@ -97,7 +96,7 @@ def departure(tangent: Tangent, course: Course, row: int) -> float:
     step = pulled(tangent.model, tangent.points(), dual, tangent.read)
     few = np.unique(np.linspace(0, len(tangent.look) - 1, COMPARED).astype(int))
     x = tangent.look.tensors()[0][few]
-    moved = copy.deepcopy(tangent.model)
+    moved = twin(tangent.model)
     with torch.no_grad():
         for name, weight in moved.named_parameters():
             if name in step:

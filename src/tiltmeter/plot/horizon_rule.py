@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.plot.theme import FAINT, INK, rows
 from tiltmeter.plot.time_axis import Domain, log_scale, pixels
 from tiltmeter.record.trajectory import Trajectory
@@ -14,9 +15,8 @@ from tiltmeter.record.trajectory import Trajectory
 
 def horizon_step(trajectory: Trajectory) -> float | None:
     """The last step that a forecast asks to be trusted, None where it has no such limit."""
-    found = trajectory.origin.settings.get("horizon")
-    step = found.get("step") if isinstance(found, dict) else None
-    return float(step) if isinstance(step, (int, float)) and trajectory.clock == "step" else None
+    found = noted_horizon(trajectory)
+    return None if found is None else found.step
 
 
 def horizon_layers(trajectories: Sequence[Trajectory], domain: Domain, height: float) -> list[alt.Chart]:

@@ -13,6 +13,7 @@ from tiltmeter.analysis.comparison import comparison
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import stopping
+from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.names import better_of
 from tiltmeter.plot.curves import curves as draw
 from tiltmeter.record import Trajectory, load
@@ -63,9 +64,9 @@ def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
     shown = _shown(trajectory)
     found = {curve: crossings(trajectory, curve) for curve in FOLLOWED if curve in shown}
     sentences = [f"In {curve}: {_sentence(trajectory, curve, lead)}" for curve, lead in found.items()]
-    end: Any = trajectory.origin.settings.get("horizon")
-    if isinstance(end, dict) and end.get("step") is not None:
-        sentences.append(f"Beyond step {end['step']:.4g} the forecast is not to be trusted: {end['reason']}.")
+    horizon = noted_horizon(trajectory)
+    if horizon is not None:
+        sentences.append(str(horizon))
     sections = [Section(f"{before}In short", sentences or ["No curve of groups in which one could lead."])]
     sections.append(Section(f"{before}What was trained", tables=[facts.trained(trajectory)]))
     table = facts.groups(trajectory)

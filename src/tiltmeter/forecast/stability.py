@@ -1,0 +1,43 @@
+"""Stability: the learning rates beyond which the linearised network does not learn but diverges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.forecast.aloud import aloud
+from tiltmeter.forecast.optimiser import Optimiser
+
+
+def stability_limit(sharpest: float, optimiser: Optimiser) -> float | None:
+    """The largest learning rate of the mean over batches: 2 (1 + momentum) / curvature; None without curvature."""
+    curvature = sharpest + optimiser.weight_decay
+    return 2.0 * (1.0 + optimiser.momentum) / curvature if curvature > 0 else None
+
+
+def batch_limit(sharpest: float, trace: float, batch: int, optimiser: Optimiser) -> float | None:
+    r"""The learning rate near which the noise of batches makes the squared loss diverge; None without curvature.
+
+    1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
+    all curvatures. Exact for Gaussian points of equal variances; for unequal ones it warns early, up to a factor 2.
+
+    >>> round(batch_limit(1.0, 20.0, 4, Optimiser(lr=0.1, steps=1)), 3)
+    0.32
+    """
+    mean = (sharpest + optimiser.weight_decay) / (2.0 * (1.0 + optimiser.momentum))
+    noise = (trace + sharpest) / (2.0 * batch * (1.0 - optimiser.momentum))
+    return 1.0 / (mean + noise) if mean + noise > 0 else None
+
+
+def too_fast(limits: dict[str, float | None], optimiser: Optimiser, batch: int | None) -> bool:
+    """Whether the learning rate is beyond a limit; says so aloud."""
+    fastest = optimiser.fastest()
+    mean, noise = (limits[name] or np.inf for name in ("stability_limit", "batch_limit"))
+    if fastest < min(mean, noise):
+        return False
+    why = "" if fastest >= mean else f" in batches of {batch}"
+    what = "the forecast overshoots step after step" if fastest >= mean else "the forecast leaves this noise out"
+    aloud(
+        f"`lr` should stay below {mean if fastest >= mean else noise:.3g}, the stability limit of the linearised "
+        f"network{why}. Found lr = {fastest:.3g}: {what}, and the real network will do something else."
+    )
+    return True
