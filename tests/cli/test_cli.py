@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -176,6 +177,11 @@ def test_every_verb_has_a_line_help_and_an_example_that_can_be_called(run, verb)
     *_, example = out.splitlines()
     assert example.startswith(f"Example: tiltmeter {verb}")
     make_app().parse_args(shlex.split(example)[2:], exit_on_error=False, print_error=False)  # raises on a bad one
+
+
+def test_the_page_of_the_command_line_shows_every_verb():
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if f"tiltmeter {verb}" not in page] == []
 
 
 def test_verbs_are_listed_in_the_order_of_a_first_reading(run):
