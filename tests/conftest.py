@@ -1,4 +1,4 @@
-"""What all tests share: chance is drawn the same way every time."""
+"""What all tests share: chance is drawn the same way every time, and torch keeps to one thread."""
 
 import pytest
 import torch
@@ -16,3 +16,9 @@ def pytest_addoption(parser):
 def same_initial_weights(request):
     """Texts and tests that make a network without a seed of their own get the same one in any order, on any worker."""
     torch.manual_seed(request.config.getoption("--torch-seed"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Operations this small are slower on several threads, much slower on a busy machine."""
+    torch.set_num_threads(1)

@@ -5,7 +5,6 @@ import importlib
 import pkgutil
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,11 +31,9 @@ def test_doctests(name, tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def one_thread(monkeypatch):
+def one_thread_in_commands(monkeypatch):
     """Networks as small as those of the texts are much slower on several threads of a busy machine."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
 
 
 def test_there_are_doctests():

@@ -236,7 +236,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The daily names only: what this file itself imports would be noise after `tm.<TAB>`."""
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
 class _House(ModuleType):

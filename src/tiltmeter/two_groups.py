@@ -18,8 +18,8 @@ class TeacherMixture:
     """The teacher-mixture model of Jain et al. (NeurIPS 2024) and Sarao Mannelli et al. (2022); call it as a function.
 
     A share `rho` of the inputs belongs to group "+", the rest to "-". Group c = +1, -1 has inputs
-    x = c v / sqrt(d) + sqrt(variance_c) z and labels sign(W_c.x / sqrt(d) + label_bias_c). `shift` is |v|^2 / d,
-    `overlap` is W_+.W_- / d, and `shift_overlap` = (v.W_+ / d, v.W_- / d) says how far the shift itself predicts
+    x = c v / sqrt(d) + sqrt(variance_c) z and labels `sign(W_c.x / sqrt(d) + label_bias_c)`. `shift` is `|v|^2 / d`,
+    `overlap` is `W_+.W_- / d`, and `shift_overlap` = `(v.W_+ / d, v.W_- / d)` says how far the shift itself predicts
     the label, which makes it a shortcut.
 
     >>> teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)

@@ -28,7 +28,9 @@ def test_theory_is_evaluated_at_the_other_times():
 
 def test_anything_else_is_interpolated_in_log_time_inside_the_common_range():
     a, b = run(np.log, np.geomspace(1, 100, 7)), run(np.log, np.geomspace(0.1, 1000, 31))
-    row = agreement(a, b)["loss"]
+    found = agreement(a, b)
+    assert str(found).endswith(" (1 curve, interpolated).")
+    row = found["loss"]
     assert row.how == "interpolated"
     assert row.largest < 1e-12  # a straight line in log time
     assert row.count == sum((np.geomspace(0.1, 1000, 31) >= 1) & (np.geomspace(0.1, 1000, 31) <= 100))

@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 
@@ -11,14 +10,6 @@ import tiltmeter as tm
 from tiltmeter.data.digits import digits
 
 SEEDS = 5
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def runs(share, contrast=(0.4, 1.6), seeds=SEEDS):

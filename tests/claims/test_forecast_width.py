@@ -34,7 +34,6 @@ def data():
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic()], ids=["square", "logistic"])
 def test_the_error_falls_with_width(loss):
-    torch.set_num_threads(1)
     train, look = data()
     found = {}
     for width in WIDTHS:

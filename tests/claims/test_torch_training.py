@@ -10,15 +10,6 @@ torch = pytest.importorskip("torch")
 D, SEEDS, STEPS = 200, 48, 2000
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Operations this small are slower on several threads, much slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def train(problem, lr, mse, seed):
     """All seeds at once, each a column of the weights; exact population losses from the overlaps at the end."""
     generator = torch.Generator().manual_seed(seed)

@@ -1,41 +1,31 @@
 """The command line: verbs, sentences, JSON, files, and exit codes."""
 
 import json
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import xarray as xr
 
-from tiltmeter import cases, load, predict
-from tiltmeter.cli import VERBS, main
+from tiltmeter import cases, load, predict, save
+from tiltmeter.cli import VERBS, make_app
 
 CROSSING = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
 SENTENCE = "- leads until t = 5.643 (larger variance), then + (more data)."
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(capsys, *argv):
-    """Exit code, stdout and stderr of one call."""
-    code = main(argv)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 class TestPredict:
-    def test_a_sentence_in_words_comes_first(self, capsys):
-        code, out, err = run(capsys, "predict", *CROSSING)
+    def test_a_sentence_in_words_comes_first(self, run):
+        code, out, err = run("predict", *CROSSING)
         assert code == 0
         assert out.splitlines()[0] == SENTENCE
         assert "Time scales tau_M = 14.29, tau_R = 14.29" in out
         assert err == ""
 
-    def test_json_is_strict_and_complete(self, capsys):
-        code, out, _ = run(capsys, "predict", *CROSSING, "--json")
+    def test_json_is_strict_and_complete(self, run):
+        code, out, _ = run("predict", *CROSSING, "--json")
         found = json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
         assert code == 0
         assert found["sentence"] == SENTENCE
@@ -44,27 +34,27 @@ class TestPredict:
         assert found["final"]["loss"]["values"] == pytest.approx([0.2340, 0.4416], abs=1e-4)
         assert found["stability_limit"] == pytest.approx(2 * 0.7 / (0.8 * 0.25 + 0.2 * 2.25))
 
-    def test_to_a_run_directory_and_back(self, capsys, tmp_path):
-        assert run(capsys, "predict", *CROSSING, "--to", "run")[0] == 0
+    def test_to_a_run_directory_and_back(self, run, tmp_path):
+        assert run("predict", *CROSSING, "--to", "run")[0] == 0
         assert load(tmp_path / "run")["loss"].shape == (400, 2)
-        code, out, _ = run(capsys, "show", "run")
+        code, out, _ = run("show", "run")
         assert code == 0
         assert out.splitlines()[0] == SENTENCE
-        code, out, _ = run(capsys, "show", "run", "--json", "--curve", "error")
+        code, out, _ = run("show", "run", "--json", "--curve", "error")
         assert json.loads(out)["sentence"] == "+ leads throughout."
 
     @pytest.mark.parametrize(
         ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")]
     )
-    def test_pictures(self, capsys, tmp_path, suffix, magic):
-        assert run(capsys, "predict", "--case", "three-phases", "--save", f"a.{suffix}")[0] == 0
+    def test_pictures(self, run, tmp_path, suffix, magic):
+        assert run("predict", "--case", "three-phases", "--save", f"a.{suffix}")[0] == 0
         assert (tmp_path / f"a.{suffix}").read_bytes().lstrip().startswith(magic)
 
-    def test_a_named_case_with_another_learning_rate(self, capsys):
-        found = json.loads(run(capsys, "predict", "--case", "three-phases", "--lr", "0.1", "--json")[1])
+    def test_a_named_case_with_another_learning_rate(self, run):
+        found = json.loads(run("predict", "--case", "three-phases", "--lr", "0.1", "--json")[1])
         assert [round(c["time"], 2) for c in found["crossings"]] == [1.74]
 
-    def test_thresholds_and_negative_numbers(self, capsys):
+    def test_thresholds_and_negative_numbers(self, run):
         options = [
             "--thresholds",
             "0.471",
@@ -79,21 +69,21 @@ class TestPredict:
             "--overlap",
             "0.9",
         ]
-        found = json.loads(run(capsys, "predict", *options, "--lr", "0.5", "--json")[1])
+        found = json.loads(run("predict", *options, "--lr", "0.5", "--json")[1])
         assert [round(c["time"], 2) for c in found["crossings"]] == [1.13, 11.88]
 
-    def test_all_sgd_options(self, capsys):
+    def test_all_sgd_options(self, run):
         options = ["--batch", "4", "--weight-decay", "0.1", "--weights", "1", "2", "--proportions", "0.5", "0.5", "--train-bias",
                    "--start-scale", "0.5", "--until", "50", "--since", "0.1", "--looks", "20"]  # fmt: skip
-        assert run(capsys, "predict", *CROSSING, *options)[0] == 0
+        assert run("predict", *CROSSING, *options)[0] == 0
 
-    def test_options_override_the_file(self, capsys, tmp_path):
+    def test_options_override_the_file(self, run, tmp_path):
         (tmp_path / "p.toml").write_text(
             "[problem]\nrho = 0.8\nvariance = [0.5, 1.5]\noverlap = 0.9\n[sgd]\nlr = 0.1\nstart = {Q = 0.0}\n[times]\nat = [0.1, 1, 99]\n"
         )
-        from_file = json.loads(run(capsys, "predict", "--config", "p.toml", "--json")[1])
+        from_file = json.loads(run("predict", "--config", "p.toml", "--json")[1])
         assert [round(c["time"], 2) for c in from_file["crossings"]] == [21.55]
-        overridden = json.loads(run(capsys, "predict", "--config", "p.toml", "--overlap", "0.5", "--json")[1])
+        overridden = json.loads(run("predict", "--config", "p.toml", "--overlap", "0.5", "--json")[1])
         assert [round(c["time"], 3) for c in overridden["crossings"]] == [5.643]
 
 
@@ -121,8 +111,8 @@ BAD = [
 
 
 @pytest.mark.parametrize(("argv", "code", "sentence"), BAD, ids=[" ".join(argv)[:50] for argv, _, _ in BAD])
-def test_bad_input_ends_with_one_sentence_and_code_2(capsys, argv, code, sentence):
-    found, _, err = run(capsys, *argv)
+def test_bad_input_ends_with_one_sentence_and_code_2(run, argv, code, sentence):
+    found, _, err = run(*argv)
     assert found == code
     assert sentence in err
     assert len(err.splitlines()) == (1 if code else 0)
@@ -142,45 +132,62 @@ def test_bad_input_ends_with_one_sentence_and_code_2(capsys, argv, code, sentenc
         ('[problem]\nrho = 0.5\n[sgd]\nlr = {schedule = "Nope"}\n', "cannot be rebuilt from a file"),
     ],
 )
-def test_a_bad_file_is_named_in_one_sentence(capsys, tmp_path, text, sentence):
+def test_a_bad_file_is_named_in_one_sentence(run, tmp_path, text, sentence):
     (tmp_path / "p.toml").write_text(text)
-    code, _, err = run(capsys, "predict", "--config", "p.toml")
+    code, _, err = run("predict", "--config", "p.toml")
     assert code == 2
     assert sentence in err
     assert len(err.splitlines()) == 1
 
 
-def test_an_existing_run_is_not_overwritten(capsys):
-    assert run(capsys, "predict", *CROSSING, "--to", "run")[0] == 0
-    code, _, err = run(capsys, "predict", *CROSSING, "--to", "run")
+def test_an_existing_run_is_not_overwritten(run):
+    assert run("predict", *CROSSING, "--to", "run")[0] == 0
+    code, _, err = run("predict", *CROSSING, "--to", "run")
     assert code == 2
     assert "run" in err
 
 
-def test_demo_ends_with_a_table_and_a_page(capsys, tmp_path):
-    code, out, err = run(capsys, "demo")
+def test_demo_ends_with_a_table_and_a_page(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run("demo")
     page = (tmp_path / "tiltmeter-demo.html").read_text()
     assert code == 0
-    assert "larger variance" in out
+    assert "shift and label imbalance" in out  # the widest cell, whole in a terminal of 80 columns
     assert out.splitlines()[-1].endswith("tiltmeter-demo.html")
     assert "Phase diagram ..." in err
     assert page.count('class="chart"') >= 6
     assert "src=" not in page.split("<script>")[0]
 
 
-def test_bench_runs_the_scripts_of_a_folder(capsys, tmp_path):
+def test_bench_runs_the_scripts_of_a_folder(run, tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "quick.py").write_text("print('2.00x')\n")
-    code, out, _ = run(capsys, "bench", "quick")
+    code, out, _ = run("bench", "quick")
     assert code == 0
     assert out == "# quick\n2.00x\n"
-    assert run(capsys, "bench", "slow")[0] == 2
+    assert run("bench", "slow")[0] == 2
 
 
-def test_every_verb_has_a_file_a_line_and_help(capsys):
-    for verb in VERBS:
-        assert main([verb, "--help"]) == 0
-        assert VERBS[verb].split(":")[0][:20] in " ".join(capsys.readouterr().out.split())
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_line_help_and_an_example_that_can_be_called(run, verb):
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert VERBS[verb] in " ".join(out.split())
+    assert "default: False" not in out
+    *_, example = out.splitlines()
+    assert example.startswith(f"Example: tiltmeter {verb}")
+    make_app().parse_args(shlex.split(example)[2:], exit_on_error=False, print_error=False)  # raises on a bad one
+
+
+def test_the_page_of_the_command_line_shows_every_verb():
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if f"tiltmeter {verb}" not in page] == []
+
+
+def test_verbs_are_listed_in_the_order_of_a_first_reading(run):
+    lines = run("--help")[1].splitlines()
+    listed = [line.split()[1] for line in lines if line.startswith("│ ") and line[2] not in " -"]
+    assert listed == list(VERBS)
 
 
 def test_as_a_module_and_its_version():
@@ -190,14 +197,14 @@ def test_as_a_module_and_its_version():
     assert done.stdout.strip() == __version__
 
 
-def test_show_a_run_with_three_groups(capsys, tmp_path):
+def test_show_a_run_with_three_groups(run, tmp_path):
     import numpy as np
 
-    from tiltmeter import SGD, Mixture, save
+    from tiltmeter import SGD, Mixture
 
     three = Mixture({"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0}, np.diag([0.0] * 3 + [1.0] * 3))
     save(predict(three, SGD(lr=0.1), np.geomspace(0.01, 100, 30)), tmp_path / "three")
-    code, out, _ = run(capsys, "show", "three")
+    code, out, _ = run("show", "three")
     assert code == 0
     assert "->" in out or "No change of leader" in out
 
@@ -209,13 +216,33 @@ def test_the_cases_of_the_command_line_are_those_of_the_library():
     assert {name.replace("-", "_") for name in CASES} == names
 
 
-def test_show_a_saved_equilibrium(capsys):
+def test_show_a_saved_equilibrium(run):
     options = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--samples", "2", "--loss", "square"]
-    _, first, _ = run(capsys, "equilibrium", *options, "--to", "end")
-    code, again, _ = run(capsys, "show", "end")
+    _, first, _ = run("equilibrium", *options, "--to", "end")
+    code, again, _ = run("show", "end")
     assert code == 0
     assert again == first
     assert "is wrong" in again.splitlines()[0]
-    assert json.loads(run(capsys, "show", "end", "--json")[1]) == json.loads(
-        run(capsys, "equilibrium", *options, "--json")[1]
+    assert json.loads(run("show", "end", "--json")[1]) == json.loads(run("equilibrium", *options, "--json")[1])
+    code, _, err = run("show", "end", "--save", "end.svg")
+    assert code == 2
+    assert "holds no curves over time to draw" in err
+
+
+def test_show_a_dataset_of_ones_own(run, tmp_path):
+    save(
+        xr.Dataset({"height": ("tree", [1.5, float("nan")], {"unit": "m"})}, {"tree": ["oak", "ash"]}), tmp_path / "own"
     )
+    assert "height" in run("show", "own")[1]
+    found = json.loads(run("show", "own", "--json")[1])["curves"]["height"]
+    assert found["values"] == [1.5, None]
+    assert found["coords"] == {"tree": ["oak", "ash"]}
+
+
+def test_a_verb_that_needs_torch_says_so(run, tmp_path, monkeypatch):
+    (tmp_path / "short.toml").write_text("[training]\nlr = 0.1\nsteps = 2\n")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for argv in (("train", "short.toml"), ("forecast", "short.toml"), ("measure", "effective-rank")):
+        code, out, err = run(*argv)
+        assert (code, out) == (2, "")
+        assert err == f"tiltmeter: `tiltmeter {argv[0]}` needs PyTorch: pip install 'tiltmeter[torch]'\n"

@@ -22,38 +22,32 @@ def german(tmp_path, monkeypatch):
     return tmp_path / "german" / "german.data"
 
 
-def run(capsys, *argv):
-    code = main(["data", *argv])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_list(capsys):
-    code, out, _ = run(capsys, "list")
+def test_list(run):
+    code, out, _ = run("data", "list")
     assert code == 0
     assert out.startswith("1 of 8 data sets are in ")
-    code, out, _ = run(capsys, "list", "--json")
+    code, out, _ = run("data", "list", "--json")
     sets = {one["name"]: one for one in json.loads(out)["sets"]}
     assert [name for name, one in sets.items() if one["present"]] == ["german"]
     assert all(one["licence"] for one in sets.values())
 
 
-def test_check(capsys, german):
-    code, out, err = run(capsys, "check")
+def test_check(run, german):
+    code, out, err = run("data", "check")
     assert code == 0
     assert "german: present. 60 points." in out
     assert "mnist: absent." in out
-    code, out, err = run(capsys, "check", "german", "mnist")
+    code, out, err = run("data", "check", "german", "mnist")
     assert code == 2
     assert err == "tiltmeter: Absent or not as published: mnist.\n"
     german.write_text("A11 6\n")
-    code, out, err = run(capsys, "check", "--json")
+    code, out, err = run("data", "check", "--json")
     assert code == 2
     assert [one["state"] for one in json.loads(out)].count("wrong") == 1
 
 
-def test_get_keeps_what_is_here(capsys):
-    code, out, err = run(capsys, "get", "german", "--json")
+def test_get_keeps_what_is_here(run):
+    code, out, err = run("data", "get", "german", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)[0]["state"] == "present"
 
@@ -67,8 +61,8 @@ def test_get_keeps_what_is_here(capsys):
         (["get", "celeba"], "Data set 'celeba' cannot be downloaded for you"),
     ],
 )
-def test_sentences(capsys, argv, sentence):
-    code, out, err = run(capsys, *argv)
+def test_sentences(run, argv, sentence):
+    code, out, err = run("data", *argv)
     assert (code, out) == (2, "")
     assert err.startswith(f"tiltmeter: {sentence}")
     assert err.count("\n") == 1

@@ -5,30 +5,23 @@ import json
 import pytest
 
 from tiltmeter import load
-from tiltmeter.cli import main
 
 PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5"]
 
 
-def run(capsys, *argv):
-    code = main(["equilibrium", *argv])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_sentence_comes_first(capsys):
-    code, out, _ = run(capsys, *PROBLEM, "--loss", "logistic", "--samples", "2", "--ridge", "0.3")
+def test_a_sentence_comes_first(run):
+    code, out, _ = run("equilibrium", *PROBLEM, "--loss", "logistic", "--samples", "2", "--ridge", "0.3")
     assert code == 0
     assert out.splitlines()[0] == "- is wrong 32.4% of the time, + 23.5%."
     assert "training_loss" in out
 
 
-def test_fair_groups_are_said_to_be_level(capsys):
-    out = run(capsys, "--case", "no-bias", "--loss", "square")[1]
+def test_fair_groups_are_said_to_be_level(run):
+    out = run("equilibrium", "--case", "no-bias", "--loss", "square")[1]
     assert out.startswith("All groups are wrong ")
 
 
-def test_several_samples_are_a_curve(capsys, tmp_path):
+def test_several_samples_are_a_curve(run, tmp_path):
     argv = (
         *PROBLEM,
         "--samples",
@@ -40,7 +33,7 @@ def test_several_samples_are_a_curve(capsys, tmp_path):
         "--save",
         str(tmp_path / "a.svg"),
     )
-    code, out, err = run(capsys, *argv)
+    code, out, err = run("equilibrium", *argv)
     assert code == 0
     assert "at samples = 0.5, and - is wrong" in out
     assert "Drew" in err
@@ -49,10 +42,10 @@ def test_several_samples_are_a_curve(capsys, tmp_path):
     assert again.attrs["origin"]["source"] == "equilibrium"
 
 
-def test_json_is_complete(capsys):
-    out = run(capsys, *PROBLEM, "--loss", "hinge", "--weights", "0.5", "2", "--coupling", "0.3", "--no-bias", "--json")[
-        1
-    ]
+def test_json_is_complete(run):
+    out = run(
+        "equilibrium", *PROBLEM, "--loss", "hinge", "--weights", "0.5", "2", "--coupling", "0.3", "--no-bias", "--json"
+    )[1]
     found = json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
     assert found["curves"]["error"]["dims"] == ["group"]
     assert found["origin"]["settings"]["objective"]["coupling"] == 0.3
@@ -69,8 +62,8 @@ def test_json_is_complete(capsys):
         (["--weights", "-1", "1"], "should not be negative"),
     ],
 )
-def test_bad_input_is_one_sentence(capsys, argv, sentence):
-    code, _, err = run(capsys, *PROBLEM, *argv)
+def test_bad_input_is_one_sentence(run, argv, sentence):
+    code, _, err = run("equilibrium", *PROBLEM, *argv)
     assert code == 2
     assert sentence in err
     assert len(err.strip().splitlines()) == 1

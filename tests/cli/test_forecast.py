@@ -6,7 +6,6 @@ import re
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli import main
 from tiltmeter.cli.train_config import build_data, build_model, read_config
 
 torch = pytest.importorskip("torch")
@@ -35,24 +34,12 @@ sample = 300
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    (tmp_path / "digits.toml").write_text(DIGITS)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(before)
+def digits_file(in_a_folder):
+    (in_a_folder / "digits.toml").write_text(DIGITS)
 
 
-def run(capsys, *argv):
-    code = main(argv)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_sentence_first_then_how_far_and_why(capsys, in_a_folder):
-    code, out, err = run(capsys, "forecast", "digits.toml", "--save", "ahead.svg")
+def test_a_sentence_first_then_how_far_and_why(run, in_a_folder):
+    code, out, err = run("forecast", "digits.toml", "--save", "ahead.svg")
     assert code == 0
     assert "lead" in out.splitlines()[0]
     assert "the forecast is not to be trusted" in out or "Nothing speaks against the forecast" in out
@@ -61,29 +48,29 @@ def test_a_sentence_first_then_how_far_and_why(capsys, in_a_folder):
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()
 
 
-def test_forecast_and_training_start_from_the_same_network(capsys):
-    assert run(capsys, "forecast", "digits.toml", "--to", "ahead")[0] == 0
-    assert run(capsys, "train", "digits.toml", "--to", "real")[0] == 0
+def test_forecast_and_training_start_from_the_same_network(run):
+    assert run("forecast", "digits.toml", "--to", "ahead")[0] == 0
+    assert run("train", "digits.toml", "--to", "real")[0] == 0
     ahead, real = tm.load("ahead"), tm.load("real")
     first = {name: one["loss"].isel(time=0) for name, one in (("ahead", ahead), ("real", real))}
     assert float(abs(first["ahead"] - first["real"]).max()) < 1e-6
     assert ahead["loss"].attrs["definition"] == real["loss"].attrs["definition"]
-    code, out, _ = run(capsys, "compare", "ahead", "real")
+    code, out, _ = run("compare", "ahead", "real")
     assert code == 0
     assert "ahead" in out
 
 
-def test_a_name_that_is_taken_is_refused_before_the_work(capsys, in_a_folder):
+def test_a_name_that_is_taken_is_refused_before_the_work(run, in_a_folder):
     (in_a_folder / "ahead").mkdir()
     (in_a_folder / "ahead" / "run.json").write_text("{}")
-    code, _, err = run(capsys, "forecast", "digits.toml", "--to", "ahead")
+    code, _, err = run("forecast", "digits.toml", "--to", "ahead")
     assert code == 2
     assert "already holds a run" in err
     assert "Forecasting" not in err
 
 
-def test_json_holds_horizon_and_weights(capsys):
-    code, out, _ = run(capsys, "forecast", "digits.toml", "--best-weights", "worst", "--json")
+def test_json_holds_horizon_and_weights(run):
+    code, out, _ = run("forecast", "digits.toml", "--best-weights", "worst", "--json")
     found = json.loads(out)
     assert code == 0
     assert found["source"] == "forecast"
@@ -91,12 +78,12 @@ def test_json_holds_horizon_and_weights(capsys):
     assert set(found["best_weights"]) == {"turned", "upright"}
 
 
-def test_why_knows_the_weights_and_the_momentum(capsys, in_a_folder):
+def test_why_knows_the_weights_and_the_momentum(run, in_a_folder):
     (in_a_folder / "heavy.toml").write_text(
         DIGITS.replace("batch = 16", "batch = 16\nmomentum = 0.9\nweights = {turned = 9.0}")
     )
     plain, heavy = (
-        json.loads(run(capsys, "forecast", name, "--json")[1])["said"][-1] for name in ("digits.toml", "heavy.toml")
+        json.loads(run("forecast", name, "--json")[1])["said"][-1] for name in ("digits.toml", "heavy.toml")
     )
     assert plain.split(" % of turned")[0].split()[-1] != heavy.split(" % of turned")[0].split()[-1]
     step, share = (int(re.search(r"step (\d+)", heavy)[1]), float(re.search(r"([\d.e-]+) % of turned", heavy)[1]))
@@ -108,8 +95,8 @@ def test_why_knows_the_weights_and_the_momentum(capsys, in_a_folder):
     assert 100 * found.shares["turned"] == pytest.approx(share, rel=0.06)  # two figures
 
 
-def test_several_initialisations_have_bands(capsys):
-    code, _, _ = run(capsys, "forecast", "digits.toml", "--seeds", "3", "--sample", "100", "--to", "many")
+def test_several_initialisations_have_bands(run):
+    code, _, _ = run("forecast", "digits.toml", "--seeds", "3", "--sample", "100", "--to", "many")
     assert code == 0
     assert tm.load("many")["loss"].sizes["seed"] == 3
 
@@ -127,8 +114,8 @@ def test_several_initialisations_have_bands(capsys):
         ('"large"', '"huge"', (), '`labels` should be "digit" or "large"'),
     ],
 )
-def test_bad_input_gets_one_sentence(capsys, in_a_folder, old, new, argv, sentence):
+def test_bad_input_gets_one_sentence(run, in_a_folder, old, new, argv, sentence):
     (in_a_folder / "digits.toml").write_text(DIGITS.replace(old, new) if old else DIGITS)
-    code, _, err = run(capsys, "forecast", "digits.toml", *argv)
+    code, _, err = run("forecast", "digits.toml", *argv)
     assert code == 2
     assert sentence in err

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli import main
 from tiltmeter.cli.readings import readings_of
 from tiltmeter.measures.catalogue import MEASURES, find
 from tiltmeter.measures.example import example_of
@@ -27,24 +26,8 @@ per_decade = 2
 """
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(before)
-
-
-def run(capsys, *argv):
-    code = main(argv)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_measure_on_its_own_example(capsys, in_a_folder):
-    code, out, _ = run(capsys, "measure", "subgroup-auc", "--to", "run", "--save", "areas.svg")
+def test_a_measure_on_its_own_example(run, in_a_folder):
+    code, out, _ = run("measure", "subgroup-auc", "--to", "run", "--save", "areas.svg")
     assert code == 0
     assert out.startswith("subgroup_auc (positives above negatives, both of the group): turned 0.")
     assert "null, last" in out
@@ -54,9 +37,9 @@ def test_a_measure_on_its_own_example(capsys, in_a_folder):
     assert "subgroup_auc" in tm.load("run")
 
 
-def test_a_file_with_choices_of_the_measure(capsys, in_a_folder):
+def test_a_file_with_choices_of_the_measure(run, in_a_folder):
     (in_a_folder / "short.toml").write_text(SHORT + "\n[measure]\npoints = 5\n")
-    code, out, _ = run(capsys, "measure", "opposing-signals", "short.toml", "--json")
+    code, out, _ = run("measure", "opposing-signals", "short.toml", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["measure"] == "opposing-signals"
@@ -65,10 +48,10 @@ def test_a_file_with_choices_of_the_measure(capsys, in_a_folder):
     assert first["first_time"] > 0  # the first look has nothing to compare with
 
 
-def test_curves_of_many_values_can_be_drawn_with_their_null(capsys, in_a_folder):
+def test_curves_of_many_values_can_be_drawn_with_their_null(run, in_a_folder):
     (in_a_folder / "short.toml").write_text(SHORT)
     argv = ("measure", "gradient-pull", "short.toml", "--curve", "gradient_cosine", "--save", "cosine.svg")
-    code, _, err = run(capsys, *argv)
+    code, _, err = run(*argv)
     assert code == 0, err
     text = (in_a_folder / "cosine.svg").read_text()
     assert "turned vs upright" in text
@@ -76,11 +59,11 @@ def test_curves_of_many_values_can_be_drawn_with_their_null(capsys, in_a_folder)
     assert ">pair<" in text or ">group<" not in text  # the legend names what the lines are
 
 
-def test_the_list(capsys):
-    code, out, _ = run(capsys, "measure", "--list", "--json")
+def test_the_list(run):
+    code, out, _ = run("measure", "--list", "--json")
     assert code == 0
     assert [row["name"] for row in json.loads(out)] == list(MEASURES)
-    code, out, _ = run(capsys, "measure", "--list")
+    code, out, _ = run("measure", "--list")
     assert out.startswith(f"{len(MEASURES)} measures; passes are forward passes")
     assert all(name in out for name in MEASURES)
 
@@ -95,9 +78,9 @@ def test_the_list(capsys):
         (("measure", "subgroup-auc", "--curve", "loss"), "No curve 'loss' of subgroup-auc."),
     ],
 )
-def test_bad_input_ends_with_one_sentence(capsys, in_a_folder, argv, sentence):
+def test_bad_input_ends_with_one_sentence(run, in_a_folder, argv, sentence):
     (in_a_folder / "bad.toml").write_text(SHORT + "\n[measure]\nmass = 5\n")
-    code, _, err = run(capsys, *argv)
+    code, _, err = run(*argv)
     assert code == 2
     assert sentence in err
 
@@ -116,19 +99,19 @@ def test_bad_input_ends_with_one_sentence(capsys, in_a_folder, argv, sentence):
         ("early-alignment", "_known = {}", "unknown key '_known'"),
     ],
 )
-def test_choices_of_the_wrong_kind_end_with_one_sentence(capsys, in_a_folder, name, choice, sentence):
+def test_choices_of_the_wrong_kind_end_with_one_sentence(run, in_a_folder, name, choice, sentence):
     (in_a_folder / "bad.toml").write_text(SHORT + f"\n[measure]\n{choice}\n")
-    code, _, err = run(capsys, "measure", name, "bad.toml")
+    code, _, err = run("measure", name, "bad.toml")
     assert code == 2
     assert sentence in err
     assert "Traceback" not in err
 
 
-def test_lists_and_tables_are_choices(capsys, in_a_folder):
+def test_lists_and_tables_are_choices(run, in_a_folder):
     (in_a_folder / "sets.toml").write_text(
         SHORT + "\n[measure]\nfeatures = {top = [0, 1, 2], low = [60, 63]}\ndraws = 2\n"
     )
-    code, out, err = run(capsys, "measure", "randomised", "sets.toml", "--json")
+    code, out, err = run("measure", "randomised", "sets.toml", "--json")
     assert code == 0, err
     assert json.loads(out)["curves"][0]["labels"]["feature"] == ["top", "low"]
 
@@ -156,9 +139,9 @@ def test_every_measure_can_be_said_and_drawn(name):
         assert isinstance(one.null, str) or "null" in drawn
 
 
-def test_a_null_without_a_dimension_of_the_curve_stands_beside_every_value(capsys, in_a_folder):
+def test_a_null_without_a_dimension_of_the_curve_stands_beside_every_value(run, in_a_folder):
     (in_a_folder / "short.toml").write_text(SHORT + "\n[measure]\nkept = [1, 8]\n")
-    code, out, err = run(capsys, "measure", "truncated-accuracy", "short.toml")
+    code, out, err = run("measure", "truncated-accuracy", "short.toml")
     assert code == 0, err
     rows = [line.split() for line in out.splitlines() if line.strip().startswith("truncated_accuracy  ")]
     assert [row[1:3] for row in rows] == [["1", "turned"], ["1", "upright"], ["8", "turned"], ["8", "upright"]]

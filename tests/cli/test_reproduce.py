@@ -12,7 +12,6 @@ import pytest
 import xarray as xr
 
 from tiltmeter import Origin, Trajectory
-from tiltmeter.cli import main
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.outcome import Outcome
@@ -58,23 +57,17 @@ def three(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *argv):
-    code = main(("reproduce", *argv))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_list(capsys):
-    code, out, _ = run(capsys, "--list")
+def test_list(run):
+    code, out, _ = run("reproduce", "--list")
     assert code == 0
     assert out.startswith("3 experiments.")
     assert "About broken" in out
-    assert run(capsys, "small", "--list")[1].startswith("1 experiment.")
-    assert [row["name"] for row in json.loads(run(capsys, "--list", "--json")[1])] == ["large", "broken", "small"]
+    assert run("reproduce", "small", "--list")[1].startswith("1 experiment.")
+    assert [row["name"] for row in json.loads(run("reproduce", "--list", "--json")[1])] == ["large", "broken", "small"]
 
 
-def test_one_by_name(capsys, three):
-    code, out, err = run(capsys, "large", "--seeds", "4", "--to", "here")
+def test_one_by_name(run, three):
+    code, out, err = run("reproduce", "large", "--seeds", "4", "--to", "here")
     assert code == 0
     assert out.startswith("1 experiment: 1 claim holds")
     assert "Holds: It is large (size 2, at least 1 asked)." in out
@@ -83,8 +76,8 @@ def test_one_by_name(capsys, three):
     assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
 
 
-def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(capsys, three):
-    code, out, err = run(capsys, "--all", "--to", "here", "--markdown", "verdicts.md")
+def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(run, three):
+    code, out, err = run("reproduce", "--all", "--to", "here", "--markdown", "verdicts.md")
     assert code == 1
     assert "broken (quick): failed. RuntimeError: no luck" in out
     assert "small (quick, 2 seeds, 0 s): 0 of 1 claims hold." in out
@@ -94,12 +87,12 @@ def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(capsys, three)
     assert "## small" in text
 
 
-def test_a_claim_that_does_not_hold_is_no_failure(capsys):
-    assert run(capsys, "small")[0] == 0
+def test_a_claim_that_does_not_hold_is_no_failure(run):
+    assert run("reproduce", "small")[0] == 0
 
 
-def test_json(capsys):
-    code, out, _ = run(capsys, "small", "large", "--json")
+def test_json(run):
+    code, out, _ = run("reproduce", "small", "large", "--json")
     assert code == 0
     assert [(one["name"], one["claims"][0]["verdict"]) for one in json.loads(out)] == [
         ("small", "does not hold"),
@@ -107,29 +100,29 @@ def test_json(capsys):
     ]
 
 
-def test_names_are_never_cut_off(capsys, three, monkeypatch):
+def test_names_are_never_cut_off(run, three, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     name = "a-name-that-is-longer-than-a-third-of-the-line"
     monkeypatch.setitem(EXPERIMENTS, name, "large")
-    assert name in run(capsys, "--list")[1]
+    assert name in run("reproduce", "--list")[1]
 
 
-def test_an_interrupt_is_not_taken_for_a_failure(capsys, monkeypatch):
+def test_an_interrupt_is_not_taken_for_a_failure(run, capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
     with pytest.raises(SystemExit) as ended:
-        run(capsys, "--all")
+        run("reproduce", "--all")
     assert ended.value.code == 130
     assert "Interrupted: the same command goes on with what is complete in runs" in capsys.readouterr().err
 
 
-def test_a_process_that_dies_takes_no_other_with_it(capsys, monkeypatch):
+def test_a_process_that_dies_takes_no_other_with_it(run, monkeypatch):
     # Forked, since the experiments of these tests exist in this process alone.
     monkeypatch.setattr("tiltmeter.cli.reproduce.get_context", lambda _: get_context("fork"))
     monkeypatch.setattr("tiltmeter.cli.reproduce.run", _dies_if_broken)
-    code, out, _ = run(capsys, "--all", "--jobs", "2")
+    code, out, _ = run("reproduce", "--all", "--jobs", "2")
     assert code == 1
     assert "broken (quick): failed. Its process was ended from outside" in out
     assert out.count("1 of 1 claims hold") == 2
@@ -155,7 +148,7 @@ def _dies_if_broken(name, *given):
         (("large", "--scale", "huge"), "scale"),
     ],
 )
-def test_bad_input_is_one_sentence(capsys, argv, sentence):
-    code, out, err = run(capsys, *argv)
+def test_bad_input_is_one_sentence(run, argv, sentence):
+    code, out, err = run("reproduce", *argv)
     assert (code, out) == (2, "")
     assert sentence in err

@@ -5,28 +5,24 @@ import json
 import pytest
 
 from tiltmeter import load
-from tiltmeter.cli import main
 
 CROSSING = ["simulate", "--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
 SHORT = {"--d": "200", "--seeds": "6", "--until": "20", "--looks": "12", "--since": "0.1"}
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+@pytest.fixture
+def simulate(run):
+    """One call, short unless told otherwise."""
+
+    def call(*flags, **options):
+        given = SHORT | {f"--{name}": value for name, value in options.items()}
+        return run(*CROSSING, *(word for pair in given.items() for word in pair), *flags)
+
+    return call
 
 
-def run(capsys, *flags, **options):
-    """Exit code, stdout and stderr of one call, short unless told otherwise."""
-    given = SHORT | {f"--{name}": value for name, value in options.items()}
-    code = main([*CROSSING, *(word for pair in given.items() for word in pair), *flags])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_sentence_comes_first_and_then_the_means(capsys):
-    code, out, err = run(capsys)
+def test_a_sentence_comes_first_and_then_the_means(simulate):
+    code, out, err = simulate()
     assert code == 0
     assert err == ""
     lines = out.splitlines()
@@ -36,14 +32,14 @@ def test_a_sentence_comes_first_and_then_the_means(capsys):
 
 
 @pytest.mark.parametrize("method", ["chain", "direct"])
-def test_against_theory(capsys, method):
-    code, out, _ = run(capsys, "--against", "theory", "--method", method)
+def test_against_theory(simulate, method):
+    code, out, _ = simulate("--against", "theory", "--method", method)
     assert code == 0
     assert out.splitlines()[-1].startswith("Against theory: the largest distance is 0.0")
 
 
-def test_json_with_the_agreement(capsys):
-    code, out, _ = run(capsys, "--against", "theory", "--json")
+def test_json_with_the_agreement(simulate):
+    code, out, _ = simulate("--against", "theory", "--json")
     assert code == 0
     found = json.loads(out, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
     assert found["source"] == "simulation"
@@ -52,21 +48,21 @@ def test_json_with_the_agreement(capsys):
     assert loss["how"] == "evaluated"
 
 
-def test_a_network(capsys):
+def test_a_network(simulate):
     options = ["--units", "2", "--activation", "relu", "--train-second-layer", "--start-scale", "0.5"]
-    code, out, _ = run(capsys, *options, "--against", "theory", "--curve", "error")
+    code, out, _ = simulate(*options, "--against", "theory", "--curve", "error")
     assert code == 0
     assert "Against theory" in out
 
 
-def test_repeated_data_memorise(capsys):
-    code, out, _ = run(capsys, "--alpha", "0.5", "--method", "direct", "--curve", "training_loss", d="60")
+def test_repeated_data_memorise(simulate):
+    code, out, _ = simulate("--alpha", "0.5", "--method", "direct", "--curve", "training_loss", d="60")
     assert code == 0
     assert "mean training_loss of 6 seeds" in out
 
 
-def test_to_a_run_directory_and_a_picture_of_both(capsys, tmp_path):
-    code, _, err = run(capsys, "--against", "theory", "--to", "run", "--save", "both.svg")
+def test_to_a_run_directory_and_a_picture_of_both(simulate, tmp_path):
+    code, _, err = simulate("--against", "theory", "--to", "run", "--save", "both.svg")
     assert code == 0
     assert "Saved to run" in err
     assert load(tmp_path / "run")["loss"].sizes == {"time": 12, "group": 2, "seed": 6}
@@ -75,8 +71,8 @@ def test_to_a_run_directory_and_a_picture_of_both(capsys, tmp_path):
     assert "simulation" in picture
 
 
-def test_notes_go_to_stderr(capsys):
-    code, out, err = run(capsys, looks="400")
+def test_notes_go_to_stderr(simulate):
+    code, out, err = simulate(looks="400")
     assert code == 0
     assert err.startswith("Note: 400 times give")
     assert "Note" not in out
@@ -93,8 +89,8 @@ def test_notes_go_to_stderr(capsys):
         ({"units": "0"}, "`units` should be at least 1. Found units = 0."),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(capsys, options, sentence):
-    code, out, err = run(capsys, **options)
+def test_bad_input_is_one_sentence_and_exit_code_2(simulate, options, sentence):
+    code, out, err = simulate(**options)
     assert code == 2
     assert out == ""
     assert sentence in err

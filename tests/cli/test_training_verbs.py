@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.cli import main
 from tiltmeter.cli.show import growing
 
 torch = pytest.importorskip("torch")
@@ -34,22 +33,6 @@ per_decade = 5
 """
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield tmp_path
-    torch.set_num_threads(before)
-
-
-def run(capsys, *argv):
-    code = main(argv)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 def people(rows=400):
     rng = np.random.default_rng(0)
     age, sex = rng.normal(size=rows), rng.choice(["F", "M"], rows)
@@ -58,17 +41,17 @@ def people(rows=400):
 
 
 class TestTrain:
-    def test_digits_to_a_run_and_a_report(self, capsys, tmp_path):
+    def test_digits_to_a_run_and_a_report(self, run, tmp_path):
         (tmp_path / "digits.toml").write_text(DIGITS)
-        code, out, err = run(capsys, "train", "digits.toml", "--to", "one", "--save", "one.svg")
+        code, out, err = run("train", "digits.toml", "--to", "one", "--save", "one.svg")
         assert code == 0, err
         assert "leads" in out.splitlines()[0]
         assert "Training on 1,000 points, looking at 1,794" in err
         assert (tmp_path / "one.svg").exists()
-        code, again, _ = run(capsys, "train", "digits.toml", "--to", "one", "--resume")
+        code, again, _ = run("train", "digits.toml", "--to", "one", "--resume")
         assert code == 0
         assert again.splitlines()[0] == out.splitlines()[0]
-        code, _, err = run(capsys, "train", "digits.toml", "--to", "one")
+        code, _, err = run("train", "digits.toml", "--to", "one")
         assert code == 2
         assert "already holds a run" in err
 
@@ -77,39 +60,39 @@ class TestTrain:
                 "batch = 16", "batch = 16\nproportions = { turned = 0.5, upright = 0.5 }\nweights = { turned = 2.0 }"
             )
         )
-        assert run(capsys, "train", "fair.toml", "--to", "two", "--json")[0] == 0
-        code, out, _ = run(capsys, "compare", "one", "two")
+        assert run("train", "fair.toml", "--to", "two", "--json")[0] == 0
+        code, out, _ = run("compare", "one", "two")
         assert code == 0
         assert out.startswith("one: ")
         assert "area under the gap" in out
-        code, out, _ = run(capsys, "compare", "one", "two", "--json", "--curve", "error")
+        code, out, _ = run("compare", "one", "two", "--json", "--curve", "error")
         found = json.loads(out)
         assert [row["run"] for row in found["runs"]] == ["one", "two"]
         assert found["curve"] == "error"
-        code, out, _ = run(capsys, "report", "one", "two", "-o", "page.html", "--title", "Mine")
+        code, out, _ = run("report", "one", "two", "-o", "page.html", "--title", "Mine")
         assert code == 0
         assert out.startswith("Page: ")
         assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
         assert tm.load("two").origin.settings["proportions"] == [["turned", 0.5], ["upright", 0.5]]
 
-    def test_a_table(self, capsys, tmp_path):
+    def test_a_table(self, run, tmp_path):
         people().to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(
             '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = "sex"\nlook = 0.5\n[model]\nhidden = []\n'
             '[training]\noptimizer = "adam"\nlr = 0.01\nepochs = 5\nloss = "logistic"\n'
         )
-        code, out, err = run(capsys, "train", "t.toml", "--curve", "error", "--json")
+        code, out, err = run("train", "t.toml", "--curve", "error", "--json")
         assert code == 0, err
         assert "Labels: <=50K = 0, >50K = 1" in err
         assert set(json.loads(out)["final"]) >= {"error", "tpr", "fpr", "positive_rate"}
 
-    def test_intersections_of_a_table(self, capsys, tmp_path):
+    def test_intersections_of_a_table(self, run, tmp_path):
         people(600).to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(
             '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = ["sex", "job"]\nlook = 0.5\n'
             "[training]\nlr = 0.1\nsteps = 20\n"
         )
-        assert run(capsys, "train", "t.toml", "--to", "run")[0] == 0
+        assert run("train", "t.toml", "--to", "run")[0] == 0
         assert tm.load("run")["loss"].group.values.tolist()[0] == ("F", "x")
 
     @pytest.mark.parametrize(
@@ -129,15 +112,15 @@ class TestTrain:
             ("nonsense", "is not valid TOML"),
         ],
     )  # fmt: skip
-    def test_sentences(self, capsys, tmp_path, text, sentence):
+    def test_sentences(self, run, tmp_path, text, sentence):
         (tmp_path / "t.toml").write_text(text)
-        code, out, err = run(capsys, "train", "t.toml")
+        code, out, err = run("train", "t.toml")
         assert code == 2
         assert out == ""
         assert sentence in err
 
-    def test_no_file(self, capsys):
-        assert run(capsys, "train", "none.toml")[2] == "tiltmeter: No file none.toml.\n"
+    def test_no_file(self, run):
+        assert run("train", "none.toml")[2] == "tiltmeter: No file none.toml.\n"
 
 
 class TestFollow:
@@ -160,19 +143,19 @@ class TestFollow:
         assert len(seen) > 2
         assert seen[-1] == 6
 
-    def test_a_finished_run_is_shown_once(self, capsys, tmp_path):
+    def test_a_finished_run_is_shown_once(self, run, tmp_path):
         self.write(tmp_path / "done", 3, 0)
-        code, out, _ = run(capsys, "show", "done", "--follow")
+        code, out, _ = run("show", "done", "--follow")
         assert code == 0
         assert out.count("a leads throughout.") == 1
 
-    def test_what_is_no_run(self, capsys):
-        code, _, err = run(capsys, "show", "nowhere", "--follow")
+    def test_what_is_no_run(self, run):
+        code, _, err = run("show", "nowhere", "--follow")
         assert code == 2
         assert "Found nothing at nowhere" in err
 
 
-def test_compare_needs_runs(capsys):
-    code, _, err = run(capsys, "compare")
+def test_compare_needs_runs(run):
+    code, _, err = run("compare")
     assert code == 2
     assert "needs at least one run" in err

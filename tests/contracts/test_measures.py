@@ -34,14 +34,6 @@ ARCHITECTURES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def assert_one_sentence(error):
     text = str(error)
     assert len(text) < 400, text

@@ -16,8 +16,8 @@ from tiltmeter.data.moons import moons
 
 @pytest.mark.parametrize("d", [2, 10])
 def test_clusters_are_exactly_symmetric_and_labelled_as_documented(d):
-    data = symmetric_clusters(d, points=8)
-    assert len(data) == 8 * (8 if d == 2 else 16)
+    data = symmetric_clusters(d, points=16)
+    assert len(data) == 16 * (8 if d == 2 else 16)
     centre = np.eye(d)[np.where(data.y > 0, 0, 1)]
     assert (np.linalg.norm(np.abs(data.x[:, :2]) - np.abs(centre[:, :2]), axis=1) < 0.01).all()
 

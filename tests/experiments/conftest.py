@@ -17,16 +17,6 @@ from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Operations this small are slower on several threads, much slower on a busy machine."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @dataclass(frozen=True)
 class Setting:
     steps: int = 4

@@ -12,14 +12,6 @@ from tiltmeter.networks.two_layer import TwoLayer
 from tiltmeter.record import at
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def check(module, setting):
     runs = module.run(setting, make_now)
     for claim in module.claims(runs):

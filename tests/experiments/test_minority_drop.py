@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
 from tiltmeter.analysis.minority_drop import minority_drop
 from tiltmeter.experiments import minority_drop as experiment
@@ -14,10 +13,7 @@ SMALL = replace(experiment.QUICK, seeds=3, points=150, steps=80)
 
 @pytest.fixture(scope="module")
 def runs():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield experiment.run(SMALL, make_now)
-    torch.set_num_threads(before)
+    return experiment.run(SMALL, make_now)
 
 
 def test_it_is_in_the_catalogue():

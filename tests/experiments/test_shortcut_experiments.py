@@ -17,14 +17,6 @@ from tiltmeter.experiments import (
 from tiltmeter.experiments.catalogue import find, make_now
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.slow
 def test_domino_forgets_the_digit_and_the_control_does_not():
     """Three seeds: probe(60) below probe(20) by .2, the end below one half, and without the easy block well above."""

@@ -26,14 +26,6 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name.startswith("low-rank") else pytest.mark.slow) for name in SMALL]
 )

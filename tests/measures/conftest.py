@@ -1,13 +1,20 @@
-"""Settings that the tests of measures share."""
+"""Networks that measures of inputs in numbers are tried on."""
 
 import pytest
-import torch
+
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.networks.small_cnn import small_cnn
+from tiltmeter.networks.transformer import transformer
+
+NETWORKS = {
+    "mlp": (lambda: mlp(64, (16,), 4), (64,)),
+    "cnn": (lambda: small_cnn(1, 4, 4), (1, 8, 8)),
+    "transformer": (lambda: transformer(8, 8, outputs=4, width=8, layers=1, heads=2), (8, 8)),
+}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Operations this small are slower on several threads, much slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture(params=list(NETWORKS))
+def network(request):
+    """A model of four classes, and the shape of one of its inputs."""
+    make, shape = NETWORKS[request.param]
+    return make(), shape

@@ -15,14 +15,6 @@ from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.transformer import transformer
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Answering(torch.nn.Module):
     """A model that answers as a Boolean function does."""
 

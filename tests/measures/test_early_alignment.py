@@ -15,14 +15,6 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.two_layer import TwoLayer, two_layer
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def descend(net, data, lr, steps, measures=(), when=()):
     """Gradient descent on all points at once."""
     return tm.train(

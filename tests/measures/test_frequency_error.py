@@ -16,14 +16,6 @@ from tiltmeter.networks.mlp import mlp
 TARGET = Sines((1, 3, 8), (1.0, 2.0, 0.5), (0.1, 0.2, 0.3))
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Known(nn.Module):
     """A function of one number as a network."""
 

@@ -14,14 +14,6 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.tangent.circle import circle_eigenvalues
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class FirstLayer(nn.Module):
     """Two layers of ReLU units, the first trained; signs of the second alternate, biases start at zero."""
 

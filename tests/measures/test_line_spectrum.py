@@ -11,18 +11,9 @@ from tiltmeter.measures.energy import FLOOR
 from tiltmeter.measures.line_spectrum import LineSpectrum, signal_of
 from tiltmeter.measures.task import Task
 from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 
 ALL = ("within", "between", "random")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -134,19 +125,11 @@ def test_the_same_lines_at_every_look_and_others_by_seed(data):
     assert not first.equals(other)
 
 
-@pytest.mark.parametrize(
-    ("make", "shape"),
-    [
-        (lambda: mlp(64, (16,), 4), (64,)),
-        (lambda: small_cnn(1, 4, 4), (1, 8, 8)),
-        (lambda: transformer(8, 8, outputs=4, width=8, layers=1, heads=2), (8, 8)),
-    ],
-    ids=["mlp", "cnn", "transformer"],
-)
-def test_any_network_of_numbers(make, shape):
+def test_any_network_of_numbers(network):
+    model, shape = network
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
-    found = measure(LineSpectrum(ALL, lines=6, points=16), make(), images)
+    found = measure(LineSpectrum(ALL, lines=6, points=16), model, images)
     assert found["energy_ratio"].dims == ("path", "frequency")
     assert found["energy_ratio"].path.values.tolist() == list(ALL)
     assert all(np.isfinite(values).all() for values in found.values())

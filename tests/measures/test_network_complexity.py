@@ -9,18 +9,9 @@ import tiltmeter as tm
 from tiltmeter.measures.direct import measure
 from tiltmeter.measures.network_complexity import NetworkComplexity, grid_frequency, symbols
 from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 
 SQUARE = NetworkComplexity("inputs", extent=1.0)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -119,19 +110,10 @@ def test_levels_are_equal_steps():
 
 
 @pytest.mark.parametrize("chosen", ["components", "points"])
-@pytest.mark.parametrize(
-    ("make", "shape"),
-    [
-        (lambda: mlp(64, (16,), 4), (64,)),
-        (lambda: small_cnn(1, 4, 4), (1, 8, 8)),
-        (lambda: transformer(8, 8, outputs=4, width=8, layers=1, heads=2), (8, 8)),
-    ],
-    ids=["mlp", "cnn", "transformer"],
-)
-def test_any_network_of_numbers(make, shape, chosen):
+def test_any_network_of_numbers(network, chosen):
+    model, shape = network
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
-    model = make()
     with tm.Probe(model, images, [NetworkComplexity(chosen, points=12)], tm.every(1)) as probe:
         probe(0)
     run = probe.trajectory()

@@ -14,14 +14,6 @@ from tiltmeter.networks.transformer import transformer
 from tiltmeter.record import Origin, Trajectory
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def linear_case(points=400):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(points, 20)).astype(np.float32)

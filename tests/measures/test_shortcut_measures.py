@@ -22,14 +22,6 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def seen(model, data):
     return tm.Probe(model, data).snapshot().model
 

@@ -21,14 +21,6 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def folder(name):
     place = os.environ.get("TILTMETER_DATA")
     if not place:

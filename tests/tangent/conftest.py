@@ -4,16 +4,6 @@ import pytest
 import torch
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Operations this small are slower on several threads, much slower on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
-
-
 def _jacobian(model, x, read):
     """Gradients of every point and output, one backward pass each, (points x outputs, parameters)."""
     parameters = [p for p in model.parameters() if p.requires_grad]

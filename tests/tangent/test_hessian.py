@@ -11,14 +11,6 @@ from tiltmeter.tangent.gradient import gradient, trained
 from tiltmeter.tangent.hessian import dense_hessian, hessian_times, top_eigenpairs
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def small(seed=0, points=30):
     torch.manual_seed(seed)
     model = mlp(5, (6,), 3, "tanh").double()

@@ -47,7 +47,8 @@ class Agreement:
             far = max(known, key=lambda row: row.largest_in_se)
             text += f"; in standard errors {far.largest_in_se:.3g}, in {far.curve}"
         hows = sorted({row.how for row in self.rows})
-        return f"{text} ({len(self.rows)} curves, {' and '.join(hows)})."
+        count = f"{len(self.rows)} curve{'' if len(self.rows) == 1 else 's'}"
+        return f"{text} ({count}, {' and '.join(hows)})."
 
 
 def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:

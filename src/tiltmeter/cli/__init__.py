@@ -31,6 +31,23 @@ VERBS = {
     "bench": "Run the speed comparisons of a source checkout.",
 }
 
+#: Verb -> the call that its help ends with. `data`, an application of its own, has it there.
+EXAMPLES = {
+    "demo": "tiltmeter demo",
+    "predict": "tiltmeter predict --rho 0.8 --variance 0.5 1.5 --lr 0.1 --save curves.svg",
+    "simulate": "tiltmeter simulate --case centred-crossing --d 2000 --seeds 16 --against theory",
+    "equilibrium": "tiltmeter equilibrium --case centred-crossing --samples 2 --ridge 0.3",
+    "forecast": "tiltmeter forecast training.toml --best-weights worst",
+    "train": "tiltmeter train training.toml --to runs/mine",
+    "reproduce": "tiltmeter reproduce bias-crossing --to runs/reproduce",
+    "measure": "tiltmeter measure effective-rank --save rank.svg",
+    "show": "tiltmeter show runs/mine --curve error",
+    "compare": "tiltmeter compare runs/forecast runs/mine",
+    "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
+    "export": "tiltmeter export runs/mine --csv mine.csv",
+    "bench": "tiltmeter bench predict",
+}
+
 
 def make_app() -> App:
     """The application with all its verbs."""
@@ -40,20 +57,27 @@ def make_app() -> App:
         help="Which group a model will favour, when during training, and why.",
         result_action="return_value",
     )
-    for verb, line in VERBS.items():
-        app.command(f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line)
+    for place, (verb, line) in enumerate(VERBS.items()):
+        ending = {"help_epilogue": f"Example: `{EXAMPLES[verb]}`"} if verb in EXAMPLES else {}
+        app.command(f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line, sort_key=place, **ending)
     app.register_install_completion_command()
     return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
+    given = sys.argv[1:] if argv is None else list(argv)
     try:
-        code = make_app()(sys.argv[1:] if argv is None else list(argv), exit_on_error=False, print_error=False)
+        code = make_app()(given, exit_on_error=False, print_error=False)
     except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
         # KeyError shows its message in quotes; the sentence is its argument.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         print(f"tiltmeter: {text}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tiltmeter: interrupted.", file=sys.stderr)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json as machine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.comparison import comparison
+from tiltmeter.cli.flags import Json
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.labelled import label_to_json
 from tiltmeter.report.facts import compared
 
 
-def compare(*runs: Path, curve: str = "loss", json: Annotated[bool, Parameter(negative="")] = False) -> None:
+def compare(*runs: Path, curve: str = "loss", json: Json = False) -> None:
     """Runs beside one another: leaders, crossings, worst group, area under the gap.
 
     Parameters
@@ -26,8 +26,6 @@ def compare(*runs: Path, curve: str = "loss", json: Annotated[bool, Parameter(ne
         Run directories.
     curve
         The curve in which they are compared.
-    json
-        Print the results as JSON.
     """
     loaded = []
     for run in runs:

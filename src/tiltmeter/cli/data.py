@@ -6,32 +6,29 @@ import json as json_module
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiltmeter.cli.flags import Json
 from tiltmeter.data.fetch import fetch
 from tiltmeter.data.folder import data_folder, folder_of
 from tiltmeter.data.presence import Presence, check, is_present
 from tiltmeter.data.sources import SOURCES, source_of
 
-Json = Annotated[bool, Parameter(negative="")]
-
-data = App(name="data", help="Public data sets: which are here, download them, check them.")
+data = App(
+    name="data",
+    help="Public data sets: which are here, download them, check them.",
+    help_epilogue="Example: `tiltmeter data get adult`",
+)
 
 
 @data.command(name="list")
 def list_sets(*, json: Json = False) -> None:
-    """Which data sets tiltmeter reads, and which of them are on this machine.
-
-    Parameters
-    ----------
-    json
-        Print the list as JSON.
-    """
+    """Which data sets tiltmeter reads, and which of them are on this machine."""
     found = [(source, is_present(name)) for name, source in SOURCES.items()]
     if json:
         rows: list[dict[str, Any]] = [
@@ -61,8 +58,6 @@ def get(*names: str, json: Json = False) -> None:
     ----------
     names
         Which ones, by name.
-    json
-        Print where they are as JSON.
     """
     if not names:
         raise ValueError(f"Name at least one data set. There are: {', '.join(SOURCES)}.")
@@ -83,8 +78,6 @@ def check_sets(*names: str, json: Json = False) -> None:
     ----------
     names
         Which ones, by name (default: all; those that are absent are then no fault).
-    json
-        Print what was found as JSON.
     """
     for name in names:
         source_of(name)

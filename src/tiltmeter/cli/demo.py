@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.cli.demo_digits import digits_section
+from tiltmeter.cli.flags import Json
 from tiltmeter.report.page import Section, Table, write_page
 from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
@@ -31,7 +33,7 @@ STORIES = {
 }
 
 
-def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
+def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> None:
     """Show what tiltmeter does, on embedded problems; writes one HTML page.
 
     Parameters
@@ -65,9 +67,13 @@ def demo(page: Path = Path("tiltmeter-demo.html")) -> None:
     header = ("problem", "t", "leader", "mean gap", "because")
     sections.insert(0, Section("In short", told, [Table(header, rows)]))
     written = write_page(page, "Which group a model favours, when, and why", sections, f"tiltmeter {__version__}")
+    if json:
+        stories = [dict(zip(header, row, strict=True)) for row in rows]
+        print(dumps({"sentences": told, "stories": stories, "page": str(written.resolve())}, indent=2))
+        return
     for line in told:
         print(line)
-    grid = Grid(*header, box=box.SIMPLE_HEAD)
+    grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         grid.add_row(*row)
     Console(highlight=False).print(grid)

@@ -50,8 +50,8 @@ def digits_section() -> tuple[Section, list[str]]:
         torch.set_num_threads(threads)
     lines = [f"forecast: {in_words(ahead)}", f"trained:  {in_words(run)}", str(noted_horizon(ahead))]
     chart = plot.curves(run, ahead, labels=("trained", "forecast"), phases=phases(run))
-    exact = [f"Forecast: {phases(ahead)} Trained: {phases(run)}", str(agreement(ahead, run))]
-    return Section(HEADING, [INTRODUCTION, *lines, *exact], charts=[chart]), lines
+    exact = [f"Forecast: {phases(ahead)}", f"Trained: {phases(run)}", str(agreement(ahead, run, "loss"))]
+    return Section(HEADING, [INTRODUCTION, *exact], charts=[chart]), lines
 
 
 def in_words(run: Trajectory) -> str:

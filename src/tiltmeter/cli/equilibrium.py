@@ -6,7 +6,7 @@ import json as json_module
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -15,7 +15,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiltmeter.cli.flags import Json, Save, Switch, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
+from tiltmeter.cli.pictures import draw
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
 from tiltmeter.mixture import Mixture
 from tiltmeter.objective import Objective
@@ -50,10 +52,10 @@ def equilibrium(
     objective: ObjectiveOptions | None = None,
     *,
     config: Path | None = None,
-    no_bias: Annotated[bool, Parameter(negative="")] = False,
-    to: Path | None = None,
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    no_bias: Switch = False,
+    to: To = None,
+    save: Save = (),
+    json: Json = False,
 ) -> None:
     """What the fully trained model does to each group, by the number of samples, the loss and its weights.
 
@@ -63,12 +65,6 @@ def equilibrium(
         A TOML file with a table [problem]; options given here override it.
     no_bias
         Train no offset of the student.
-    to
-        Keep the result in this run directory.
-    save
-        Draw error and unfairness against samples to this file (png, svg, pdf or html); may be repeated.
-    json
-        Print the results as JSON.
     """
     # The problem has the same options as elsewhere; a learning rate has no meaning here, so any will do.
     mixture = resolve(problem, SGDOptions(lr=0.1), None, config).problem
@@ -157,7 +153,4 @@ def _draw(found: xr.Dataset, paths: tuple[Path, ...]) -> None:
         raise ValueError("A picture needs several samples, as in --samples 0.5 --samples 2 --samples 8.")
     from tiltmeter import plot
 
-    chart = plot.equilibrium(found, curves=("error", "error_gap"))
-    for path in paths:
-        plot.save(chart, path)
-        print(f"Drew {path}", file=sys.stderr)
+    draw(plot.equilibrium(found, curves=("error", "error_gap")), paths)

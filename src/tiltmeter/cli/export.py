@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from tiltmeter.cli.flags import Json
 from tiltmeter.export import to_csv, to_parquet, to_tensorboard
 from tiltmeter.record import Trajectory, load
 
@@ -18,7 +16,7 @@ def export(
     csv: Path | None = None,
     parquet: Path | None = None,
     tensorboard: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """A run for other programs: CSV, Parquet or TensorBoard event files.
 
@@ -32,8 +30,6 @@ def export(
         Write a table to this file, with what made the run.
     tensorboard
         Write event files to this new folder, one run per group.
-    json
-        Print what was written as JSON.
     """
     loaded = load(run)
     if not isinstance(loaded, Trajectory):

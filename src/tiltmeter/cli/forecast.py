@@ -6,10 +6,9 @@ import json as json_text
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
-
+from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.cli.train_config import build_data, build_loss, build_model, options, read_config
@@ -24,14 +23,14 @@ CRITERIA = ("worst", "worst-area", "gap", "gap-area")
 def forecast(
     config: Path,
     *,
-    to: Path | None = None,
+    to: To = None,
     sample: int | None = None,
     real_steps: int | None = None,
     seeds: int | None = None,
     best_weights: str | None = None,
-    curve: str = "loss",
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    curve: Curve = "loss",
+    save: Save = (),
+    json: Json = False,
 ) -> None:
     """Forecast who will lead, and when that will change, before training: same file and same network as `train`.
 
@@ -39,8 +38,6 @@ def forecast(
     ----------
     config
         A TOML file with tables [data], [model], [training], [looks] and, if wanted, [forecast].
-    to
-        Keep the forecast in this directory, as a run.
     sample
         Points of the training data whose kernel is computed; 2500 if not said.
     real_steps
@@ -50,24 +47,16 @@ def forecast(
     best_weights
         Also find group weights: for the worst group's loss at the end (worst) or over training (worst-area), for the
         final gap (gap) or that over training (gap-area).
-    curve
-        The curve in which leaders are compared.
-    save
-        Draw the curves to this file (png, svg, pdf or html); may be repeated.
-    json
-        Print the results as JSON.
     """
     tables = read_config(config)
     if best_weights is not None and best_weights not in CRITERIA:
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
-    try:
-        from tiltmeter.forecast.front import check_question
-        from tiltmeter.forecast.front import forecast as look_ahead
-        from tiltmeter.forecast.tangent import tangent
-    except ModuleNotFoundError:
-        raise ValueError("`tiltmeter forecast` needs PyTorch: pip install 'tiltmeter[torch]'") from None
+
+    from tiltmeter.forecast.front import check_question
+    from tiltmeter.forecast.front import forecast as look_ahead
+    from tiltmeter.forecast.tangent import tangent
 
     if to is not None:
         holds_run(to, resume=False)  # refused now rather than after the work

@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.choices import made
+from tiltmeter.cli.flags import Json, Save, To
+from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.readings import Reading, readings_of
-from tiltmeter.cli.train_config import build_data, build_loss, build_model, build_optimizer, options, read_config
+from tiltmeter.cli.train_config import build_data, read_config, train_as_told
 from tiltmeter.record import Trajectory, log_spaced
 
 #: Without a file: a short training that shows the measure.
@@ -27,11 +29,11 @@ def measure(
     config: Path | None = None,
     /,
     *,
-    list_all: Annotated[bool, Parameter(name="--list", negative="")] = False,
+    list_all: Annotated[bool, Parameter(name="--list", negative="", show_default=False)] = False,
     curve: str | None = None,
-    to: Path | None = None,
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    to: To = None,
+    save: Save = (),
+    json: Json = False,
 ) -> None:
     """Take a measure at every look while a model trains: first and last value beside what would mean nothing.
 
@@ -46,17 +48,7 @@ def measure(
         Show all measures: what they take and cost, where they are exact, when the bias is absent.
     curve
         The curve of the measure to draw (default: its first).
-    to
-        Keep the run in this directory.
-    save
-        Draw the curve to this file (png, svg, pdf or html); may be repeated.
-    json
-        Print the results as JSON.
     """
-    try:
-        import torch  # noqa: F401
-    except ModuleNotFoundError:
-        raise ValueError("`tiltmeter measure` needs PyTorch: pip install 'tiltmeter[torch]'") from None
     if list_all:
         _list(json)
         return
@@ -89,21 +81,7 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     if config is not None:
         tables = read_config(config, ("measure",))
         chosen = made(kind, tables.get("measure", {}), "measure")
-        data, look = build_data(tables["data"], config.parent)
-        loss = build_loss(tables["training"])
-        torch.manual_seed(tables["training"].get("seed", 0))
-        model = build_model(tables["model"], data, loss)
-        print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
-        return train(
-            model,
-            data,
-            look,
-            build_optimizer(tables["training"]),
-            loss,
-            to=to,
-            measures=[chosen],
-            **options(tables, data),
-        )
+        return train_as_told(tables, config.parent, to=to, measures=[chosen])
     chosen, model, data = example_of(kind)
     look = data
     if not hasattr(kind, "example"):
@@ -117,12 +95,8 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
 def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:
     if not paths:
         return
-    from tiltmeter import plot
 
-    chart = chosen.picture(trajectory.clock)
-    for path in paths:
-        plot.save(chart, path)
-        print(f"Drew {path}", file=sys.stderr)
+    draw(chosen.picture(trajectory.clock), paths)
 
 
 def _list(json: bool) -> None:

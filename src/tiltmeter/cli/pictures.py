@@ -1,10 +1,11 @@
-"""Pictures of a summarised run, for the verbs that take `--save`."""
+"""Pictures, for the verbs that take `--save`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tiltmeter.cli.summary import Summary
 
@@ -17,7 +18,13 @@ def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
     from tiltmeter.theory.stability import timescales
 
     scales = timescales(*summary.theory) if summary.theory and not summary.theory[1].scheduled else None
-    chart = plot.curves(summary.trajectory, curve=summary.curve, phases=summary.phases, timescales=scales)
+    draw(plot.curves(summary.trajectory, curve=summary.curve, phases=summary.phases, timescales=scales), paths)
+
+
+def draw(chart: Any, paths: Sequence[Path]) -> None:
+    """Write the chart to every path, and say so."""
+    from tiltmeter import plot
+
     for path in paths:
         plot.save(chart, path)
         print(f"Drew {path}", file=sys.stderr)

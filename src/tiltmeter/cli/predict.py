@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
@@ -21,10 +19,10 @@ def predict(
     times: TimeOptions | None = None,
     *,
     config: Path | None = None,
-    curve: str = "loss",
-    to: Path | None = None,
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    curve: Curve = "loss",
+    to: To = None,
+    save: Save = (),
+    json: Json = False,
 ) -> None:
     """Exact learning curves of every group: who leads, when it changes, and why.
 
@@ -32,14 +30,6 @@ def predict(
     ----------
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
-    curve
-        The curve in which leaders are compared.
-    to
-        Keep the curves in this run directory.
-    save
-        Draw the curves to this file (png, svg, pdf or html); may be repeated.
-    json
-        Print the results as JSON.
     """
     case = resolve(problem, sgd, times, config)
     trajectory = predict_curves(case.problem, case.sgd, case.times)

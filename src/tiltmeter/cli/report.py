@@ -8,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tiltmeter.cli.flags import Json
 from tiltmeter.report.runs import report as write
 
 
@@ -15,7 +16,7 @@ def report(
     *runs: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str = "Bias during training",
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> None:
     """Runs as one HTML page that opens offline, to hand to a reviewer.
 
@@ -27,8 +28,6 @@ def report(
         Where to write the page.
     title
         Its heading.
-    json
-        Print where it was written as JSON.
     """
     page = write(list(runs), out, title=title).resolve()
     print(machine.dumps({"page": str(page)}) if json else f"Page: {page}")

@@ -10,14 +10,14 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from tiltmeter.cli.flags import Json, Switch
 from tiltmeter.data.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
 from tiltmeter.experiments.outcome import Outcome
@@ -31,14 +31,14 @@ Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
 
 def reproduce(
     *names: str,
-    all: Annotated[bool, Parameter(negative="")] = False,
-    list: Annotated[bool, Parameter(negative="")] = False,
+    all: Switch = False,
+    list: Switch = False,
     scale: Literal["quick", "full"] = "quick",
     seeds: int | None = None,
     to: Path = Path("runs/reproduce"),
     jobs: int = 1,
     markdown: Path | None = None,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
 ) -> int:
     """Run published experiments again and say, claim by claim, whether they hold.
 
@@ -59,13 +59,11 @@ def reproduce(
     seeds
         How many seeds, instead of the experiment's own number.
     to
-        Where to keep the runs.
+        Where to keep the runs and the page verdicts.html; what is complete there is not run again.
     jobs
         How many experiments at a time, each in a process of its own.
     markdown
         Write all verdicts as a page of the documentation, too.
-    json
-        Print the results as JSON.
     """
     for name in names:
         known(name)

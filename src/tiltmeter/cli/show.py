@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from json import dumps
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
+from tiltmeter.cli.flags import Curve, Json, Save, Switch
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.record import check, load
+from tiltmeter.record.labelled import array_to_json
 from tiltmeter.record.trajectory import Trajectory
 
 #: Seconds between two looks at a run that is being written.
@@ -21,10 +21,10 @@ PAUSE = 0.5
 def show(
     run: Path,
     *,
-    curve: str = "loss",
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    follow: Annotated[bool, Parameter(negative="")] = False,
-    json: Annotated[bool, Parameter(negative="")] = False,
+    curve: Curve = "loss",
+    save: Save = (),
+    follow: Switch = False,
+    json: Json = False,
 ) -> None:
     """What a run directory holds, in words, as a table and as a picture.
 
@@ -32,14 +32,8 @@ def show(
     ----------
     run
         The run directory.
-    curve
-        The curve in which leaders are compared.
-    save
-        Draw the curves to this file (png, svg, pdf or html); may be repeated.
     follow
         Show it again whenever the run has grown, until it ends.
-    json
-        Print the results as JSON.
     """
     if follow:
         for _ in growing(run):
@@ -70,8 +64,12 @@ def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
     if not isinstance(loaded, Trajectory):
         from tiltmeter.cli.equilibrium import tell
 
+        if save:
+            raise ValueError(f"{run} holds no curves over time to draw: `plot.equilibrium` can draw it in Python.")
         if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
-            print(loaded)  # not a result of the command line: xarray's own description says most
+            # Not a result of the command line: xarray's own description says most.
+            curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}
+            print(dumps({"curves": curves}, indent=2, allow_nan=False) if json else loaded)
         else:
             tell(loaded, json)
         return

@@ -7,14 +7,16 @@ import sys
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from cyclopts import Parameter
 
 from tiltmeter.activation import Activation, Erf, Identity, ReLU, Tanh
 from tiltmeter.analysis.agreement import Agreement, agreement
+from tiltmeter.cli.flags import Curve, Json, Save, Switch
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.summary import Summary
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -38,7 +40,7 @@ class StudentOptions:
     "Train a network of so many units instead of a linear student."
     activation: Literal["erf", "relu", "tanh", "identity"] = "erf"
     "Activation of the units."
-    train_second_layer: Annotated[bool, Parameter(negative="")] = False
+    train_second_layer: Switch = False
     "Also train the weights of the units in the score."
 
     def build(self) -> Student:
@@ -60,10 +62,10 @@ def simulate(
     threads: int | None = None,
     against: Literal["theory"] | None = None,
     config: Path | None = None,
-    curve: str = "loss",
+    curve: Curve = "loss",
     to: Path | None = None,
-    save: Annotated[tuple[Path, ...], Parameter(negative_iterable=())] = (),
-    json: Annotated[bool, Parameter(negative="")] = False,
+    save: Save = (),
+    json: Json = False,
 ) -> None:
     """Runs of SGD in d dimensions: who leads beyond doubt, and how far from the theory.
 
@@ -83,14 +85,8 @@ def simulate(
         Compare with the theory, and draw both.
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
-    curve
-        The curve in which leaders are compared.
     to
         Keep the runs in this run directory, look by look: Ctrl-C keeps what is done.
-    save
-        Draw the curves to this file (png, svg, pdf or html); may be repeated.
-    json
-        Print the results as JSON.
     """
     case = resolve(problem, sgd, times, config)
     who = (student or StudentOptions()).build()
@@ -136,10 +132,7 @@ def _draw(runs: Trajectory, theory: Trajectory | None, curve: str, paths: tuple[
         return
     from tiltmeter import plot
 
-    chart = plot.curves(*(trajectory for trajectory in (theory, runs) if trajectory is not None), curve=curve)
-    for path in paths:
-        plot.save(chart, path)
-        print(f"Drew {path}", file=sys.stderr)
+    draw(plot.curves(*(trajectory for trajectory in (theory, runs) if trajectory is not None), curve=curve), paths)
 
 
 def _finite(row: dict[str, object]) -> dict[str, object]:

@@ -16,7 +16,7 @@ from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.data.digits import digits
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
-from tiltmeter.record import every, log_spaced
+from tiltmeter.record import Trajectory, every, log_spaced
 
 TABLES = ("data", "model", "training", "looks", "forecast")
 DATA = ("source", "label", "group", "columns", "look", "seed", "share", "labels", "classes", "shares")
@@ -50,6 +50,20 @@ def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, A
     ):
         _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
     return tables
+
+
+def train_as_told(tables: Mapping[str, Mapping[str, Any]], folder: Path, **more: Any) -> Trajectory:
+    """Train what the tables describe; `more` is for `train`."""
+    import torch
+
+    from tiltmeter.training.loop import train
+
+    data, look = build_data(tables["data"], folder)
+    loss = build_loss(tables["training"])
+    torch.manual_seed(tables["training"].get("seed", 0))
+    model = build_model(tables["model"], data, loss)
+    print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
+    return train(model, data, look, build_optimizer(tables["training"]), loss, **options(tables, data), **more)
 
 
 def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:

@@ -85,12 +85,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 def pictures(runs: Runs) -> dict[str, Any]:
     """The gap in loss of every network."""
-    from tiltmeter.experiments.pictures import lines
+    from tiltmeter.experiments.pictures import loss_gaps
 
-    points = []
-    for name, run in runs.items():
-        mean = run["loss"].mean("seed")
-        gap = mean.sel(group="+") - mean.sel(group="-")
-        points += [(float(t), float(gap.sel(time=t)), name) for t in gap.coords["time"].values if t > 0]
-    chart = lines(points, "t = steps/d", "loss of + minus loss of -", "ReLU network", log_x=True)
-    return {"Gap in loss of networks": chart}
+    return {"Gap in loss of networks": loss_gaps(runs, "t = steps/d", "ReLU network")}

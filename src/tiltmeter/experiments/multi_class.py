@@ -106,12 +106,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 def pictures(runs: Runs) -> dict[str, Any]:
     """The gap in cross-entropy for every overlap."""
-    from tiltmeter.experiments.pictures import lines
+    from tiltmeter.experiments.pictures import loss_gaps
 
-    points = []
-    for name, run in runs.items():
-        mean = run["loss"].mean("seed")
-        gap = mean.sel(group="+") - mean.sel(group="-")
-        points += [(float(t), float(gap.sel(time=t)), name) for t in gap.coords["time"].values if t > 0]
-    chart = lines(points, "steps", "loss of + minus loss of -", "shared structure", log_x=True)
-    return {"Gap in cross-entropy of several classes": chart}
+    return {"Gap in cross-entropy of several classes": loss_gaps(runs, "steps", "shared structure")}

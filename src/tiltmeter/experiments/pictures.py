@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 
 from tiltmeter.plot.theme import DASHES, INK, PALETTE, airy, axis, frame, legend, rows, short
+from tiltmeter.record import Trajectory
 
 
 def lines(
@@ -63,6 +64,16 @@ def lines(
         level = alt.Chart(rows([{"y": 0.0}])).mark_rule(color=INK, strokeWidth=0.8)
         layers.append(level.encode(alt.Y("y:Q", scale=alt.Scale(domain=span, nice=False, zero=False))))
     return alt.LayerChart(layer=layers).properties(**frame(title))
+
+
+def loss_gaps(runs: Mapping[str, Trajectory], time: str, series: str) -> alt.LayerChart:
+    """The loss of + minus that of -, mean over seeds, one line per run."""
+    points = []
+    for name, run in runs.items():
+        mean = run["loss"].mean("seed")
+        gap = mean.sel(group="+") - mean.sel(group="-")
+        points += [(float(t), float(gap.sel(time=t)), name) for t in gap.coords["time"].values if t > 0]
+    return lines(points, time, "loss of + minus loss of -", series, log_x=True)
 
 
 def _decades(low: float, high: float) -> dict[str, Any]:

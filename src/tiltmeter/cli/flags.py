@@ -1,0 +1,22 @@
+"""Flags that several verbs take, each with its one line of help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+#: A flag with nothing behind it, and no `--no-` form beside it.
+Switch = Annotated[bool, Parameter(negative="", show_default=False)]
+Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print the results as JSON.")]
+Curve = Annotated[str, Parameter(help="The curve in which leaders are compared.")]
+To = Annotated[Path | None, Parameter(help="Keep the result in this new run directory.")]
+Save = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        negative_iterable=(),
+        show_default=False,
+        help="Draw a picture to this file (png, svg, pdf or html); may be repeated.",
+    ),
+]
