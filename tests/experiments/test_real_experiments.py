@@ -78,6 +78,7 @@ def test_a_lead_that_changes_at_one_of_several_shares_must_do_so_beyond_chance(e
     assert claim.verdict == verdict
     assert claim.bar == pytest.approx(3.747, abs=0.001)  # Student's t with 4 degrees of freedom at 1 %
     assert "at step 120 and the other" in claim.what
+    assert "bar were chosen after runs had been seen" in claim.where
 
 
 def test_two_changes_of_lead_are_told_with_the_least_sure_of_the_three_leads():
