@@ -95,7 +95,6 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
 def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:
     if not paths:
         return
-
     draw(chosen.picture(trajectory.clock), paths)
 
 
