@@ -73,6 +73,8 @@ TINY = {
     "hessian-rank": {"iterations": 5},
     "group-measures": {"steps": 12, "hidden": 8},
     "random-networks": {"points": 12, "width": 8},
+    "edge-of-stability": {"points": 60, "units": 6, "steps": 12, "looks": 3, "window": 5},
+    "spectral-kernel": {"width": 40, "points": 60, "grid": 32, "steps": 12},
 }
 #: Quick enough for every run of the tests; between them theory, simulation, pictures and a ResNet.
 FAST = ("spurious-correlation", "phase-diagram", "celeba-pairs", "domino")
@@ -96,8 +98,8 @@ def test_every_published_setting_is_run():
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in TINY])
 def test_a_published_setting_runs_with_any_number_of_seeds(name, seeds, tiny, tmp_path, monkeypatch):
     module = find(name)
-    tiny(*module.NEEDS)
     small = cut(module.FULL, TINY[name])
+    tiny(*dict.fromkeys((*module.NEEDS, *{"cifar10"} & {getattr(small, "data", None)})))
     assert [field.name for field in fields(small) if is_dataclass(getattr(small, field.name))] or small != module.QUICK
     monkeypatch.setattr(module, "FULL", small)
     outcome = reproduce(name, "full", seeds, tmp_path)
