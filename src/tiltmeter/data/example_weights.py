@@ -13,7 +13,7 @@ from tiltmeter.data.grouped import GroupedData
 def example_weights(data: GroupedData, weights: Mapping[Any, float] | None) -> np.ndarray | None:
     """One weight per point from {group or (group, label): number}, times the data's own; None where all are 1.
 
-    >>> data = GroupedData(np.zeros((60, 1)), [0, 1] * 30, ["a", "a", "b"] * 20)
+    >>> data = GroupedData(np.zeros((90, 1)), [0, 1] * 45, ["a", "a", "b"] * 30)
     >>> example_weights(data, {"b": 2.0, ("a", 1): 3.0})[:6].tolist()
     [1.0, 3.0, 2.0, 3.0, 1.0, 2.0]
     """

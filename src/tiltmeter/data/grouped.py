@@ -138,9 +138,9 @@ class GroupedData:
     def split(self, look: float = 0.2, seed: int = 0) -> tuple[GroupedData, GroupedData]:
         """Two parts, to train on and to look at: this share of *every* group goes to the second.
 
-        >>> data = GroupedData(np.zeros((500, 1)), np.zeros(500), np.arange(500) % 10 == 0)
+        >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
         >>> [part.sizes for part in data.split(look=0.4)]
-        [{False: 270, True: 30}, {False: 180, True: 20}]
+        [{False: 540, True: 60}, {False: 360, True: 40}]
         """
         if isinstance(look, bool) or not isinstance(look, (int, float)) or not 0 < look < 1:
             raise ValueError(f"`look` should be a share strictly between 0 and 1. Found look = {look!r}.")
