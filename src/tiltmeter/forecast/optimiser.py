@@ -48,7 +48,11 @@ class Optimiser:
         return found
 
     def travelled(self, looks: np.ndarray) -> np.ndarray:
-        """The time of the gradient flow at these steps: the learning rates so far, summed, with heavy-ball speed-up."""
+        """The time of the gradient flow at these steps: the learning rates so far, summed, with heavy-ball speed-up.
+
+        >>> Optimiser(0.1, 100, momentum=0.5).travelled(np.array([0, 10])).tolist()
+        [0.0, 2.0]
+        """
         # A constant rate is not written out: forecasts may be of any length.
         so_far = (
             np.concatenate([[0.0], np.cumsum(self.rates())])[looks] if callable(self.lr) else float(self.lr) * looks
