@@ -275,8 +275,9 @@ def test_loading_many_lines_is_fast_and_modest(tmp_path, origin):
             entry = {"kind": "look", "time": step, "layouts": {"x": layout}, "values": {"x": [step / 7, 0.1, 0.2, 0.3]}}
             file.write(json.dumps(entry if step == 0 else {k: v for k, v in entry.items() if k != "layouts"}) + "\n")
     start = time.process_time()
-    for line in (path / "curves.jsonl").open():
-        json.loads(line)
+    with (path / "curves.jsonl").open() as file:
+        for line in file:
+            json.loads(line)
     parsed = time.process_time()
     run = load(path)
     loaded = time.process_time()

@@ -92,6 +92,9 @@ class GradientNoise:
             if len(kept) > 1:
                 signal[group], noise[group] = two_sizes(float(np.mean(lengths)), small, float(mean @ mean), kept.size)
         share = np.bincount(codes, minlength=groups) * np.isfinite(signal)
+        alone = np.stack([signal, noise, _ratio(noise, signal)], 1)
+        if not share.any():  # a model that diverged, or no group with two batches
+            return np.full(3, np.nan), alone
         share = share / share.sum()
         known = share > 0
         # Means of different groups are independent: their products need no correction.
@@ -99,7 +102,7 @@ class GradientNoise:
         np.fill_diagonal(both, np.where(known, signal, 0.0))
         whole = share @ both @ share
         spread = share[known] @ (noise + signal)[known] - whole
-        return np.array([whole, spread, _ratio(spread, whole)]), np.stack([signal, noise, _ratio(noise, signal)], 1)
+        return np.array([whole, spread, _ratio(spread, whole)]), alone
 
 
 def two_sizes(small_square: float, small: int, large_square: float, large: int) -> tuple[float, float]:
