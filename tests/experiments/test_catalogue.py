@@ -28,6 +28,7 @@ def test_an_experiment_offers_what_is_asked_of_it(name):
     assert module.QUICK != module.FULL
 
 
+@pytest.mark.filterwarnings("default")  # experiments go where forecasts and measures warn
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in EXPERIMENTS]
