@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.catalogue import MEASURES, find
@@ -13,14 +12,6 @@ from tiltmeter.measures.example import example_of
 
 #: Accuracies and losses of points, weighed as the default curves are.
 WEIGHED = ("truncated-accuracy", "randomised", "low-dimensional-dependence", "distributional")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def weighed(data):

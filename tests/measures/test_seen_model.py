@@ -11,14 +11,6 @@ from tiltmeter.measures.projection_dependence import ProjectionDependence
 from tiltmeter.measures.subspace_search import Learned
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def first_coordinate(outputs=1):
     """Scores by the first coordinate, and data whose label is whether it exceeds one half."""
     x = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32)
