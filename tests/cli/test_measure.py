@@ -116,7 +116,6 @@ def test_lists_and_tables_are_choices(run, in_a_folder):
     assert json.loads(out)["curves"][0]["labels"]["feature"] == ["top", "low"]
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_can_be_said_and_drawn(name):
     measure, model, data = example_of(find(name))

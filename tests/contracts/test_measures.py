@@ -24,7 +24,6 @@ from tiltmeter.networks.transformer import transformer
 from tiltmeter.passes.streams import streams
 from tiltmeter.passes.untouched import untouched
 
-pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 every_measure = pytest.mark.parametrize("name", list(MEASURES))
 #: Model and shape of one digit for it.
 ARCHITECTURES = {

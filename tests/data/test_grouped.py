@@ -107,7 +107,6 @@ class TestGlance:
             GroupedData(X, Y, G).y = Y
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer")
 class TestSplit:
     def test_every_group_is_split_alike_and_nothing_is_lost(self):
         data = GroupedData(np.arange(200.0)[:, None], Y, G, weights=np.arange(200) + 1.0)

@@ -19,8 +19,6 @@ from tiltmeter.data.mnist import mnist
 from tiltmeter.data.presence import check, is_present
 from tiltmeter.data.waterbirds import waterbirds
 
-pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer")
-
 
 def test_the_folder_is_the_users_or_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("TILTMETER_DATA", str(tmp_path))

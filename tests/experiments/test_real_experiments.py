@@ -19,7 +19,7 @@ from tiltmeter.experiments import (  # noqa: E402
 )
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find, make_now  # noqa: E402
 
-pytestmark = [pytest.mark.filterwarnings("ignore:Groups with fewer"), pytest.mark.usefixtures("tiny")]
+pytestmark = pytest.mark.usefixtures("tiny")
 MODULES = {
     "cifar-groups": cifar_groups,
     "rotated-mnist": rotated_mnist,

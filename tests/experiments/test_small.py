@@ -28,7 +28,7 @@ SMALL = {
 FAST = ("bias-crossing", "memorisation")
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer", "ignore:.*different numbers of steps")
+@pytest.mark.filterwarnings("ignore:.*different numbers of steps")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in SMALL])
 def test_small_runs_are_the_same_every_time(name):
     module = find(name)

@@ -86,7 +86,6 @@ def test_images_sequences_and_what_is_refused():
         CloneAccuracy({"real": MeanShift()})
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer")
 def test_degenerate_points_stay_finite():
     constant = tm.GroupedData(np.ones((60, 4)), [0, 1] * 30, [0] * 60)
     found = tm.measure(CloneAccuracy(), mlp(4, (5,), 1), constant)

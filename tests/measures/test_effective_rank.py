@@ -158,7 +158,6 @@ def test_the_last_layer_is_the_one_called_last():
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer")
 def test_degenerate_features_are_finite():
     data = tm.GroupedData(np.ones((60, 4)), [0, 1] * 30, [0] * 60)
     model = mlp(4, (5,), 2)

@@ -85,7 +85,6 @@ def test_learning_a_subspace_leaves_the_model_alone():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer")
 class HeadFirst(nn.Module):
     """Registers its head before its body, both of as many inputs."""
 

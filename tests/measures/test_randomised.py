@@ -128,7 +128,6 @@ def test_bad_choices_get_a_sentence(made, message):
         tm.measure(made(), along(np.eye(3)[0]), slabs((1, 5, 5), 60))
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer")
 def test_features_without_names_get_a_sentence():
     with pytest.raises(TypeError, match=r"`features` should map names to sets. Found list."):
         Randomised([[0, 1]])

@@ -31,7 +31,6 @@ def dense(model, data, places):
     return dense_hessian(losses, trained(model), torch.as_tensor(places)).double()
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 def test_eigenvalues_and_traces_are_those_of_the_dense_hessian():
     model, data = problem()
     readings = tm.measure(Sharpness(iterations=30, probes=64), model, data)
@@ -49,7 +48,6 @@ def test_eigenvalues_and_traces_are_those_of_the_dense_hessian():
         assert abs(trace - float(own.trace())) < 3.5 * error
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 def test_a_warm_start_does_better_in_as_many_iterations():
     model, data = problem(1)
     exact = float(torch.linalg.eigvalsh(dense(model, data, np.arange(80)))[-1])
@@ -58,7 +56,6 @@ def test_a_warm_start_does_better_in_as_many_iterations():
     assert abs(warm - exact) < 0.5 * abs(cold - exact)
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 def test_least_squares_in_one_direction_has_one_eigenvalue():
     """Half squared error of w . x with x along one direction: E x^2, and a trace of the same."""
     x = np.zeros((60, 5))
@@ -76,7 +73,6 @@ def test_bad_choices_are_refused():
             Sharpness(**{name: value})
 
 
-@pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 def test_three_groups_of_images_in_double_precision():
     rng = np.random.default_rng(1)
     group = rng.choice(["a", "b", "c"], 60, p=[0.5, 0.3, 0.2])

@@ -13,7 +13,7 @@ from torch import nn
 
 import tiltmeter as tm
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Groups with fewer than 30")]
+pytestmark = pytest.mark.slow
 
 COLUMNS = [
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation", "relationship", "race"),

@@ -25,7 +25,6 @@ from tiltmeter import (
 from tiltmeter.training.sampling import STRETCH, Draws, Epochs
 
 SGD = partial(torch.optim.SGD, lr=0.1)
-pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer")
 
 
 def small():

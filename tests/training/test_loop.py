@@ -25,9 +25,6 @@ def parts(flat):
     return flat.split(0.5)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
-
-
 class TestSampling:
     def test_an_epoch_has_every_point_once(self, flat):
         for epoch in range(3):

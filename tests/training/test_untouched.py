@@ -12,7 +12,6 @@ from tiltmeter.passes.streams import streams
 from tiltmeter.passes.untouched import untouched
 
 STEPS = 24
-pytestmark = pytest.mark.filterwarnings("ignore:Groups with fewer than 30")
 
 
 def conv(*extra):
