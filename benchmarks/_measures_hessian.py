@@ -10,8 +10,8 @@ import torch
 from _measure import best
 
 import tiltmeter as tm
-from tiltmeter.measures.direct import snapshot_of
-from tiltmeter.measures.point_losses import point_losses
+from tiltmeter.measures.measure import snapshot_of
+from tiltmeter.measures.shared.point_losses import point_losses
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.tangent.gradient import count_of, trained

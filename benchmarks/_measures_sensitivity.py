@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.boolean import Parity, boolean_data
-from tiltmeter.measures.boolean_sensitivity import BooleanSensitivity
-from tiltmeter.measures.noise_sensitivity import NoiseSensitivity, token_masks
+from tiltmeter.data.synthetic.boolean import Parity, boolean_data
+from tiltmeter.measures.named.boolean_sensitivity import BooleanSensitivity
+from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity, token_masks
 from tiltmeter.networks.mlp import mlp
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from tiltmeter.data.plain_digits import plain_digits
-from tiltmeter.measures.direct import snapshot_of
-from tiltmeter.measures.line_spectrum import LineSpectrum
-from tiltmeter.measures.lines import line_ends
+from tiltmeter.data.public.plain_digits import plain_digits
+from tiltmeter.measures.measure import snapshot_of
+from tiltmeter.measures.named.line_spectrum import LineSpectrum
+from tiltmeter.measures.shared.lines import line_ends
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.untouched import untouched
 

@@ -16,10 +16,9 @@ import xarray as xr
 from scipy.integrate import solve_ivp
 
 from tiltmeter import SGD, Mixture, crossing_count, leader, predict, teacher_mixture
-from tiltmeter.observables.overlaps import OverlapCurves
-from tiltmeter.parameters import Parameters, parameters
-from tiltmeter.theory.modes import modes
-from tiltmeter.theory.overlaps import evaluate_modes
+from tiltmeter.population.overlap_curves import OverlapCurves
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.theory.modes import evaluate_modes, modes
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best, report

@@ -17,11 +17,16 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from tiltmeter import SGD, Chain, Direct, Erf, Linear, Network, Random, teacher_mixture
-from tiltmeter.blocks import in_blocks
+from tiltmeter import SGD, teacher_mixture
+from tiltmeter.problem.activation import Erf
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Linear, Network
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh
-from tiltmeter.simulation.pace import Pace
+from tiltmeter.simulation.direct import Direct
 from tiltmeter.simulation.setting import Setting, setting
+from tiltmeter.simulation.step_settings import Pace
+from tiltmeter.threads import in_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report

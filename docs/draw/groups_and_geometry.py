@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 import tiltmeter as tm
-from tiltmeter.data.digits import digits
-from tiltmeter.experiments import edge_of_stability, minority_drop
+from tiltmeter.data.public.digits import digits
 from tiltmeter.experiments.catalogue import make_now
-from tiltmeter.measures.sharpness import Sharpness
+from tiltmeter.experiments.named import edge_of_stability, minority_drop
+from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.networks.mlp import mlp
 
 STATIC = Path(__file__).parents[1] / "_static"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Origin, Trajectory, agreement, cases, predict, teacher_mixture
+from tiltmeter import SGD, Origin, Trajectory, agreement, predict, teacher_mixture
+from tiltmeter.problem import cases
 
 
 def run(function, times, seeds=None, noise=0.0, clock="t", source="simulation", name="loss", definition=None):

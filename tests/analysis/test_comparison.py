@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory, cases, predict
+from tiltmeter import Origin, Trajectory, predict
 from tiltmeter.analysis.comparison import comparison
+from tiltmeter.problem import cases
 
 
 def run(a, b, error):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Mixture, Random, cases, drivers, phases, predict, teacher_mixture
+from tiltmeter import SGD, Mixture, drivers, phases, predict, teacher_mixture
 from tiltmeter.analysis.drivers import DRIVERS, switched
+from tiltmeter.problem import cases
+from tiltmeter.problem.start import Random
 
 TIMES = np.geomspace(0.05, 100.0, 20)
 

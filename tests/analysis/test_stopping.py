@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Origin, Trajectory, cases, predict, stopping, teacher_mixture
+from tiltmeter import SGD, Origin, Trajectory, predict, stopping, teacher_mixture
+from tiltmeter.problem import cases
 
 
 def run(a, b):

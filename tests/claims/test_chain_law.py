@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from tiltmeter import SGD, Direct, Erf, Linear, Network, Random, ReLU, simulate, teacher_mixture
+from tiltmeter import SGD, simulate, teacher_mixture
+from tiltmeter.problem.activation import Erf, ReLU
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Linear, Network
+from tiltmeter.simulation.direct import Direct
 
 LEVEL = 1e-3
 GEOMETRIES = {
@@ -97,7 +101,7 @@ def test_one_degree_of_freedom_too_few_would_be_noticed(monkeypatch):
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_the_rank_is_that_of_the_geometry(geometry):
-    from tiltmeter.geometry import factor
+    from tiltmeter.problem.geometry import factor
 
     gram = GEOMETRIES[geometry].gram.values
     found = factor(gram)

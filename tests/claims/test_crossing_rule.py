@@ -3,7 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tiltmeter import SGD, crossing_count, final_leader, first_leader, predict, teacher_mixture
+from tiltmeter import SGD, crossing_count, predict, teacher_mixture
+from tiltmeter.theory.limits import final_leader, first_leader
 
 NUMBER = 4000
 
@@ -56,7 +57,7 @@ def test_small_learning_rates_order_the_final_losses_by_representation():
 
 def test_the_final_gap_has_its_closed_form():
     rho, plus, minus, overlap, lr, problem = random_centred()
-    from tiltmeter import asymptotes
+    from tiltmeter.theory.limits import asymptotes
 
     ends = asymptotes(problem, SGD(lr=lr))
     a, b, D = rho * np.sqrt(plus), (1 - rho) * np.sqrt(minus), rho * plus + (1 - rho) * minus

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.digits import digits
+from tiltmeter.data.public.digits import digits
 
 SEEDS = 5
 

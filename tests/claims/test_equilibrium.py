@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.objective import Objective
+from tiltmeter.problem.objective import Objective
 from tiltmeter.theory.equilibrium import at_equilibrium
 
 PAPER = {
@@ -73,7 +73,7 @@ def against_theory(case, small, seeds_small, large, seeds_large):
     problem = make()
     theory = at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
     runs = {
-        d: tm.train_to_equilibrium(problem, loss, samples, ridge, d, seeds, weights, bias, coupling)
+        d: tm.simulation.train_to_equilibrium(problem, loss, samples, ridge, d, seeds, weights, bias, coupling)
         for d, seeds in ((small, seeds_small), (large, seeds_large))
     }
     report = {}
@@ -113,7 +113,7 @@ def test_many_samples_and_no_ridge_are_slow_sgd(make, bias, weights):
     problem = make()
     chosen = None if weights is None else {group: 0.6 + 0.7 * i for i, group in enumerate(problem.groups)}
     rest = tm.equilibrium(problem, tm.Square(), samples=1e6, ridge=1e-3, weights=chosen, bias=bias)
-    end = tm.asymptotes(problem, tm.SGD(lr=1e-6, weights=chosen, train_bias=bias))
+    end = tm.theory.asymptotes(problem, tm.SGD(lr=1e-6, weights=chosen, train_bias=bias))
     for name in end:
         np.testing.assert_allclose(rest[name].values, end[name].values, atol=1e-4, err_msg=name)
 
@@ -121,7 +121,7 @@ def test_many_samples_and_no_ridge_are_slow_sgd(make, bias, weights):
 def test_a_wrong_theory_would_be_caught():
     """The negative control: the same comparison refuses a theory of a slightly different ridge."""
     make, loss, samples, ridge, weights, bias, coupling = CASES["square"]
-    runs = tm.train_to_equilibrium(make(), loss, samples, ridge, 120, 24, weights, bias, coupling)
+    runs = tm.simulation.train_to_equilibrium(make(), loss, samples, ridge, 120, 24, weights, bias, coupling)
     wrong = tm.equilibrium(make(), loss, samples, 1.3 * ridge)
     z = np.abs(runs.Q.mean() - wrong.Q) / (runs.Q.std(ddof=1) / np.sqrt(24))
     assert z > 6
@@ -129,7 +129,7 @@ def test_a_wrong_theory_would_be_caught():
 
 @pytest.fixture(scope="module")
 def verdicts():
-    from tiltmeter.experiments.equilibrium_bias import QUICK, claims, run
+    from tiltmeter.experiments.named.equilibrium_bias import QUICK, claims, run
 
     return claims(run(QUICK))
 
@@ -155,7 +155,7 @@ def test_findings_that_do_not_hold_everywhere_say_where(verdicts):
 
 
 def test_the_control_shows_no_bias():
-    from tiltmeter.experiments.equilibrium_bias import QUICK
+    from tiltmeter.experiments.named.equilibrium_bias import QUICK
 
     for overlap in QUICK.overlaps:
         fair = tm.equilibrium(tm.teacher_mixture(0.5, 0.0, (1.0, 1.0), overlap), tm.Logistic(), 2.0, QUICK.ridge)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tiltmeter import SGD, Mixture, predict, stability_limit
+from tiltmeter import SGD, Mixture, predict
+from tiltmeter.theory.stability import stability_limit
 
 TIMES = np.geomspace(0.05, 50.0, 12)
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")

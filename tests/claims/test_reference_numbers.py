@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 
-from tiltmeter import (
-    SGD,
-    Random,
-    asymptotes,
-    cases,
-    crossings,
-    drivers,
-    predict,
-    stability_limit,
-    teacher_mixture,
-    timescales,
-)
+from tiltmeter import SGD, cases, crossings, drivers, predict, teacher_mixture, timescales
+from tiltmeter.problem.start import Random
 from tiltmeter.theory.closed_form import two_group_constants
+from tiltmeter.theory.limits import asymptotes
+from tiltmeter.theory.stability import stability_limit
 
 GENERAL = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 CENTRED = teacher_mixture(0.75, 0.0, (0.5, 1.5), 0.7)

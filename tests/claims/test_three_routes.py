@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Mixture, Overlaps, Random, Zero, initial_rates, predict, stability_limit, teacher_mixture
+from tiltmeter import SGD, Mixture, predict, teacher_mixture
+from tiltmeter.problem.start import Overlaps, Random, Zero
 from tiltmeter.theory.closed_form import closed_form
+from tiltmeter.theory.limits import initial_rates
 from tiltmeter.theory.ode import integrate
+from tiltmeter.theory.stability import stability_limit
 
 CURVES = ("loss", "M", "R", "Q")
 TIMES = np.concatenate([[0.0], np.geomspace(1e-3, 300.0, 60)])

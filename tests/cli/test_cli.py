@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from tiltmeter import cases, load, predict, save
+from tiltmeter import load, predict, save
 from tiltmeter.cli import VERBS, make_app
+from tiltmeter.problem import cases
 
 CROSSING = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
 SENTENCE = "- leads until t = 5.643 (larger variance), then + (more data)."

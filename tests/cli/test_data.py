@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tiltmeter.cli import main
-from tiltmeter.data import sources
+from tiltmeter.data.public import sources
 
 
 @pytest.fixture(autouse=True)

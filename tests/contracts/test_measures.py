@@ -16,8 +16,8 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.direct import snapshot_of
 from tiltmeter.measures.example import example_of, few_digits
+from tiltmeter.measures.measure import snapshot_of
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer

@@ -7,8 +7,8 @@ import pytest
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.direct import measure
 from tiltmeter.measures.example import example_of
+from tiltmeter.measures.measure import measure
 
 #: Accuracies and losses of points, weighed as the default curves are.
 WEIGHED = ("truncated-accuracy", "randomised", "low-dimensional-dependence", "distributional")

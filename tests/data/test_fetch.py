@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tiltmeter.data import sources
-from tiltmeter.data.fetch import fetch
-from tiltmeter.data.unpack import unpack
+from tiltmeter.data.public import sources
+from tiltmeter.data.public.fetch import fetch
+from tiltmeter.data.public.unpack import unpack
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tiltmeter.data.availability import Latents
-from tiltmeter.data.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube, places
-from tiltmeter.data.clusters import symmetric_clusters
-from tiltmeter.data.coloured import coloured
-from tiltmeter.data.dominoes import dominoes, joined, one_hot_block
-from tiltmeter.data.moons import moons
+from tiltmeter.data.synthetic.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube, places
+from tiltmeter.data.synthetic.clusters import symmetric_clusters
+from tiltmeter.data.synthetic.coloured import coloured
+from tiltmeter.data.synthetic.dominoes import dominoes, joined, one_hot_block
+from tiltmeter.data.synthetic.latents import Latents
+from tiltmeter.data.synthetic.moons import moons
 
 
 @pytest.mark.parametrize("d", [2, 10])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiltmeter import GroupedData
-from tiltmeter.data.grouping import (
+from tiltmeter.data.public.grouping import (
     by_attributes,
     by_classes,
     contrasted,
@@ -15,7 +15,7 @@ from tiltmeter.data.grouping import (
     rotated,
     set_aside,
 )
-from tiltmeter.data.images import Images
+from tiltmeter.data.public.images import Images
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(2000, 6, 6)), np.arange(2000) % 10

@@ -6,18 +6,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tiltmeter.data import sources
-from tiltmeter.data.adult import adult
-from tiltmeter.data.celeba import celeba
-from tiltmeter.data.cifar10 import cifar10
-from tiltmeter.data.compas import compas, compas_table
-from tiltmeter.data.fashion_mnist import fashion_mnist
-from tiltmeter.data.folder import data_folder
-from tiltmeter.data.german import german
-from tiltmeter.data.idx import read_idx
-from tiltmeter.data.mnist import mnist
-from tiltmeter.data.presence import check, is_present
-from tiltmeter.data.waterbirds import waterbirds
+from tiltmeter.data.public import sources
+from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.celeba import celeba
+from tiltmeter.data.public.cifar10 import cifar10
+from tiltmeter.data.public.compas import compas, compas_table
+from tiltmeter.data.public.fashion_mnist import fashion_mnist
+from tiltmeter.data.public.folder import data_folder
+from tiltmeter.data.public.german import german
+from tiltmeter.data.public.idx import read_idx
+from tiltmeter.data.public.mnist import mnist
+from tiltmeter.data.public.presence import check, is_present
+from tiltmeter.data.public.waterbirds import waterbirds
 
 
 def test_the_folder_is_the_users_or_the_cache(monkeypatch, tmp_path):

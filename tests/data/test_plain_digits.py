@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.plain_digits import plain_digits
+from tiltmeter.data.public.plain_digits import plain_digits
 
 
 def test_wrong_labels_are_wrong_and_the_rest_right():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.principal import principal_components
+from tiltmeter.data.principal_components import principal_components
 
 
 @pytest.fixture

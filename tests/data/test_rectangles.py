@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.rectangles import rectangles
+from tiltmeter.data.synthetic.rectangles import rectangles
 
 
 @pytest.mark.parametrize("angle", [0.0, 30.0])

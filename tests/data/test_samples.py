@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.data.samples import samples
+from tiltmeter.data.synthetic.samples import samples
 
 N, D = 40000, 12
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.sines import Sines, random_phases, sines
+from tiltmeter.data.synthetic.sines import Sines, random_phases, sines
 
 
 def test_every_frequency_lies_in_its_own_bin():

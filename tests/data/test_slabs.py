@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.slabs import five_and_seven, linear_and_slabs, random_basis, slabs
+from tiltmeter.data.synthetic.slabs import five_and_seven, linear_and_slabs, random_basis, slabs
 
 
 def test_five_slabs_lie_where_the_paper_puts_them():

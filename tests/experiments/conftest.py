@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter import Origin, Trajectory
-from tiltmeter.data import sources
+from tiltmeter.data.public import sources
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
 
@@ -163,7 +163,8 @@ def tiny(tmp_path, monkeypatch):
 def forget():
     """Data sets that experiments keep in memory are those of another folder."""
     pytest.importorskip("torch")
-    from tiltmeter.experiments import cifar_groups, domino, forecast_tasks
+    from tiltmeter.experiments.named import cifar_groups, domino
+    from tiltmeter.experiments.shared import forecast_tasks
 
     for kept in (cifar_groups.points, domino.whole, forecast_tasks._images):
         kept.cache_clear()

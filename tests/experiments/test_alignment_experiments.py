@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tiltmeter.experiments import early_alignment, four_neurons, growth_phase
 from tiltmeter.experiments.catalogue import find, make_now
-from tiltmeter.experiments.symmetric_network import at_scale, clusters_of, descend, extremes_of, steps_to
+from tiltmeter.experiments.named import early_alignment, four_neurons, growth_phase
+from tiltmeter.experiments.shared.symmetric_network import at_scale, clusters_of, descend, extremes_of, steps_to
 from tiltmeter.networks.two_layer import TwoLayer
 from tiltmeter.record import at
 

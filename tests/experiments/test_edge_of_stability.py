@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.experiments import edge_of_stability as experiment
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.named import edge_of_stability as experiment
 from tiltmeter.record import Trajectory
 
 SMALL = replace(experiment.QUICK, seeds=1, points=60, units=12, rates=(0.2,), steps=320, looks=8, window=12)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.experiments.forecast_accuracy import claims, tables
-from tiltmeter.experiments.forecast_scores import score
-from tiltmeter.experiments.forecast_tasks import draw, of_people
+from tiltmeter.experiments.named.forecast_accuracy import claims, tables
+from tiltmeter.experiments.shared.forecast_scores import score
+from tiltmeter.experiments.shared.forecast_tasks import draw, of_people
 from tiltmeter.forecast.horizon import Horizon
 from tiltmeter.record import Origin, Trajectory
 

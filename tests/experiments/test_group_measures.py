@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.experiments import group_measures as experiment
+from tiltmeter.experiments.named import group_measures as experiment
 from tiltmeter.record import Origin, Trajectory, log_spaced
 
 TIMES = [0, 1, 10, 100, 300]

@@ -1,7 +1,7 @@
 """The rank of the Hessian at interpolation, and away from it."""
 
-from tiltmeter.experiments import hessian_rank as experiment
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.named import hessian_rank as experiment
 
 
 def test_claims_hold_in_every_seed():

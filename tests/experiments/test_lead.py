@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.experiments.lead import lead, leads, on_all_points, share
+from tiltmeter.experiments.shared.lead import lead, leads, on_all_points, share
 from tiltmeter.record import Origin, Trajectory
 
 TIMES = np.array([0.0, 1.0, 2.0, 4.0, 8.0])

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tiltmeter.analysis.minority_drop import minority_drop
-from tiltmeter.experiments import minority_drop as experiment
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.named import minority_drop as experiment
 
 SMALL = replace(experiment.QUICK, seeds=3, points=150, steps=80)
 

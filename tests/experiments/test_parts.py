@@ -6,9 +6,9 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.experiments.claim import Claim, not_run, whether
-from tiltmeter.experiments.end_of_training import as_dataset, as_run
-from tiltmeter.experiments.order_of_leaders import final_gap, leaders
-from tiltmeter.experiments.pictures import lines
+from tiltmeter.experiments.named.equilibrium_bias import as_dataset, as_run
+from tiltmeter.experiments.shared.order_of_leaders import final_gap, leaders
+from tiltmeter.experiments.shared.pictures import lines
 
 
 def test_leaders_in_order():

@@ -1,6 +1,6 @@
 """Ticks of the lines that experiments share."""
 
-from tiltmeter.experiments.pictures import lines
+from tiltmeter.experiments.shared.pictures import lines
 
 
 def encoding(chart):

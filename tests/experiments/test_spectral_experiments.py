@@ -9,8 +9,8 @@ import xarray as xr
 
 from tiltmeter import Origin, Trajectory
 from tiltmeter.experiments import principal_components, spectral_1d
-from tiltmeter.experiments.arrival import first_below, times_later
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.shared.arrival import first_below, times_later
 
 SMALL = {
     "spectral-1d": {"frequencies": (1, 3), "points": 32, "width": 16, "steps": 40, "look": 10, "seeds": 2},

@@ -8,7 +8,7 @@ import torch
 import xarray as xr
 
 from tiltmeter.experiments.catalogue import find, make_now
-from tiltmeter.experiments.distributional import _rise
+from tiltmeter.experiments.named.distributional import _rise
 from tiltmeter.record import Trajectory
 
 SMALL = {

@@ -50,7 +50,7 @@ class TestBadInput:
         def never(*_, **__):
             raise AssertionError("The kernels were computed first.")
 
-        monkeypatch.setattr(import_module("tiltmeter.forecast.front"), "tangent", never)
+        monkeypatch.setattr(import_module("tiltmeter.forecast.forecast"), "tangent", never)
         with pytest.raises((ValueError, TypeError, KeyError)):
             tm.forecast(nn.Linear(6, 1), *two_labels, **{"lr": 0.1, "steps": 10, **settings})
 
@@ -84,7 +84,7 @@ class TestBadInput:
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
             tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion="gap")
         with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
-            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion=tm.FinalGap)
+            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion=tm.criteria.FinalGap)
 
     def test_networks(self, two_labels):
         train, look = two_labels

@@ -65,7 +65,10 @@ def test_weights_are_those_of_training(two_labels, loss, weights):
     assert apart(ahead, tm.forecast(linear(), train, look, lr=0.1, steps=STEPS, loss=loss)) > 1e-3
 
 
-@pytest.mark.parametrize("schedule", [tm.Cosine(0.2, STEPS), tm.Warmup(0.2, 40), tm.Steps((0, 50), (0.2, 0.05))])
+@pytest.mark.parametrize(
+    "schedule",
+    [tm.schedules.Cosine(0.2, STEPS), tm.schedules.Warmup(0.2, 40), tm.schedules.Steps((0, 50), (0.2, 0.05))],
+)
 def test_schedules_are_those_of_training(two_labels, schedule):
     train, look = two_labels
     ahead = tm.forecast(linear(), train, look, lr=schedule, steps=STEPS, momentum=0.3)

@@ -8,8 +8,8 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.halves import corrected, halves, unseen
 from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
 from tiltmeter.record import Origin, Trajectory
 
 STEPS = 400
@@ -65,7 +65,7 @@ def _losses(kernels, course):
 
 def test_nothing_is_corrected_where_the_sample_is_all_there_is(noisy):
     kernels = tm.tangent(network(), *noisy, sample=10_000)
-    assert halves(kernels) == ()
+    assert half_samples(kernels) == ()
     assert set(unseen(kernels).values()) == {0.0}
     told = kernels.forecast(lr=0.05, steps=STEPS, horizon=False)["loss"].sel(time=STEPS)
     np.testing.assert_allclose(told, _losses(kernels, kernels.course(*_as_asked())), rtol=1e-12)
@@ -93,7 +93,7 @@ def test_halves_part_every_group(sizes):
     kernels = tm.tangent(network(3), data.take(chosen), data)
     # As if the sample were a fortieth of the data.
     object.__setattr__(kernels, "sizes", kernels.sizes * 40)
-    first, second = halves(kernels)
+    first, second = half_samples(kernels)
     for one in (first, second):
         assert set(np.unique(one.sample.codes)) == {0, 1}
         assert one.kernel.shape == (len(one.sample),) * 2

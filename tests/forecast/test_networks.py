@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.passes.twin import twin
+from tiltmeter.passes.deep_copy import deep_copy
 
 LR, STEPS, MOMENTUM, DECAY = 0.01, 40, 0.5, 0.02
 
@@ -120,7 +120,7 @@ def test_the_forecast_is_gradient_descent_on_the_jacobian(name):
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), stream)
-    losses = descended(twin(model).eval(), train, look, read, np.where(train.codes == 1, 2.0, 1.0))
+    losses = descended(deep_copy(model).eval(), train, look, read, np.where(train.codes == 1, 2.0, 1.0))
     expected = [losses[look.codes == code].mean() for code in (0, 1)]
     np.testing.assert_allclose(ahead, expected, rtol=1e-6)
 

@@ -50,7 +50,10 @@ def test_a_sample_stands_for_the_data():
     np.testing.assert_allclose(mass / len(places), [0.25, 0.75], rtol=1e-12)
 
 
-@pytest.mark.parametrize("criterion", [tm.WorstGroupLoss(), tm.WorstGroupLoss(50), tm.WorstGroupArea(), tm.GapArea()])
+@pytest.mark.parametrize(
+    "criterion",
+    [tm.criteria.WorstGroupLoss(), tm.criteria.WorstGroupLoss(50), tm.criteria.WorstGroupArea(), tm.criteria.GapArea()],
+)
 def test_best_weights_beat_a_grid(kernels, criterion):
     found = tm.best_weights(kernels, lr=0.05, steps=200, criterion=criterion)
     shares = kernels.shares
@@ -69,7 +72,7 @@ def test_best_weights_of_a_convex_loss_and_three_groups():
     data = tm.GroupedData(x, np.where(x[np.arange(300), group] > 0, 1, -1), group)
     torch.manual_seed(0)
     kernels = tm.tangent(nn.Linear(3, 1), *data.split(0.5))
-    two = tm.best_weights(kernels, lr=0.5, steps=20, loss=tm.Logistic(), criterion=tm.WorstGroupLoss())
+    two = tm.best_weights(kernels, lr=0.5, steps=20, loss=tm.Logistic(), criterion=tm.criteria.WorstGroupLoss())
     one = tm.best_weights(kernels, lr=0.5, steps=20)
     for found in (one, two):
         assert found.after <= found.before
@@ -78,12 +81,12 @@ def test_best_weights_of_a_convex_loss_and_three_groups():
 
 def test_levelling_down_is_said():
     weights = {"a": 0.5, "b": 1.5}
-    down = BestWeights(weights, tm.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.2), "b": (0.3, 0.3)}, False)
+    down = BestWeights(weights, tm.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.2), "b": (0.3, 0.3)}, False)
     assert "This is levelling down" in str(down)
-    up = BestWeights(weights, tm.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.15), "b": (0.3, 0.2)}, False)
+    up = BestWeights(weights, tm.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.15), "b": (0.3, 0.2)}, False)
     assert "levelling down" not in str(up)
     assert "by harm" in str(up)
-    none = BestWeights(weights, tm.WorstGroupLoss(), 0.2, 0.2, {"a": (0.1, 0.1), "b": (0.2, 0.2)}, False)
+    none = BestWeights(weights, tm.criteria.WorstGroupLoss(), 0.2, 0.2, {"a": (0.1, 0.1), "b": (0.2, 0.2)}, False)
     assert str(none).startswith("No weights")
 
 

@@ -5,7 +5,7 @@ import pytest
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.bias_amplification import BiasAmplification
+from tiltmeter.measures.named.bias_amplification import BiasAmplification
 
 PEOPLE = 50
 

@@ -8,9 +8,9 @@ import torch
 from scipy.special import comb as binomial
 
 import tiltmeter as tm
-from tiltmeter.data.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube
-from tiltmeter.measures.boolean_sensitivity import BooleanSensitivity, flip_shares
-from tiltmeter.measures.boolean_spectrum import BooleanSpectrum, influences, noise_stability, walsh_hadamard
+from tiltmeter.data.synthetic.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube
+from tiltmeter.measures.named.boolean_sensitivity import BooleanSensitivity, flip_shares
+from tiltmeter.measures.named.boolean_spectrum import BooleanSpectrum, influences, noise_stability, walsh_hadamard
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.transformer import transformer
 
@@ -76,7 +76,7 @@ def test_sampled_and_exact_agree_on_a_network(monkeypatch):
     torch.manual_seed(0)
     model, data = mlp(10, (32,), 1), boolean_data(Parity((0, 1)), 10)
     exact = tm.measure(BooleanSensitivity(), model, data)
-    monkeypatch.setattr("tiltmeter.measures.boolean_sensitivity.EXACT_BITS", 4)
+    monkeypatch.setattr("tiltmeter.measures.named.boolean_sensitivity.EXACT_BITS", 4)
     sampled = tm.measure(BooleanSensitivity(samples=4000), model, data)
     error = float(sampled["boolean_sensitivity_se"])
     assert error > 0

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.clones import GaussianTransport, IndependentMarginals, MaxEntropyCube, MeanShift
-from tiltmeter.measures.clone_accuracy import CloneAccuracy
+from tiltmeter.data.synthetic.clones import GaussianTransport, IndependentMarginals, MaxEntropyCube, MeanShift
+from tiltmeter.measures.named.clone_accuracy import CloneAccuracy
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.principal import principal_components
-from tiltmeter.measures.component_error import ComponentError, component_spread, least_squares
-from tiltmeter.measures.direct import measure
+from tiltmeter.data.principal_components import principal_components
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.component_error import ComponentError, component_spread, least_squares
 from tiltmeter.networks.deep_linear import compact_weight, deep_linear
 from tiltmeter.networks.mlp import mlp
 

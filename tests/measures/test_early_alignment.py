@@ -5,11 +5,11 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from tiltmeter.data.clusters import symmetric_clusters
-from tiltmeter.measures.alignment_pull import Pull
-from tiltmeter.measures.early_alignment import EarlyAlignment
-from tiltmeter.measures.merged_network import merged, merged_distance
-from tiltmeter.measures.neurons import clusters, neurons_of, prominent
+from tiltmeter.data.synthetic.clusters import symmetric_clusters
+from tiltmeter.measures.named.early_alignment import EarlyAlignment
+from tiltmeter.measures.shared.alignment_pull import Pull
+from tiltmeter.measures.shared.merged_network import merged, merged_distance
+from tiltmeter.measures.shared.neurons import clusters, neurons_of, prominent
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.two_layer import TwoLayer, two_layer

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.effective_rank import EffectiveRank, Features, Gram, LinearMap
-from tiltmeter.measures.spectrum import gaussian_entropy, prepared, singular_values, spectral_entropy
+from tiltmeter.measures.named.effective_rank import EffectiveRank, Features, Gram, LinearMap
+from tiltmeter.measures.shared.singular_values import gaussian_entropy, prepared, singular_values, spectral_entropy
 from tiltmeter.networks.deep_linear import deep_linear
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.resnet import resnet18

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.exact_bias import ExactBias, bias_bits, start_anew
+from tiltmeter.measures.named.exact_bias import ExactBias, bias_bits, start_anew
 from tiltmeter.networks.transformer import transformer
 
 

@@ -5,7 +5,7 @@ import pytest
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.gradient_noise import GradientNoise, two_sizes
+from tiltmeter.measures.named.gradient_noise import GradientNoise, two_sizes
 
 
 def linear_data(points=400, seed=0):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.gradient_pull import GradientPull
+from tiltmeter.measures.named.gradient_pull import GradientPull
 
 
 def opposed(points=400, share=0.8):

@@ -5,7 +5,7 @@ import pytest
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.infra_marginality import InfraMarginality
+from tiltmeter.measures.named.infra_marginality import InfraMarginality
 
 POINTS = 40_000
 

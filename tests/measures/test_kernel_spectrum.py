@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.sines import Sines, sines
-from tiltmeter.measures.direct import measure
-from tiltmeter.measures.kernel_spectrum import KernelSpectrum
+from tiltmeter.data.synthetic.sines import Sines, sines
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.kernel_spectrum import KernelSpectrum
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.tangent.circle import circle_eigenvalues

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.measures.lempel_ziv import lempel_ziv
+from tiltmeter.measures.named.network_complexity import lempel_ziv
 
 
 def parsed(text):

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.direct import measure
-from tiltmeter.measures.energy import FLOOR
-from tiltmeter.measures.line_spectrum import LineSpectrum, signal_of
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.line_spectrum import LineSpectrum, signal_of
+from tiltmeter.measures.shared.energy import FLOOR
 from tiltmeter.measures.task import Task
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.transformer import transformer
@@ -152,7 +152,7 @@ def test_cost_is_counted_in_passes(data):
 
     chosen = LineSpectrum(ALL, lines=9, points=16)
     model = Counted(6, 3)
-    from tiltmeter.measures.direct import snapshot_of
+    from tiltmeter.measures.measure import snapshot_of
 
     with torch.no_grad():
         snapshot = snapshot_of(model, data)

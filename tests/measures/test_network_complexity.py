@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.direct import measure
-from tiltmeter.measures.network_complexity import NetworkComplexity, grid_frequency, symbols
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.network_complexity import NetworkComplexity, grid_frequency, symbols
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.transformer import transformer
 

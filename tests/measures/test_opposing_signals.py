@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.opposing_signals import OpposingSignals
+from tiltmeter.measures.named.opposing_signals import OpposingSignals
 
 
 def with_outliers(points=400, outliers=20):

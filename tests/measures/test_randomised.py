@@ -7,9 +7,9 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.slabs import linear_and_slabs, random_basis, slabs
-from tiltmeter.measures.exchanged import auc
-from tiltmeter.measures.randomised import Randomised
+from tiltmeter.data.synthetic.slabs import linear_and_slabs, random_basis, slabs
+from tiltmeter.measures.named.randomised import Randomised
+from tiltmeter.measures.shared.exchanged_features import auc
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 
@@ -96,7 +96,7 @@ def test_its_cost_is_what_it_says():
     model = along(np.eye(3)[0])
     model.register_forward_pre_hook(lambda m, x: passed.append(len(x[0])))
     measure = Randomised(draws=3)
-    from tiltmeter.measures.direct import snapshot_of
+    from tiltmeter.measures.measure import snapshot_of
     from tiltmeter.passes.untouched import untouched
 
     with untouched(model):

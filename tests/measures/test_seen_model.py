@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.error import error
-from tiltmeter.measures.projection_dependence import ProjectionDependence
-from tiltmeter.measures.subspace_search import Learned
+from tiltmeter.measures.default_curves import error
+from tiltmeter.measures.named.projection_dependence import ProjectionDependence
+from tiltmeter.measures.shared.subspace_search import Learned
 
 
 def first_coordinate(outputs=1):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.sharpness import Sharpness
+from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.tangent.gradient import trained
 from tiltmeter.tangent.hessian import dense_hessian

@@ -6,17 +6,17 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import tiltmeter as tm
-from tiltmeter.data.availability import Latents
-from tiltmeter.data.boolean import cube
-from tiltmeter.data.dominoes import dominoes, one_hot_block
-from tiltmeter.data.moons import moons
-from tiltmeter.measures.availability import Availability
+from tiltmeter.data.synthetic.boolean import cube
+from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
+from tiltmeter.data.synthetic.latents import Latents
+from tiltmeter.data.synthetic.moons import moons
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.cue_adoption import CueAdoption
-from tiltmeter.measures.feature_variance import FeatureVariance, explained
-from tiltmeter.measures.last_layer_probe import LastLayerProbe
-from tiltmeter.measures.layer_features import layer_features
-from tiltmeter.measures.starvation import Starvation, boundary
+from tiltmeter.measures.named.availability import Availability
+from tiltmeter.measures.named.cue_adoption import CueAdoption
+from tiltmeter.measures.named.feature_variance import FeatureVariance, explained
+from tiltmeter.measures.named.last_layer_probe import LastLayerProbe
+from tiltmeter.measures.named.starvation import Starvation, boundary
+from tiltmeter.measures.shared.layer_features import layer_features
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer

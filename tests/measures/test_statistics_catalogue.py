@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from tiltmeter.data.digits import digits
+from tiltmeter.data.public.digits import digits
 from tiltmeter.measures.catalogue import find
-from tiltmeter.measures.direct import snapshot_of
+from tiltmeter.measures.measure import snapshot_of
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.untouched import untouched
 

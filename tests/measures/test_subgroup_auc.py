@@ -6,7 +6,7 @@ from scipy.stats import norm
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.subgroup_auc import SubgroupAUC, auc
+from tiltmeter.measures.named.subgroup_auc import SubgroupAUC, auc
 
 SHIFT, SEPARATION, POINTS = 0.8, 2.0, 20_000
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.principal import principal_components
-from tiltmeter.measures.direct import measure
-from tiltmeter.measures.truncated_accuracy import TruncatedAccuracy
+from tiltmeter.data.principal_components import principal_components
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.truncated_accuracy import TruncatedAccuracy
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.transformer import transformer
 
@@ -51,7 +51,7 @@ def test_with_all_components_it_is_the_accuracy(data):
     model = mlp(4, (8,), 2)
     found = measure("truncated-accuracy", model, data)
     assert found["truncated_accuracy"].kept.values.tolist() == [0, 1, 2, 4]
-    from tiltmeter.measures.error import error
+    from tiltmeter.measures.default_curves import error
 
     whole = measure(error, model, data)
     assert found["truncated_accuracy"].sel(kept=4).values == pytest.approx(1.0 - whole["error"].values)

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.balancedness import Balancedness, imbalances
-from tiltmeter.measures.stable_rank import StableRank, gaussian_stable_rank, overlap, random_overlap
+from tiltmeter.measures.named.balancedness import Balancedness, imbalances
+from tiltmeter.measures.named.stable_rank import StableRank, gaussian_stable_rank, overlap, random_overlap
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.resnet import resnet18
 from tiltmeter.networks.small_cnn import small_cnn

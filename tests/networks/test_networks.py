@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from tiltmeter.networks.activations import activation
 from tiltmeter.networks.deep_linear import compact_weight, deep_linear
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.networks.mlp import activation, mlp
 from tiltmeter.networks.resnet import resnet18
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer

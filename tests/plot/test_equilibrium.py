@@ -8,7 +8,7 @@ from tiltmeter import plot
 
 PROBLEM = tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 0.5)
 CURVE = tm.equilibrium(PROBLEM, tm.Square(), ("samples", np.geomspace(0.3, 10, 6)), 0.3)
-RUN = tm.train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
+RUN = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
 
 
 def drawn_rows(chart, layer):
@@ -18,7 +18,7 @@ def drawn_rows(chart, layer):
 
 
 def test_error_and_its_gap_against_samples():
-    whole = plot.equilibrium(CURVE).to_dict()
+    whole = plot.equilibrium_sweep(CURVE).to_dict()
     drawn = whole["vconcat"]
     assert len(drawn) == 2
     first = drawn[0]["layer"][0]
@@ -29,7 +29,7 @@ def test_error_and_its_gap_against_samples():
 
 
 def test_measurements_are_marks_with_bars():
-    whole = plot.equilibrium(CURVE, RUN, curves=("error",)).to_dict()
+    whole = plot.equilibrium_sweep(CURVE, RUN, curves=("error",)).to_dict()
     layers = whole["vconcat"][0]["layer"]
     kinds = [layer["mark"]["type"] for layer in layers]
     assert kinds == ["line", "rule", "point", "point"]
@@ -39,20 +39,20 @@ def test_measurements_are_marks_with_bars():
 
 
 def test_a_curve_without_groups_needs_no_legend():
-    layers = plot.equilibrium(CURVE, curves=("risk",)).to_dict()["vconcat"][0]["layer"]
+    layers = plot.equilibrium_sweep(CURVE, curves=("risk",)).to_dict()["vconcat"][0]["layer"]
     assert len(layers) == 1
     assert "color" not in layers[0]["encoding"]
 
 
 def test_linear_grids_get_linear_axes():
     even = tm.equilibrium(tm.teacher_mixture(("rho", [0.2, 0.4, 0.6, 0.8])), tm.Square(), 2.0, 0.3)
-    layer = plot.equilibrium(even, title="By share").to_dict()["vconcat"][0]["layer"][0]
+    layer = plot.equilibrium_sweep(even, title="By share").to_dict()["vconcat"][0]["layer"][0]
     assert "type" not in layer["encoding"]["x"]["scale"]
 
 
 def test_the_frontier_joins_what_nothing_beats():
-    coupled = tm.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, ("coupling", [0.0, 0.1, 0.3, 1.0, 10.0]))
-    whole = plot.frontier({"coupled": coupled}, tm.AccuracyParity()).to_dict()
+    coupled = tm.theory.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, ("coupling", [0.0, 0.1, 0.3, 1.0, 10.0]))
+    whole = plot.frontier({"coupled": coupled}, tm.criteria.AccuracyParity()).to_dict()
     line, marks = (drawn_rows(whole, layer) for layer in whole["layer"])
     assert len(marks) == 5
     for row in line:
@@ -61,19 +61,19 @@ def test_the_frontier_joins_what_nothing_beats():
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_it_can_be_saved(tmp_path, suffix):
-    assert plot.save(plot.equilibrium(CURVE, title="Trained"), tmp_path / f"a.{suffix}").stat().st_size > 1000
+    assert plot.save(plot.equilibrium_sweep(CURVE, title="Trained"), tmp_path / f"a.{suffix}").stat().st_size > 1000
 
 
 def test_what_cannot_be_drawn_is_named():
     with pytest.raises(TypeError, match=r"`equilibrium` draws Datasets of trained students. Found str."):
-        plot.equilibrium("curve")
+        plot.equilibrium_sweep("curve")
     with pytest.raises(KeyError, match="No curve 'accuracy'"):
-        plot.equilibrium(CURVE, curves=("accuracy",))
+        plot.equilibrium_sweep(CURVE, curves=("accuracy",))
     with pytest.raises(ValueError, match="`curves` should name at least one curve"):
-        plot.equilibrium(CURVE, curves=())
+        plot.equilibrium_sweep(CURVE, curves=())
     with pytest.raises(ValueError, match=r"over exactly one grid dimension. Found none"):
-        plot.equilibrium(CURVE.isel(samples=0))
+        plot.equilibrium_sweep(CURVE.isel(samples=0))
     with pytest.raises(KeyError, match="No grid dimension 'ridge'"):
-        plot.equilibrium(CURVE, x="ridge")
+        plot.equilibrium_sweep(CURVE, x="ridge")
     with pytest.raises(ValueError, match="`frontier` needs at least one Dataset"):
-        plot.frontier({}, tm.AccuracyParity())
+        plot.frontier({}, tm.criteria.AccuracyParity())

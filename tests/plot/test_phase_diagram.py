@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 
 import tiltmeter as tm
 from tiltmeter import plot
-from tiltmeter.plot.cells import rectangles
 from tiltmeter.plot.grid_axis import GridAxis
+from tiltmeter.plot.map_cells import rectangles
 from tiltmeter.plot.theme import SHADES
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
@@ -104,7 +104,7 @@ def test_divergence_is_hatched_above_the_stability_limit() -> None:
     grid = tm.predict(problem, sgd, np.geomspace(0.1, 10.0, 5), curves=("loss",))
     chart = drawn(grid, x="rho")
     assert "diverged" in domain(chart)
-    limit = tm.stability_limit(tm.teacher_mixture(), tm.SGD(lr=0.1)).item()
+    limit = tm.theory.stability_limit(tm.teacher_mixture(), tm.SGD(lr=0.1)).item()
     assert min(row["y"] for row in rows(chart, 1)) == pytest.approx(limit, rel=0.4)
     assert max(row["y2"] for row in rows(chart, 0)) <= limit * 1.4
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.plot.angles import angles
-from tiltmeter.plot.parts import as_groups
+from tiltmeter.plot.as_groups import as_groups
 from tiltmeter.plot.reliance import reliance
 from tiltmeter.record import Origin, Trajectory
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tiltmeter.data.adult import adult
-from tiltmeter.data.celeba import celeba
-from tiltmeter.data.cifar10 import cifar10
-from tiltmeter.data.compas import compas, compas_table
-from tiltmeter.data.fashion_mnist import fashion_mnist
-from tiltmeter.data.german import german
-from tiltmeter.data.grouping import random_task
-from tiltmeter.data.mnist import mnist
-from tiltmeter.data.presence import check
+from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.celeba import celeba
+from tiltmeter.data.public.cifar10 import cifar10
+from tiltmeter.data.public.compas import compas, compas_table
+from tiltmeter.data.public.fashion_mnist import fashion_mnist
+from tiltmeter.data.public.german import german
+from tiltmeter.data.public.grouping import random_task
+from tiltmeter.data.public.mnist import mnist
+from tiltmeter.data.public.presence import check
 
 pytestmark = pytest.mark.slow
 

@@ -39,7 +39,7 @@ def test_states_while_running_and_after(tmp_path, origin, child):
 def test_a_run_that_ends_during_the_check_did_not_die(tmp_path, origin, monkeypatch):
     recorder = Recorder(tmp_path / "run", clock="step", origin=origin)
     # The package shows the function under the module's name.
-    module = sys.modules["tiltmeter.record.check"]
+    module = sys.modules["tiltmeter.record.directory.check"]
     monkeypatch.setattr(module, "writer", lambda _: recorder.close())
     assert check(tmp_path / "run").state == "finished"
 

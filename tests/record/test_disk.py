@@ -247,7 +247,7 @@ def test_a_disk_too_full_for_the_end_does_not_hide_the_error(tmp_path, origin, m
 
     recorder = Recorder(tmp_path / "run", clock="step", origin=origin)
     recorder.append(0, {"loss": 1.0})
-    monkeypatch.setattr("tiltmeter.record.disk.write_end", full)
+    monkeypatch.setattr("tiltmeter.record.directory.disk.write_end", full)
     with pytest.raises(ZeroDivisionError) as caught, recorder:
         1 / 0  # noqa: B018
     assert caught.value.__notes__ == [
@@ -268,7 +268,7 @@ def test_a_failed_beginning_leaves_no_lock(tmp_path, origin, monkeypatch):
 
     before = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else None
     with monkeypatch.context() as patch:
-        patch.setattr("tiltmeter.record.disk.write_header", full)
+        patch.setattr("tiltmeter.record.directory.disk.write_header", full)
         with pytest.raises(OSError, match=r"A run cannot be recorded in .*: No space left on device\."):
             Recorder(tmp_path / "run", clock="step", origin=origin)
     assert not (tmp_path / "run" / "lock").exists()

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tiltmeter.record.lines import Lines, read_lines
+from tiltmeter.record.directory.lines import Lines, read_lines
 
 
 @pytest.fixture

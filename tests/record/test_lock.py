@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tiltmeter.record.lock import Lock, writer
-from tiltmeter.record.process import Process
+from tiltmeter.record.directory.lock import Lock, writer
+from tiltmeter.record.directory.process import Process
 
 
 @pytest.fixture

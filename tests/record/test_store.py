@@ -154,7 +154,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, full, monkeypatch):
     def no_space(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("tiltmeter.record.store.write_end", no_space)
+    monkeypatch.setattr("tiltmeter.record.directory.store.write_end", no_space)
     with pytest.raises(OSError, match=r"run could not be written: No space left on device\. Nothing was left there\."):
         save(full, tmp_path / "run")
     assert os.listdir(tmp_path) == []

@@ -5,15 +5,15 @@ import pickle
 import numpy as np
 import pytest
 
-from tiltmeter.record.whole import explained, read_array, write_array, write_whole
+from tiltmeter.record.directory.atomic_files import explained, read_array, write_array, write_atomically
 
 
 def test_a_file_is_never_half_written(tmp_path, monkeypatch):
     path = tmp_path / "run.json"
-    write_whole(path, b"old")
+    write_atomically(path, b"old")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        write_whole(path, b"new and longer")
+        write_atomically(path, b"new and longer")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["run.json"]
 

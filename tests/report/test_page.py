@@ -2,7 +2,8 @@
 
 import pytest
 
-from tiltmeter import cases, plot, predict
+from tiltmeter import plot, predict
+from tiltmeter.problem import cases
 from tiltmeter.report import Section, Table, write_page
 
 

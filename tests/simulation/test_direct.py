@@ -3,22 +3,15 @@
 import numpy as np
 import pytest
 
-from tiltmeter import (
-    SGD,
-    Adam,
-    AdamW,
-    Direct,
-    Erf,
-    Linear,
-    Network,
-    Random,
-    Repeated,
-    SignSGD,
-    simulate,
-    teacher_mixture,
-)
-from tiltmeter.simulation.pace import Pace
+from tiltmeter import SGD, simulate, teacher_mixture
+from tiltmeter.problem.activation import Erf
+from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Linear, Network
+from tiltmeter.simulation.data import Repeated
+from tiltmeter.simulation.direct import Direct
 from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.step_settings import StepSettings
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 D, SAMPLES, STEPS = 12, 18, 25
@@ -70,7 +63,7 @@ def test_full_batches_are_those_of_pytorch(name, student):
         if getattr(optimiser, "clip", None):
             torch.nn.utils.clip_grad_norm_([w, *learned], optimiser.clip * D**0.5)
         twin.step()
-    pace = Pace(chosen.sgd, chosen.par.groups, D)
+    pace = StepSettings(chosen.sgd, chosen.par.groups, D)
     run.advance(0, STEPS, pace.rates(0, STEPS), pace.weights(0, STEPS), 1)
     np.testing.assert_allclose(run._w[0], w.detach().numpy(), atol=2e-6)
     np.testing.assert_allclose(run._scalars[0, -1], bias.item(), atol=2e-6)

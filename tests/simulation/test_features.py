@@ -4,23 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from tiltmeter import (
-    SGD,
-    Cosine,
-    Direct,
-    Erf,
-    Identity,
-    Linear,
-    Mixture,
-    Network,
-    Overlaps,
-    PowerDecay,
-    Random,
-    ReLU,
-    Tanh,
-    simulate,
-    teacher_mixture,
-)
+from tiltmeter import SGD, Mixture, simulate, teacher_mixture
+from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.student import Linear, Network
+from tiltmeter.schedule import Cosine, PowerDecay
+from tiltmeter.simulation.direct import Direct
 
 TWO = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 START = Overlaps(M={"+": 0.2, "-": -0.2}, R={"+": 0.5, "-": 0.3}, Q=1.2, bias=0.3)

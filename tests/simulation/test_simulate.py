@@ -11,24 +11,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import (
-    SGD,
-    Adam,
-    Chain,
-    Direct,
-    Mixture,
-    Network,
-    PowerDecay,
-    Random,
-    ReLU,
-    Repeated,
-    SignSGD,
-    agreement,
-    predict,
-    simulate,
-    teacher_mixture,
-)
+from tiltmeter import SGD, Mixture, agreement, predict, simulate, teacher_mixture
+from tiltmeter.problem.activation import ReLU
+from tiltmeter.problem.optimisers import Adam, SignSGD
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Network
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.schedule import PowerDecay
+from tiltmeter.simulation.chain import Chain
+from tiltmeter.simulation.data import Repeated
+from tiltmeter.simulation.direct import Direct
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 PLAIN = SGD(lr=0.3)

@@ -8,7 +8,7 @@ from torch import nn
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
-from tiltmeter.tangent import blocks
+from tiltmeter.tangent import kernel_blocks as blocks
 from tiltmeter.tangent.kernel import check_memory, kernel_memory, kernels, tangent_kernel
 from tiltmeter.tangent.plan import Plan
 

@@ -9,10 +9,10 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tiltmeter as tm
-from tiltmeter.flattened import flatten
-from tiltmeter.objective import Objective
-from tiltmeter.observables.channel import channel, score_law
-from tiltmeter.observables.labelled_curves import EVERY
+from tiltmeter.population.channel import channel, score_law
+from tiltmeter.population.labelled_curves import EVERY
+from tiltmeter.problem.objective import Objective
+from tiltmeter.problem.objective_arrays import flatten
 from tiltmeter.record.origin import Origin
 from tiltmeter.theory.averages import averages, general_averages
 from tiltmeter.theory.fixed_point import TOLERANCE, solve
@@ -170,7 +170,7 @@ def test_equal_groups_have_no_bias():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_strong_coupling_is_joint_training_without_bias(loss):
-    stiff = tm.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=1e7, bias=False)
+    stiff = tm.theory.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=1e7, bias=False)
     joint = tm.equilibrium(PAPER, loss, 2.0, 0.6, bias=False)  # two students pay the ridge twice
     same(joint, stiff, 1e-5, skip=("Q",))
     np.testing.assert_allclose(stiff.Q.values, joint.Q.item(), atol=1e-5)
@@ -179,7 +179,7 @@ def test_a_strong_coupling_is_joint_training_without_bias(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_coupling_is_separate_training(loss):
-    free = tm.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=0.0)
+    free = tm.theory.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=0.0)
     alone = tm.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
     single = tm.equilibrium(alone, loss, 1.5, 0.3)
     for name in (*ORDER, "error", "training_loss"):
@@ -273,7 +273,7 @@ def test_the_compiled_averages_are_the_general_ones(loss, ridge):
 
 
 def test_it_can_be_saved_and_loaded(tmp_path):
-    found = tm.coupled_equilibrium(PAPER, tm.Square(), ("samples", [1.0, 2.0]), 0.5, coupling=0.3)
+    found = tm.theory.coupled_equilibrium(PAPER, tm.Square(), ("samples", [1.0, 2.0]), 0.5, coupling=0.3)
     tm.save(found, tmp_path / "run")
     assert tm.load(tmp_path / "run").identical(found)
 
@@ -290,7 +290,7 @@ def test_the_origin_rebuilds_the_result():
 
 @pytest.mark.parametrize("loss", [tm.Logistic(), tm.Hinge()])
 def test_separable_data_need_a_ridge(loss):
-    limit = tm.separability(PAPER).item()
+    limit = tm.theory.separability(PAPER).item()
     with pytest.raises(ValueError, match=r"With ridge = 0 there is no single minimiser: .* up to samples = 5\.568"):
         tm.equilibrium(PAPER, loss, 0.95 * limit, 0.0)
     found = tm.equilibrium(PAPER, loss, 1.5 * limit, 0.0)

@@ -3,23 +3,12 @@
 import numpy as np
 import pytest
 
-from tiltmeter import (
-    SGD,
-    Cosine,
-    Erf,
-    Identity,
-    Network,
-    Overlaps,
-    Random,
-    ReLU,
-    Sobol,
-    Tanh,
-    agreement,
-    crossings,
-    predict,
-    simulate,
-    teacher_mixture,
-)
+from tiltmeter import SGD, agreement, crossings, predict, simulate, teacher_mixture
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.student import Network
+from tiltmeter.schedule import Cosine
 from tiltmeter.theory.network_averages import Group, erf_averages, linear_averages, node_averages
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))

@@ -5,25 +5,13 @@ import warnings
 import numpy as np
 import pytest
 
-from tiltmeter import (
-    SGD,
-    Cosine,
-    Mixture,
-    Overlaps,
-    PowerDecay,
-    Random,
-    Steps,
-    Warmup,
-    asymptotes,
-    cases,
-    initial_rates,
-    predict,
-    stability_limit,
-    teacher_mixture,
-    timescales,
-)
+from tiltmeter import SGD, Mixture, cases, predict, teacher_mixture, timescales
 from tiltmeter.names import CURVES
-from tiltmeter.observables.labelled_curves import EVERY
+from tiltmeter.population.labelled_curves import EVERY
+from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.schedule import Cosine, PowerDecay, Steps, Warmup
+from tiltmeter.theory.limits import asymptotes, initial_rates
+from tiltmeter.theory.stability import stability_limit
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 TIMES = np.geomspace(0.01, 100.0, 30)
@@ -241,7 +229,7 @@ def test_random_start_has_its_length_and_no_direction():
 
 
 def test_cases_have_the_leaders_their_docstrings_promise():
-    from tiltmeter import final_leader, first_leader
+    from tiltmeter.theory.limits import final_leader, first_leader
 
     expected = {
         "centred_crossing": ("-", "+"),
@@ -255,7 +243,7 @@ def test_cases_have_the_leaders_their_docstrings_promise():
 
 
 def test_initial_leader_from_a_warm_start_is_the_one_ahead():
-    from tiltmeter import first_leader
+    from tiltmeter.theory.limits import first_leader
 
     start = Overlaps(R={"+": 0.5, "-": 0.25}, Q=0.25)
     problem = teacher_mixture(0.3, variance=(0.5, 1.5), overlap=0.5)

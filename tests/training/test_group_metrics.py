@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.data.digits import digits
+from tiltmeter.data.public.digits import digits
 
 metrics = pytest.importorskip("fairlearn.metrics")
 sklearn_metrics = pytest.importorskip("sklearn.metrics")

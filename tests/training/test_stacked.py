@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from tiltmeter.training.linear_chain import linear_chain
 from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_linear_layers import linear_layers
 from tiltmeter.training.stacked_optimizers import stacked_update
 
 RUNS, BATCH, STEPS = 3, 5, 8
@@ -147,11 +147,11 @@ def test_both_ways_agree(architecture):
 
 def test_hooks_and_shared_layers_are_not_passed_over():
     model = nn.Sequential(nn.Linear(3, 3))
-    assert linear_chain(model) is not None
+    assert linear_layers(model) is not None
     model[0].register_forward_hook(lambda *_: None)
-    assert linear_chain(model) is None
+    assert linear_layers(model) is None
     shared = nn.Linear(3, 3)
-    assert linear_chain(nn.Sequential(shared, nn.ReLU(), shared)) is None
+    assert linear_layers(nn.Sequential(shared, nn.ReLU(), shared)) is None
 
 
 def test_the_models_are_not_changed():

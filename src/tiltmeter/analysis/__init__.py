@@ -1,6 +1,7 @@
 """Analysis: questions about a trajectory, whatever made it.
 
->>> from tiltmeter import cases, crossings, phases, predict
+>>> from tiltmeter import crossings, phases, predict
+>>> from tiltmeter.problem import cases
 >>> theory = predict(*cases.three_phases())
 >>> print(crossings(theory))
 + leads until t = 1.128, then - until t = 11.88, then +.

@@ -55,7 +55,8 @@ class Comparison:
 def comparison(trajectories: Sequence[Trajectory], names: Sequence[str], curve: str = "loss") -> Comparison:
     """Runs beside one another in one curve.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> runs = [predict(*case()) for case in (cases.centred_crossing, cases.three_phases)]
     >>> print(comparison(runs, ["one", "two"]))
     one: + leads at the end; the lead changes at 5.643; worst group - (loss 0.4416); area under the gap 0.2108.

@@ -71,7 +71,8 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     standard errors (over seeds, or from `<curve>_se`; with neither, every look counts); a crossing is a change of sign
     between decided looks, and its interval runs from the last look decided one way to the first decided the other.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> found = crossings(predict(*cases.centred_crossing()))
     >>> round(found[0].time, 3), found[0].leader_before, found[0].leader_after
     (5.643, '-', '+')

@@ -9,12 +9,12 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.pairs import Pair, the_pair
-from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
 
 #: The asymmetries of the data that can be switched off.
@@ -31,7 +31,7 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
     switched on the exact theory gives another gap; the contributions are the Shapley values of these eight gaps, so
     together with `rest` (the gap with all three off: teachers, start, loss weights) they add up to `loss_gap` exactly.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> split = drivers(problem, sgd, [4.0])
     >>> {name: round(split[name].item(), 5) for name in split}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.mixture import Mixture
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
 
 

@@ -16,7 +16,8 @@ from tiltmeter.record.trajectory import Trajectory
 def leader(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     """The group that is best off, at every time and grid point ("": level, or no value).
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> leader(predict(*cases.centred_crossing())).isel(time=[0, -1]).values.tolist()
     ['-', '+']
     """
@@ -43,7 +44,8 @@ def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | Non
 
     Two crossings between neighbouring times are not seen: choose the times closely enough.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> crossing_count(predict(*cases.three_phases())).item()
     2
     """

@@ -13,9 +13,9 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
 from tiltmeter.analysis.exact import exact_curve, theory_of
 from tiltmeter.analysis.pairs import Pair, pair_gap, the_pair
-from tiltmeter.mixture import Mixture
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
 
 #: Times at which drivers are averaged within a phase.
 LOOKS = 64
@@ -65,7 +65,8 @@ class Phases(tuple[Phase, ...]):
 def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Phases:
     """Segments between crossings of two groups, each with leader, size and, for the loss of exact theory, its driver.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> print(phases(predict(*cases.centred_crossing())))
     - leads until t = 5.643 (larger variance), then + (more data).
     >>> [phase.driver for phase in phases(predict(*cases.three_phases()))]

@@ -54,7 +54,8 @@ def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -
     Only looks after the first at which the mean has improved count, so an untrained model is never advised. The gap is
     the largest difference between any two groups; the mean is over groups; seeds are averaged first.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> advice = stopping(predict(*cases.centred_crossing()))
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True

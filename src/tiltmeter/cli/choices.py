@@ -13,7 +13,7 @@ WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
     """The frozen dataclass with these choices of the table, or a sentence that says what they should be.
 
-    >>> from tiltmeter.measures.line_spectrum import LineSpectrum
+    >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
     >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths
     ('within',)
     >>> made(LineSpectrum, {"lines": "many"}, "measure")

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.flags import Json
-from tiltmeter.data.fetch import fetch
-from tiltmeter.data.folder import data_folder, folder_of
-from tiltmeter.data.presence import Presence, check, is_present
-from tiltmeter.data.sources import SOURCES, source_of
+from tiltmeter.data.public.fetch import fetch
+from tiltmeter.data.public.folder import data_folder, folder_of
+from tiltmeter.data.public.presence import Presence, check, is_present
+from tiltmeter.data.public.sources import SOURCES, source_of
 
 data = App(
     name="data",

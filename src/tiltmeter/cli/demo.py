@@ -13,17 +13,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
-from tiltmeter import cases, plot
+from tiltmeter import plot
 from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.cli.demo_digits import digits_section
 from tiltmeter.cli.flags import Json
+from tiltmeter.problem import cases
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.report.page import Section, Table, write_page
-from tiltmeter.sgd import SGD
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import timescales
-from tiltmeter.two_groups import teacher_mixture
 from tiltmeter.version import __version__
 
 STORIES = {

@@ -8,7 +8,7 @@ from functools import partial
 from tiltmeter import plot
 from tiltmeter.analysis.agreement import agreement
 from tiltmeter.analysis.phases import phases
-from tiltmeter.data.digits import digits
+from tiltmeter.data.public.digits import digits
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.losses import Square
 from tiltmeter.record import Trajectory
@@ -30,7 +30,7 @@ def digits_section() -> tuple[Section, list[str]]:
         import torch
     except ModuleNotFoundError:
         return Section(HEADING, [WITHOUT_TORCH]), [WITHOUT_TORCH]
-    from tiltmeter.forecast.front import forecast
+    from tiltmeter.forecast.forecast import forecast
     from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.loop import train
     from tiltmeter.training.sampling import Draws
@@ -57,7 +57,8 @@ def digits_section() -> tuple[Section, list[str]]:
 def in_words(run: Trajectory) -> str:
     """Who leads first, and from about which step on somebody else: more digits would be noise.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> in_words(predict(*cases.centred_crossing()))
     '- leads first, from step 5.6 on +.'
     """

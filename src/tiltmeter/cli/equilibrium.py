@@ -19,8 +19,8 @@ from tiltmeter.cli.flags import Json, Save, Switch, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
 from tiltmeter.cli.pictures import draw
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
-from tiltmeter.mixture import Mixture
-from tiltmeter.objective import Objective
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.objective import Objective
 from tiltmeter.record import save as save_run
 from tiltmeter.record.labelled import values_to_json
 from tiltmeter.theory.equilibrium import at_equilibrium
@@ -153,4 +153,4 @@ def _draw(found: xr.Dataset, paths: tuple[Path, ...]) -> None:
         raise ValueError("A picture needs several samples, as in --samples 0.5 --samples 2 --samples 8.")
     from tiltmeter import plot
 
-    draw(plot.equilibrium(found, curves=("error", "error_gap")), paths)
+    draw(plot.equilibrium_sweep(found, curves=("error", "error_gap")), paths)

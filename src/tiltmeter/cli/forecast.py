@@ -15,7 +15,7 @@ from tiltmeter.cli.train_config import build_data, build_loss, build_model, opti
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.record import Trajectory
 from tiltmeter.record import save as save_run
-from tiltmeter.record.disk import holds_run
+from tiltmeter.record.directory.disk import holds_run
 
 CRITERIA = ("worst", "worst-area", "gap", "gap-area")
 
@@ -54,9 +54,9 @@ def forecast(
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
 
-    from tiltmeter.forecast.front import check_question
-    from tiltmeter.forecast.front import forecast as look_ahead
-    from tiltmeter.forecast.tangent import tangent
+    from tiltmeter.forecast.forecast import check_question
+    from tiltmeter.forecast.forecast import forecast as look_ahead
+    from tiltmeter.forecast.network_kernels import tangent
 
     if to is not None:
         holds_run(to, resume=False)  # refused now rather than after the work
@@ -146,8 +146,8 @@ def _why(kernels: Any, trajectory: Trajectory, chosen: dict[str, Any]) -> str:
 
 
 def _advice(kernels: Any, word: str, chosen: dict[str, Any]) -> Any:
-    from tiltmeter.forecast import criteria
     from tiltmeter.forecast.best_weights import best_weights
+    from tiltmeter.population import criteria
 
     kinds = dict(zip(CRITERIA, ("WorstGroupLoss", "WorstGroupArea", "FinalGap", "GapArea"), strict=True))
     names = ("lr", "steps", "loss", "proportions", "momentum", "weight_decay")

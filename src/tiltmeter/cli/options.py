@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter import cases
-from tiltmeter.cases import Case
 from tiltmeter.cli.toml_file import read_toml
-from tiltmeter.mixture import Mixture
+from tiltmeter.problem import cases
+from tiltmeter.problem.cases import Case
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.schedule import schedule_from_json
-from tiltmeter.sgd import SGD
-from tiltmeter.start import Overlaps, Random
-from tiltmeter.two_groups import teacher_mixture
 
 CASES = {
     function.__name__.replace("_", "-"): function

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.data.adult import adult
-from tiltmeter.data.cifar10 import cifar10
-from tiltmeter.data.compas import compas
-from tiltmeter.data.fashion_mnist import fashion_mnist
-from tiltmeter.data.german import german
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.grouping import by_classes, mixed, named_classes, set_aside
-from tiltmeter.data.images import Images
-from tiltmeter.data.mnist import mnist
+from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.cifar10 import cifar10
+from tiltmeter.data.public.compas import compas
+from tiltmeter.data.public.fashion_mnist import fashion_mnist
+from tiltmeter.data.public.german import german
+from tiltmeter.data.public.grouping import by_classes, mixed, named_classes, set_aside
+from tiltmeter.data.public.images import Images
+from tiltmeter.data.public.mnist import mnist
 
 PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 TABLES_OF_PEOPLE = ("adult", "compas", "german")

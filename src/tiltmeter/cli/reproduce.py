@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from tiltmeter.cli.flags import Json, Switch
-from tiltmeter.data.presence import is_present
+from tiltmeter.data.public.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
 from tiltmeter.experiments.outcome import Outcome
 from tiltmeter.experiments.reproduce import failure, outcomes_in, without

@@ -12,19 +12,19 @@ from typing import Literal
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.activation import Activation, Erf, Identity, ReLU, Tanh
 from tiltmeter.analysis.agreement import Agreement, agreement
 from tiltmeter.cli.flags import Curve, Json, Save, Switch
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.summary import Summary
+from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.student import Linear, Network, Student
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh, Repeated
 from tiltmeter.simulation.direct import Direct
 from tiltmeter.simulation.run import Method
 from tiltmeter.simulation.simulate import simulate as simulate_runs
-from tiltmeter.student import Linear, Network, Student
 from tiltmeter.theory.predict import predict
 
 _METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}

@@ -13,8 +13,8 @@ import numpy as np
 
 from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
 from tiltmeter.cli.toml_file import read_toml
-from tiltmeter.data.digits import digits
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.digits import digits
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.record import Trajectory, every, log_spaced
 

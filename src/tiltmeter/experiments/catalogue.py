@@ -107,7 +107,7 @@ def find(name: str) -> Any:
     ...     print(error.args[0].split(".")[0])
     No experiment 'perpetual-motion'
     """
-    return import_module(f"tiltmeter.experiments.{EXPERIMENTS[known(name)]}")
+    return import_module(f"tiltmeter.experiments.named.{EXPERIMENTS[known(name)]}")
 
 
 def known(name: str) -> str:

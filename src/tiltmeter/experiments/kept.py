@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.record import Trajectory, load, save
-from tiltmeter.record.whole import write_json
+from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.version import __version__
 
 #: What was asked for, and when each run was made, beside the runs.
@@ -30,7 +30,8 @@ class Kept:
     given is always what was read back, so that a second time gives the same numbers as the first.
 
     >>> import tempfile
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> from tiltmeter.experiments.claim import Claim
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     keep = Kept(Path(folder), Claim("any frozen dataclass", 1.0, "", 0.0))

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from tiltmeter.data.folder import data_folder
-from tiltmeter.data.presence import is_present
+from tiltmeter.data.public.folder import data_folder
+from tiltmeter.data.public.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find
 from tiltmeter.experiments.claim import not_run
 from tiltmeter.experiments.kept import Kept, file_name, silent, today
 from tiltmeter.experiments.outcome import Outcome, State
-from tiltmeter.record.whole import write_json
+from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.version import __version__
 
 Scale = Literal["quick", "full"]

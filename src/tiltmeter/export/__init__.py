@@ -1,7 +1,8 @@
 """Export: a run for other programs, as CSV, Parquet or TensorBoard event files.
 
 >>> from tempfile import TemporaryDirectory
->>> from tiltmeter import cases, export, predict
+>>> from tiltmeter import export, predict
+>>> from tiltmeter.problem import cases
 >>> run = predict(*cases.centred_crossing(), curves=("loss",))
 >>> with TemporaryDirectory() as folder:
 ...     path = export.to_csv(run, folder + "/loss.csv")

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.aloud import aloud
+from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.passes.forward import Read, scores
 
 #: About so many points go through the network together.
@@ -63,7 +63,7 @@ def say_gathered(names: list[str]) -> None:
     """Say that the forecast starts from other statistics than the model's own."""
     if names:
         listed = ", ".join(map(repr, names[:3])) + (", ..." if names[3:] else "")
-        aloud(
+        warn_caller(
             f"`model` has batch normalisation that has seen no batch yet ({listed}): the forecast gives it the "
             "statistics of the training data, as some tens of steps will. Before that, a run looks different."
         )

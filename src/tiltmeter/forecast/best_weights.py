@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from scipy.optimize import minimize, minimize_scalar
 
-from tiltmeter.forecast.criteria import Criterion, WorstGroupLoss
 from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.halves import corrected_losses, halves
 from tiltmeter.forecast.modes import responses
+from tiltmeter.forecast.network_kernels import Tangent
 from tiltmeter.forecast.optimiser import Optimiser
-from tiltmeter.forecast.tangent import Tangent
+from tiltmeter.forecast.sample_correction import corrected_losses, half_samples
 from tiltmeter.forecast.targets import checked_loss, targets
 from tiltmeter.losses import CrossEntropy, Loss, Square
+from tiltmeter.population.criteria import Criterion, WorstGroupLoss
 from tiltmeter.record import log_spaced
 
 #: The largest ratio of a weight to the first group's that is tried.
@@ -83,7 +84,7 @@ def best_weights(
 
     >>> from torch import nn
     >>> from tiltmeter.data.grouped import GroupedData
-    >>> from tiltmeter.forecast.tangent import tangent
+    >>> from tiltmeter.forecast.network_kernels import tangent
     >>> rng = np.random.default_rng(0)
     >>> x, rare = rng.normal(size=(600, 4)), np.arange(600) % 10 == 0
     >>> data = GroupedData(x, np.sign(np.where(rare, x[:, 1], x[:, 0])), np.where(rare, "rare", "common"))
@@ -100,7 +101,7 @@ def best_weights(
     optimiser = Optimiser(lr, steps, momentum, weight_decay)
     found = checked_loss(loss, tangent.columns)
     looks = np.asarray(sorted({*log_spaced(20).steps(int(steps)), int(steps)}))
-    parts = halves(tangent)
+    parts = half_samples(tangent)
     quick = [_quick(one, found, optimiser, looks, proportions) for one in (tangent, *parts)]
     shares, groups = tangent.shares, tangent.sample.groups
     limit = np.log(LARGEST_RATIO)
@@ -109,8 +110,12 @@ def best_weights(
         raw = np.exp(np.clip(np.concatenate([[0.0], np.atleast_1d(logs)]), -limit, limit))
         return np.asarray(raw / (shares * raw).sum())
 
+    def judged(losses: np.ndarray) -> float:
+        curve = xr.DataArray(losses, dims=("time", "group"), coords={"time": looks})
+        return float(criterion.of({"loss": curve}))
+
     def cost(logs: np.ndarray) -> float:
-        value = criterion.of(corrected_losses(tangent, (one(weights(logs)) for one in quick)), looks)
+        value = judged(corrected_losses(tangent, (one(weights(logs)) for one in quick)))
         return value if np.isfinite(value) else np.inf
 
     logs = _search(cost, len(groups) - 1, limit)
@@ -126,7 +131,7 @@ def best_weights(
     plain, better = course(None), course(chosen)
     order = [tangent.look.groups.index(group) for group in groups]
     ends = {g: (float(plain[-1, i]), float(better[-1, i])) for g, i in zip(groups, order, strict=True)}
-    before, after = (criterion.of(one, looks) for one in (plain, better))
+    before, after = (judged(one) for one in (plain, better))
     return BestWeights(chosen, criterion, before, after, ends, bool((np.abs(logs) > 0.99 * limit).any()))
 
 

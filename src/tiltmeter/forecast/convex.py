@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tiltmeter.forecast.chebyshev import flow
-from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.features import Features
+from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.forecast.optimiser import Optimiser
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this; at least the
@@ -30,7 +30,7 @@ def convex_course(
     optimiser: Optimiser,
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Course:
+) -> LinearisedOutputs:
     """The course of gradient descent on sum(share * loss) in these features.
 
     `pull(outputs)` is the slope of every point's loss at the sample and `bend` bounds its second derivative; `start`
@@ -65,7 +65,7 @@ def convex_course(
     method = f"{rows.shape[1]} features, {single} single steps" + (
         ", then the gradient flow" if single < looks[-1] else ""
     )
-    return Course(looks, outputs, dual, states[:, -1, 0], error, sharpest, method)
+    return LinearisedOutputs(looks, outputs, dual, states[:, -1, 0], error, sharpest, method)
 
 
 def _states(

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 
 from tiltmeter.measures.answers import Answers
-from tiltmeter.measures.defaults import DEFAULTS
+from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.record import Origin, Trajectory
 from tiltmeter.record.labelled import labels_array
 

@@ -16,7 +16,7 @@ from tiltmeter.losses import Square
 from tiltmeter.record.labelled import labels_array
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.tangent import Tangent
+    from tiltmeter.forecast.network_kernels import Tangent
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, flat_scores
-from tiltmeter.passes.twin import twin
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.tangent.gradient import differentiable
 
@@ -64,7 +64,7 @@ def _twice_backward(
 def _difference(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
     """Central differences in double precision, good to 1e-9 of the outputs."""
     found = []
-    own = twin(model).double()
+    own = deep_copy(model).double()
     with untouched(own):
         weights = trained(own)
         moved = [

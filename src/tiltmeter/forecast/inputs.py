@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.aloud import aloud
+from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.measures.task import task_of
 from tiltmeter.record import When
-from tiltmeter.tangent.trial import check_statistics
+from tiltmeter.tangent.gradient_check import check_statistics
 
 #: Bytes of both kernels up to which all pairs of outputs are kept.
 MODERATE = 6e8
@@ -67,7 +67,7 @@ def checked_classes(data: GroupedData, outputs: int) -> None:
 
 def say_held_out() -> None:
     """Say that the points to look at come from the training data."""
-    aloud("`look` is not given: a fifth of every group of `train` is held out to look at.")
+    warn_caller("`look` is not given: a fifth of every group of `train` is held out to look at.")
 
 
 def checked_sample(sample: Any, seed: Any) -> int:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.passes.twin import twin
 from tiltmeter.tangent.kernel import Outputs, tangent_kernel
 from tiltmeter.tangent.rotation import rotation
 
@@ -37,7 +37,7 @@ def turned(
 
     A batch is drawn from the sample, every point as often as it counts; the model itself is left alone.
     """
-    own = twin(model)
+    own = deep_copy(model)
     rng = np.random.default_rng(seed)
     watched = x[torch.as_tensor(np.sort(rng.permutation(len(x))[:POINTS]))]
     chance = mass / mass.sum()

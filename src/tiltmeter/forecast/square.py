@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.course import Course
 from tiltmeter.forecast.lanczos import Krylov, lanczos
+from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.forecast.modes import flow_responses, kept_weights, responses
 from tiltmeter.forecast.optimiser import Optimiser
 
@@ -22,7 +22,7 @@ def square_course(
     optimiser: Optimiser,
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Course:
+) -> LinearisedOutputs:
     """Outputs at these steps of gradient descent on sum(share * 1/2 (f - y)^2) of the linearised network.
 
     `kernel` (n, n) and `cross` (m, n) are tangent kernels; `distance` (n, columns) is f - y at the sample and `start`
@@ -60,7 +60,7 @@ def square_course(
         outputs = outputs + (kept - 1.0)[:, None, None] * radial[1]
     sharpest = float(values.max(initial=0.0))
     method = f"Lanczos, {krylov.passes} passes"
-    return Course(looks, outputs, dual, kept, error(krylov, moved), sharpest, method)
+    return LinearisedOutputs(looks, outputs, dual, kept, error(krylov, moved), sharpest, method)
 
 
 def _moved(vectors: np.ndarray, answers: list[np.ndarray], start: np.ndarray, columns: int) -> np.ndarray:

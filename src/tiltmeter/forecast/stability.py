@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.aloud import aloud
 from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.warn_caller import warn_caller
 
 
 def stability_limit(sharpest: float, optimiser: Optimiser) -> float | None:
@@ -36,7 +36,7 @@ def too_fast(limits: dict[str, float | None], optimiser: Optimiser, batch: int |
         return False
     why = "" if fastest >= mean else f" in batches of {batch}"
     what = "the forecast overshoots step after step" if fastest >= mean else "the forecast leaves this noise out"
-    aloud(
+    warn_caller(
         f"`lr` should stay below {mean if fastest >= mean else noise:.3g}, the stability limit of the linearised "
         f"network{why}. Found lr = {fastest:.3g}: {what}, and the real network will do something else."
     )

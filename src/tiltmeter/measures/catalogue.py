@@ -92,4 +92,4 @@ def find(name: str) -> Any:
     if name not in MEASURES:
         raise KeyError(f"No measure {name!r}. There are: {', '.join(MEASURES) or 'none'}.")
     module, kind = MEASURES[name].split(":")
-    return getattr(import_module(f"tiltmeter.measures.{module}"), kind)
+    return getattr(import_module(f"tiltmeter.measures.named.{module}"), kind)

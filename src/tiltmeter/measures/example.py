@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.data.digits import digits
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.digits import digits
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.streams import put_back, streams
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.direct import snapshot_of
 from tiltmeter.measures.example import example_of
+from tiltmeter.measures.measure import snapshot_of
 from tiltmeter.passes.untouched import untouched
 
 #: Between these lines of `measures.md` stands the table.

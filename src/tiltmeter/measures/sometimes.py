@@ -15,7 +15,7 @@ from tiltmeter.record import When
 class Sometimes:
     """The measure, taken only at the looks that `when` chooses, and at the last one.
 
-    >>> from tiltmeter.measures.error import error
+    >>> from tiltmeter.measures.default_curves import error
     >>> from tiltmeter.record import every
     >>> Sometimes(error, every(500)).when(1000)
     True

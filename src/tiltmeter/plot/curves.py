@@ -14,7 +14,7 @@ from tiltmeter.plot.horizon_rule import horizon_layers
 from tiltmeter.plot.marks import series_layers
 from tiltmeter.plot.phase_shades import phase_layers
 from tiltmeter.plot.series import groups_among, series_of
-from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, look
+from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, style_of
 from tiltmeter.plot.time_axis import time_axis, time_domain
 from tiltmeter.plot.timescale_rules import timescale_layers
 from tiltmeter.record.trajectory import Trajectory
@@ -38,7 +38,8 @@ def curves(
     background by leader, `timescales` marks vertical lines; `groups` chooses groups (or pairs); `labels` names the
     trajectories, by default after what made them.
 
-    >>> from tiltmeter import cases, phases, predict, timescales
+    >>> from tiltmeter import phases, predict, timescales
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, times = cases.three_phases()
     >>> theory = predict(problem, sgd, times, curves=("loss",))
     >>> chart = curves(theory, phases=phases(theory), timescales=timescales(problem, sgd))
@@ -62,7 +63,7 @@ def curves(
     rules, above = ([], 0.0) if timescales is None else timescale_layers(timescales, domain, WIDTH, HEIGHT)
     shades: list[alt.Chart] = []
     if phases is not None:
-        colours = {group_name(group): look(group, every).colour for group in every}
+        colours = {group_name(group): style_of(group, every).colour for group in every}
         shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
     ends = horizon_layers(trajectories, domain, HEIGHT)

@@ -24,7 +24,7 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
     Above zero the first group of the pair has the larger loss, so the second leads. The parts add up
     to the line at every time.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> from tiltmeter.analysis.drivers import drivers as split
     >>> chart = drivers(split(*cases.three_phases()))
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]

@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import xarray as xr
 
-from tiltmeter.observables.criteria import Criterion
-from tiltmeter.observables.frontier import trade_off, unbeaten
 from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
+from tiltmeter.population.criteria import Criterion
+from tiltmeter.population.frontier import trade_off, unbeaten
 
 SIDE = 340
 
@@ -20,7 +20,9 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
 
     Every grid point of a Dataset is a mark; the line joins those that no other of the same way beats in both.
 
-    >>> from tiltmeter import AccuracyParity, Square, coupled_equilibrium, teacher_mixture
+    >>> from tiltmeter import Square, teacher_mixture
+    >>> from tiltmeter.population.criteria import AccuracyParity
+    >>> from tiltmeter.theory.equilibrium import coupled_equilibrium
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> coupled = coupled_equilibrium(problem, Square(), 2.0, 0.3, ("coupling", [0.0, 0.3, 1.0]))
     >>> frontier({"coupled": coupled}, AccuracyParity()).to_dict()["layer"][0]["mark"]["type"]

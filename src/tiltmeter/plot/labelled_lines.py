@@ -11,7 +11,7 @@ import xarray as xr
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.marks import series_layers
 from tiltmeter.plot.series import Series
-from tiltmeter.plot.theme import DASHES, HEIGHT, INK, LETTER, PALETTE, Look, axis, frame
+from tiltmeter.plot.theme import DASHES, HEIGHT, INK, LETTER, PALETTE, GroupStyle, axis, frame
 from tiltmeter.plot.time_axis import log_scale, time_axis, time_domain
 from tiltmeter.record.trajectory import Clock
 
@@ -49,12 +49,12 @@ def labelled_lines(
             if values.sizes["seed"] > 1:
                 margin = SURE * values.std("seed", ddof=1).values / np.sqrt(values.sizes["seed"])
         low, high = (None, None) if margin is None else (middle - margin, middle + margin)
-        looks = Look(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
+        looks = GroupStyle(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
         series.append(Series(str(label), "line", looks, places, middle, low, high))
     if null is not None:
         level = xr.zeros_like(curve) + null
         flat = level.mean([d for d in level.dims if d != along]).values
-        series.append(Series("null", "line", Look(INK, [1, 3], "circle"), places, flat, None, None))
+        series.append(Series("null", "line", GroupStyle(INK, [1, 3], "circle"), places, flat, None, None))
     domain = time_domain(places)
     x = time_axis(clock, domain)
     if along != "time":

@@ -26,9 +26,9 @@ def series_layers(
     y_scale = alt.Scale(domain=list(value_domain(series)), nice=False, zero=False)
     y, low = (alt.Y(f"{field}:Q", scale=y_scale, axis=axis(y_title)) for field in ("value", "low"))
     labels = [one.label for one in series]
-    colours = alt.Scale(domain=labels, range=[one.look.colour for one in series])
-    dashes = alt.Scale(domain=labels, range=[one.look.dash if one.mark == "line" else [1, 0] for one in series])
-    symbols = alt.Scale(domain=labels, range=[LINE_SYMBOL if one.mark == "line" else one.look.shape for one in series])
+    colours = alt.Scale(domain=labels, range=[one.style.colour for one in series])
+    dashes = alt.Scale(domain=labels, range=[one.style.dash if one.mark == "line" else [1, 0] for one in series])
+    symbols = alt.Scale(domain=labels, range=[LINE_SYMBOL if one.mark == "line" else one.style.shape for one in series])
     banded = any(one.low is not None for one in series)
     title = [*([legend_title] if legend_title else []), *(["bands: ± 2 standard errors"] if banded else [])]
     shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(title or None)}
@@ -39,7 +39,7 @@ def series_layers(
     # Bands are one layer each, in a constant colour: a fill channel would fill the symbols of the legend, or remove it.
     areas = [
         alt.Chart(rows(_rows(one)))
-        .mark_area(opacity=0.22, clip=True, fill=one.look.colour)
+        .mark_area(opacity=0.22, clip=True, fill=one.style.colour)
         .encode(x, low, alt.Y2("high:Q"))
         for one in series
         if one.low is not None

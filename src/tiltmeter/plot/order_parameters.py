@@ -27,7 +27,8 @@ def order_parameters(
 
     `timescales` marks when each settles: τ_M along the means, τ_R across them, τ_Q for the length.
 
-    >>> from tiltmeter import cases, predict, timescales
+    >>> from tiltmeter import predict, timescales
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, times = cases.three_phases()
     >>> chart = order_parameters(predict(problem, sgd, times, curves=("M", "R", "Q")), timescales(problem, sgd))
     >>> len(chart.to_dict()["vconcat"])

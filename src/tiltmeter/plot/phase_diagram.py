@@ -7,9 +7,9 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from tiltmeter.plot.cells import hatching, rectangles
 from tiltmeter.plot.grid_axis import GridAxis
-from tiltmeter.plot.kinds import kinds_of
+from tiltmeter.plot.map_cells import hatching, rectangles
+from tiltmeter.plot.phase_kinds import kinds_of
 from tiltmeter.plot.theme import FAINT, frame, legend, rows, short
 from tiltmeter.record.trajectory import Trajectory
 

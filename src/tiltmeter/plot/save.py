@@ -15,7 +15,8 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
     """Write a chart as .png (at twice its size), .svg, .pdf, .html (self-contained) or .json (Vega-Lite).
 
     >>> import tempfile
-    >>> from tiltmeter import cases, plot, predict
+    >>> from tiltmeter import plot, predict
+    >>> from tiltmeter.problem import cases
     >>> chart = plot.curves(predict(*cases.centred_crossing(), curves=("loss",)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(chart, folder + "/loss.json").name

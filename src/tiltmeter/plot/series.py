@@ -11,7 +11,7 @@ import xarray as xr
 
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.horizon_rule import horizon_step
-from tiltmeter.plot.theme import Look, group_name, look
+from tiltmeter.plot.theme import GroupStyle, group_name, style_of
 from tiltmeter.record.trajectory import Trajectory
 
 #: Origins that are calculated rather than measured: drawn as lines when both kinds share a chart.
@@ -28,7 +28,7 @@ class Series:
 
     label: str
     mark: Literal["line", "points"]
-    look: Look
+    style: GroupStyle
     times: np.ndarray
     middle: np.ndarray
     low: np.ndarray | None
@@ -60,7 +60,7 @@ def series_of(
                 Series(
                     label=", ".join(parts),
                     mark=mark,
-                    look=look(group, every, layers[mark]),
+                    style=style_of(group, every, layers[mark]),
                     times=times,
                     middle=values,
                     low=None if error is None else values - error,

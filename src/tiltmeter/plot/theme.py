@@ -34,7 +34,7 @@ LETTER = 0.6
 
 
 @dataclass(frozen=True)
-class Look:
+class GroupStyle:
     """How one series is drawn: by colour, and again by dash (lines) or shape (marks)."""
 
     colour: str
@@ -42,18 +42,18 @@ class Look:
     shape: str
 
 
-def look(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Look:
+def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> GroupStyle:
     """The look of a group by its place among `every`; `layer` counts the trajectories drawn with the same mark.
 
     What belongs to no group (None) is drawn in ink.
 
-    >>> look("-", ["+", "-"])
-    Look(colour='#E69F00', dash=[7, 3], shape='triangle-up')
+    >>> style_of("-", ["+", "-"])
+    GroupStyle(colour='#E69F00', dash=[7, 3], shape='triangle-up')
     """
     place = every.index(group)
     colour = INK if group is None else PALETTE[place % len(PALETTE)]
     place += layer * len(every)
-    return Look(colour, DASHES[place % len(DASHES)], SHAPES[place % len(SHAPES)])
+    return GroupStyle(colour, DASHES[place % len(DASHES)], SHAPES[place % len(SHAPES)])
 
 
 def group_name(group: Hashable) -> str:

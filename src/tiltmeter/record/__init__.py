@@ -40,10 +40,10 @@ True
 Runs with different seeds become one trajectory with one more dimension: `stack([run, other])`.
 """
 
-from tiltmeter.record.check import Check, check
+from tiltmeter.record.directory.check import Check, check
+from tiltmeter.record.directory.recorder import Recorder
+from tiltmeter.record.directory.store import load, save
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.recorder import Recorder
-from tiltmeter.record.store import load, save
 from tiltmeter.record.trajectory import Clock, Trajectory, stack
 from tiltmeter.record.when import When, at, every, log_spaced
 

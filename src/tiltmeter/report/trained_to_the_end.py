@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from tiltmeter.plot.equilibrium import equilibrium as draw
+from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as draw
 from tiltmeter.report.page import Section, Table
 
 #: Group curves of the table, where they exist.

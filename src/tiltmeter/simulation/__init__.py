@@ -4,9 +4,35 @@
 Gaussian groups; `Direct()` is the plain d-dimensional run. `moments` gives the exact mean over runs with no simulation.
 `train_to_equilibrium` minimises a convex loss on finite data: the experiment behind `equilibrium`.
 
->>> from tiltmeter import cases, simulate
+>>> from tiltmeter import simulate
+>>> from tiltmeter.problem import cases
 >>> problem, sgd, _ = cases.centred_crossing()
 >>> runs = simulate(problem, sgd, [1.0, 5.0], d=1_000_000, seeds=2, curves=("loss",))
 >>> runs["loss"].sel(group="+", time=5.0).mean("seed").round(2).item()
 0.39
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.simulation.chain import Chain as Chain
+    from tiltmeter.simulation.data import Fresh as Fresh
+    from tiltmeter.simulation.data import Repeated as Repeated
+    from tiltmeter.simulation.direct import Direct as Direct
+    from tiltmeter.simulation.moments import moments as moments
+    from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
+
+_HOMES = {
+    "moments": "simulation.moments",
+    "train_to_equilibrium": "simulation.train_to_equilibrium",
+    "Chain": "simulation.chain",
+    "Direct": "simulation.direct",
+    "Fresh": "simulation.data",
+    "Repeated": "simulation.data",
+}
+
+__all__ = offer(__name__, _HOMES)  # noqa: PLE0605

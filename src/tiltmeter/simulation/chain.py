@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.student import Linear
 from tiltmeter.record.labelled import JSON
-from tiltmeter.sgd import SGD
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.linear_chain import LinearChain
 from tiltmeter.simulation.network_chain import NetworkChain
 from tiltmeter.simulation.run import Run
 from tiltmeter.simulation.setting import Setting
-from tiltmeter.student import Linear
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from math import cosh, erf, exp, pi, sqrt, tanh
 
 from numba import njit
 
-from tiltmeter.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
 
 _NUMBERS = {Identity: 0, Erf: 1, ReLU: 2, Tanh: 3}
 _HALF = 1.0 / sqrt(2.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.flattened import Point
-from tiltmeter.geometry import factor
 from tiltmeter.losses import Loss
+from tiltmeter.problem.geometry import factor
+from tiltmeter.problem.objective_arrays import ProblemArrays
 
 
 def counted_rates(
-    loss: Loss, point: Point, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
+    loss: Loss, point: ProblemArrays, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Loss, error, positive rate, tpr, fpr and ppv per group, counted; NaN where there is nothing to count."""
     place = factor(point.gram)

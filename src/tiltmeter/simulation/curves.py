@@ -8,19 +8,19 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.names import described
-from tiltmeter.observables.labelled_curves import label_curves
-from tiltmeter.observables.network_curves import NetworkOverlaps, label_network_curves
-from tiltmeter.observables.overlaps import OverlapCurves, losses
-from tiltmeter.parameters import Parameters
-from tiltmeter.simulation.look import Look
+from tiltmeter.population.labelled_curves import label_curves
+from tiltmeter.population.network_curves import NetworkOverlaps, label_network_curves
+from tiltmeter.population.overlap_curves import OverlapCurves, losses
+from tiltmeter.problem.sgd_arrays import Parameters
+from tiltmeter.problem.student import Network
+from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
-from tiltmeter.student import Network
 
 TRAINED_ON = ("training_loss", "training_error")
 
 
 def curves_of(
-    setting: Setting, seeds: tuple[int, ...], look: Look, times: np.ndarray, names: tuple[str, ...]
+    setting: Setting, seeds: tuple[int, ...], look: Observation, times: np.ndarray, names: tuple[str, ...]
 ) -> dict[str, xr.DataArray]:
     """The named curves of looks that have a time axis."""
     par = _for_each_seed(setting.par, seeds)

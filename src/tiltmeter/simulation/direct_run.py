@@ -6,14 +6,14 @@ from math import inf
 
 import numpy as np
 
-from tiltmeter.activation import Identity
-from tiltmeter.blocks import in_blocks
-from tiltmeter.optimisers import Adam, AdamW, SignSGD
+from tiltmeter.problem.activation import Identity
+from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
+from tiltmeter.problem.student import Network
 from tiltmeter.simulation.data import Repeated
-from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
-from tiltmeter.student import Network
+from tiltmeter.threads import in_blocks
 
 
 class DirectRun:
@@ -84,14 +84,14 @@ class DirectRun:
 
         in_blocks(work, len(self._w), threads, least=1)
 
-    def look(self) -> Look:
+    def look(self) -> Observation:
         units = self._setting.units
         visible = np.einsum("skd,sad->ska", self._w, self._frame)
         M = np.einsum("ska,ga->sgk", visible, self._setting.means)
         R = np.einsum("ska,ga->sgk", visible, self._setting.teachers)
         Q = self._w @ self._w.transpose(0, 2, 1)
         trained = self._trained_on() if self._inputs.shape[1] else (None, None)
-        return Look(M, R, Q, self._scalars[:, :units].copy(), self._scalars[:, units].copy(), *trained)
+        return Observation(M, R, Q, self._scalars[:, :units].copy(), self._scalars[:, units].copy(), *trained)
 
     def _trained_on(self) -> tuple[np.ndarray, np.ndarray]:
         """Loss and error per group on the samples themselves; NaN where a group has none."""

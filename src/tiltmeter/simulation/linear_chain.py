@@ -6,10 +6,10 @@ from math import inf
 
 import numpy as np
 
-from tiltmeter.blocks import in_blocks
-from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
+from tiltmeter.threads import in_blocks
 
 
 class LinearChain:
@@ -50,9 +50,9 @@ class LinearChain:
 
         in_blocks(work, len(self._state), threads, least=1)
 
-    def look(self) -> Look:
+    def look(self) -> Observation:
         rank = self._setting.rank
         w, s, bias = self._state[:, :rank], self._state[:, rank], self._state[:, rank + 1]
         M, R = w @ self._setting.means.T, w @ self._setting.teachers.T
         Q = (w**2).sum(1) + s**2
-        return Look(M[:, :, None], R[:, :, None], Q[:, None, None], np.ones((len(w), 1)), bias.copy())
+        return Observation(M[:, :, None], R[:, :, None], Q[:, None, None], np.ones((len(w), 1)), bias.copy())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from tiltmeter.flattened import Point
 from tiltmeter.losses import Hinge, Loss
+from tiltmeter.problem.objective_arrays import ProblemArrays
 from tiltmeter.simulation.training_set import TrainingSet
 
 
-def minimise(loss: Loss, point: Point, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
+def minimise(loss: Loss, point: ProblemArrays, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
     """Weights W (K, d) and biases (K,) of the students of a problem."""
     if isinstance(loss, Hinge):
         return _hinge(point, data)
@@ -22,7 +22,7 @@ def minimise(loss: Loss, point: Point, data: TrainingSet) -> tuple[np.ndarray, n
     return _newton(loss, point, data)
 
 
-def _newton(loss: Loss, point: Point, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
+def _newton(loss: Loss, point: ProblemArrays, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
     """Newton steps on all students at once, halved until the objective falls."""
     count, width = point.students, data.inputs.shape[1] + 1
     design = np.column_stack([data.inputs, np.full(len(data.y), 1.0 if point.bias else 0.0)])
@@ -77,7 +77,7 @@ def _newton(loss: Loss, point: Point, data: TrainingSet) -> tuple[np.ndarray, np
     return theta[:, :-1], bias
 
 
-def _hinge(point: Point, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
+def _hinge(point: ProblemArrays, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
     """scikit-learn's support vector machine with C = 1 / ridge; its bias is not penalised."""
     if point.students > 1:
         raise ValueError(

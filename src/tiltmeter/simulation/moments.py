@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
-from tiltmeter.observables.fairness import gap
-from tiltmeter.parameters import loss_weights
+from tiltmeter.population.fairness import gap
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import loss_weights
+from tiltmeter.problem.student import Linear
+from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.divergence import HUGE
 from tiltmeter.simulation.moment_map import MomentMap, State
-from tiltmeter.simulation.pace import Pace
 from tiltmeter.simulation.setting import Setting, random_scale, setting, start_coordinates
 from tiltmeter.simulation.simulate import checked_dimension, whole_steps
-from tiltmeter.student import Linear
-from tiltmeter.times import checked_times
+from tiltmeter.simulation.step_settings import StepSettings
 
 
 def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
@@ -32,7 +32,8 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     losses and overlaps differs from `predict` by O(1/d); sqrt(M_variance / runs) is the exact standard error of a mean
     over `runs` seeds. The variances of Q and of the loss would need fourth moments: take them from `simulate`.
 
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> exact, limit = moments(problem, sgd, [2.0], d=100), predict(problem, sgd, [2.0])
     >>> (exact["loss"] - limit["loss"]).values.round(4)
@@ -48,7 +49,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
             f"Found d = {size}."
         )
     loss_weights(sgd, chosen.par.groups, 0.0)  # refuses weights per label, with which the moments do not close
-    pace = Pace(sgd, chosen.par.groups, size)
+    pace = StepSettings(sgd, chosen.par.groups, size)
     moving = MomentMap.of(chosen)
     states = [_start(chosen)]
     for first, stop in pairwise([0, *steps.tolist()]):
@@ -56,7 +57,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     return _trajectory(problem, chosen, moving, states[1:], steps / size)
 
 
-def _advance(moving: MomentMap, pace: Pace, state: State, first: int, stop: int) -> State:
+def _advance(moving: MomentMap, pace: StepSettings, state: State, first: int, stop: int) -> State:
     changing = any(callable(weight) for weight in (pace.sgd.weights or {}).values())
     if changing:
         rates, weights = pace.rates(first, stop), pace.weights(first, stop)[:, :, 0]

@@ -6,12 +6,12 @@ from math import inf
 
 import numpy as np
 
-from tiltmeter.activation import Identity
-from tiltmeter.blocks import in_blocks
-from tiltmeter.simulation.look import Look
+from tiltmeter.problem.activation import Identity
+from tiltmeter.problem.student import Network
+from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
-from tiltmeter.student import Network
+from tiltmeter.threads import in_blocks
 
 
 class NetworkChain:
@@ -63,13 +63,13 @@ class NetworkChain:
 
         in_blocks(work, len(self._scalars), threads, least=1)
 
-    def look(self) -> Look:
+    def look(self) -> Observation:
         units = self._setting.units
         w, rest = self._visible[:, :units], self._hidden[:, :units]
         M = np.einsum("ska,ga->sgk", w, self._setting.means)
         R = np.einsum("ska,ga->sgk", w, self._setting.teachers)
         Q = w @ w.transpose(0, 2, 1) + rest @ rest.transpose(0, 2, 1)
-        return Look(M, R, Q, self._scalars[:, :units].copy(), self._scalars[:, units].copy())
+        return Observation(M, R, Q, self._scalars[:, :units].copy(), self._scalars[:, units].copy())
 
 
 def _bartlett(rng: np.random.Generator, units: int, dimensions: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
-from tiltmeter.simulation.look import Look
+from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting
 
 
@@ -24,7 +24,7 @@ class Run(Protocol):
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         """Make the updates first..stop of every seed that has not diverged."""
 
-    def look(self) -> Look:
+    def look(self) -> Observation:
         """What the seeds show now."""
 
 

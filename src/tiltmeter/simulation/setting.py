@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from tiltmeter.geometry import factor, place
-from tiltmeter.mixture import Mixture
-from tiltmeter.optimisers import Optimiser, plain_sgd
-from tiltmeter.parameters import Parameters, parameters
-from tiltmeter.sgd import SGD
+from tiltmeter.problem.geometry import factor, place
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Network, Student
 from tiltmeter.simulation.data import Data
-from tiltmeter.start import Random
-from tiltmeter.student import Network, Student
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Setting:
     """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
 
     `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. What may change from step to
-    step, learning rate and loss weights, is in `Pace`.
+    step, learning rate and loss weights, is in `StepSettings`.
     """
 
     par: Parameters
-    optimiser: Optimiser
+    optimiser: StudentOptimiser
     sgd: SGD
     student: Student
     data: Data
@@ -63,7 +63,7 @@ class Setting:
         return self.units * (2 if self.sgd.momentum > 0 else 1)
 
 
-def setting(problem: Mixture, optimiser: Optimiser, student: Student, data: Data, d: int) -> Setting:
+def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, data: Data, d: int) -> Setting:
     """Put a problem into coordinates; it must be a single one, not a grid."""
     sgd = plain_sgd(optimiser)
     # Weights may depend on the label here; who is drawn, and all that is observed, does not depend on them. Nor is the

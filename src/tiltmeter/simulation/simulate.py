@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.labelled_curves import chosen_names
-from tiltmeter.optimisers import Optimiser, plain_sgd
+from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
+from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import JSON
@@ -23,12 +25,10 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
-from tiltmeter.simulation.look import Look, stack_looks
-from tiltmeter.simulation.pace import Pace
+from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
-from tiltmeter.student import Linear, Network, Student, checked_student
-from tiltmeter.times import checked_times
+from tiltmeter.simulation.step_settings import StepSettings
 
 #: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
 STRETCH = 0.3
@@ -38,7 +38,7 @@ MOST_STEPS = 65536
 
 def simulate(
     problem: Mixture,
-    sgd: Optimiser,
+    sgd: StudentOptimiser,
     times: Any,
     d: int,
     seeds: int | Sequence[int] = 1,
@@ -81,12 +81,12 @@ def simulate(
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
     run = method.begin(chosen, labels)
-    pace = Pace(plain, chosen.par.groups, size)
+    pace = StepSettings(plain, chosen.par.groups, size)
 
-    def label(look: Look, at: np.ndarray) -> dict[str, xr.DataArray]:
+    def label(look: Observation, at: np.ndarray) -> dict[str, xr.DataArray]:
         return curves_of(chosen, labels, look, at, names)
 
-    looks: list[Look] = []
+    looks: list[Observation] = []
     with ExitStack() as stack:
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
         last = int(steps[-1])
@@ -95,13 +95,13 @@ def simulate(
         for look in _looks(run, steps, pace, threads, tell):
             looks.append(look)
             if recorder is not None:
-                now = label(stack_looks([look]), np.zeros(1))
+                now = label(stack_observations([look]), np.zeros(1))
                 readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
                 recorder.append(float(steps[len(looks) - 1] / size), readings)
         diverged = _diverged(run, labels, size)
         if recorder is not None and diverged is not None:
             recorder.diverged(diverged)
-    return Trajectory(label(stack_looks(looks), steps / size), "t", origin, diverged)
+    return Trajectory(label(stack_observations(looks), steps / size), "t", origin, diverged)
 
 
 def checked_dimension(d: object) -> int:
@@ -143,7 +143,9 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
     return steps
 
 
-def _looks(run: Run, steps: np.ndarray, pace: Pace, threads: int | None, tell: Progress | None) -> Iterable[Look]:
+def _looks(
+    run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
+) -> Iterable[Observation]:
     """Advance from look to look, in stretches short enough to be interrupted between."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
     stretch = STRETCH / cost

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.flattened import Flattened, Point, flatten
-from tiltmeter.geometry import factor
 from tiltmeter.losses import Loss
-from tiltmeter.mixture import Mixture
-from tiltmeter.objective import Objective
-from tiltmeter.observables.at_rest import Rest, between_students, by_formula, labelled_observables
+from tiltmeter.population.trained_students import TrainedStudents, between_students, by_formula, labelled_observables
+from tiltmeter.problem.geometry import factor
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.objective import Objective
+from tiltmeter.problem.objective_arrays import Flattened, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
 from tiltmeter.simulation.counted_rates import counted_rates
@@ -65,7 +65,7 @@ def train_to_equilibrium(
     def column(name: str) -> np.ndarray:
         return np.stack([one[name] for one in found])
 
-    rest = Rest(
+    rest = TrainedStudents(
         repeated("p"), repeated("D"), repeated("a"), column("M"), column("R"), column("Q"), column("bias")
     )  # fmt: skip
     per_group = by_formula(rest, loss)
@@ -90,7 +90,7 @@ def _all(flat: Flattened, loss: Loss, d: int, seeds: tuple[int, ...], test: int)
         return list(pool.map(lambda one: _one(loss, one[1], d, one[2], one[0], test), work))
 
 
-def _one(loss: Loss, point: Point, d: int, seed: int, n: int, test: int) -> dict[str, np.ndarray]:
+def _one(loss: Loss, point: ProblemArrays, d: int, seed: int, n: int, test: int) -> dict[str, np.ndarray]:
     """One training set, its minimiser, and what is measured of it."""
     generator = np.random.default_rng((seed, n))
     data = draw(point, d, round(point.samples * d), generator)
@@ -113,7 +113,9 @@ def _one(loss: Loss, point: Point, d: int, seed: int, n: int, test: int) -> dict
     return measured
 
 
-def _training_loss(loss: Loss, point: Point, data: TrainingSet, W: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _training_loss(
+    loss: Loss, point: ProblemArrays, data: TrainingSet, W: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
     own = point.student[data.group]
     scores = (data.inputs @ W.T)[np.arange(len(own)), own] + offsets[own]
     values = loss.value(scores, data.y)

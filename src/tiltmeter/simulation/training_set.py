@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.flattened import Point
-from tiltmeter.geometry import factor
+from tiltmeter.problem.geometry import factor
+from tiltmeter.problem.objective_arrays import ProblemArrays
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class TrainingSet:
     weight: np.ndarray
 
 
-def draw(point: Point, d: int, n: int, generator: np.random.Generator) -> TrainingSet:
+def draw(point: ProblemArrays, d: int, n: int, generator: np.random.Generator) -> TrainingSet:
     """n examples; the span of means and teachers lies along the first axes, which costs no generality."""
     place = factor(point.gram)
     rank = place.shape[1]

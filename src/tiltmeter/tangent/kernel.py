@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read, bare, scores
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.tangent.blocks import Crossed, Tell, fill
+from tiltmeter.tangent.kernel_blocks import Crossed, Tell, fill
 from tiltmeter.tangent.memory import check_memory, kernel_memory
 from tiltmeter.tangent.plan import Plan, StrayLayer, make_plan
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from tiltmeter.passes.forward import Read
 from tiltmeter.tangent.capture import capture, check_finite, placed
 from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.gradient_check import agrees, check_alone, scores_of, true_gradients
 from tiltmeter.tangent.rules import RULES, reached
 from tiltmeter.tangent.rules.generic import Written, mapped, one_by_one
-from tiltmeter.tangent.trial import agrees, check_alone, scores_of, true_gradients
 
 
 class StrayLayer(Exception):

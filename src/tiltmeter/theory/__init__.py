@@ -3,8 +3,42 @@
 Three routes give the same curves. `predict` sums exponentials (`modes`), `closed_form` is the published two-group
 formula, `integrate` solves the equations of motion step by step and also serves schedules.
 
->>> from tiltmeter import cases, predict
+>>> from tiltmeter import predict
+>>> from tiltmeter.problem import cases
 >>> problem, sgd, times = cases.centred_crossing()
 >>> predict(problem, sgd, times)["loss"].isel(time=-1).values.round(3)
 array([0.234, 0.442])
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.population.quadrature import Sobol as Sobol
+    from tiltmeter.theory.closed_form import closed_form as closed_form
+    from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
+    from tiltmeter.theory.incompatibility import incompatibility as incompatibility
+    from tiltmeter.theory.limits import asymptotes as asymptotes
+    from tiltmeter.theory.limits import final_leader as final_leader
+    from tiltmeter.theory.limits import first_leader as first_leader
+    from tiltmeter.theory.limits import initial_rates as initial_rates
+    from tiltmeter.theory.separability import separability as separability
+    from tiltmeter.theory.stability import stability_limit as stability_limit
+
+_HOMES = {
+    "stability_limit": "theory.stability",
+    "initial_rates": "theory.limits",
+    "asymptotes": "theory.limits",
+    "first_leader": "theory.limits",
+    "final_leader": "theory.limits",
+    "closed_form": "theory.closed_form",
+    "coupled_equilibrium": "theory.equilibrium",
+    "separability": "theory.separability",
+    "incompatibility": "theory.incompatibility",
+    "Sobol": "population.quadrature",
+}
+
+__all__ = offer(__name__, _HOMES)  # noqa: PLE0605

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.flattened import LABELS, Point
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
-from tiltmeter.observables.channel import NODES, WEIGHTS, Channel, channel, panel_edges, score_law
+from tiltmeter.population.channel import NODES, WEIGHTS, Channel, channel, panel_edges, score_law
+from tiltmeter.problem.objective_arrays import LABELS, ProblemArrays
 from tiltmeter.theory.proximal import corners, proximal
 
 #: Losses whose averages have a compiled loop.
@@ -33,7 +33,7 @@ class Averages:
 
 def averages(
     loss: Loss,
-    point: Point,
+    point: ProblemArrays,
     M: np.ndarray,
     R: np.ndarray,
     Q: np.ndarray,

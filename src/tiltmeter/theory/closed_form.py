@@ -20,12 +20,12 @@ import numpy as np
 import xarray as xr
 from scipy.special import erf
 
-from tiltmeter.mixture import Mixture
 from tiltmeter.names import described
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.start import Overlaps, Random
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
-from tiltmeter.start import Overlaps, Random
 
 Pair = np.ndarray  # one number for "+", one for "-"
 
@@ -68,7 +68,7 @@ class TwoGroupConstants:
 def two_group_constants(problem: Mixture, sgd: SGD) -> TwoGroupConstants:
     """The constants for plain SGD on one `teacher_mixture` problem.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, _, _ = cases.three_phases()
     >>> round(two_group_constants(problem, SGD(lr=0.1)).Minf, 5)
     0.28863

@@ -6,7 +6,7 @@ from math import exp, log1p, pi, sqrt
 
 from numba import njit
 
-from tiltmeter.observables.compiled_normal import Phi
+from tiltmeter.population.compiled_normal import Phi
 
 ROOT_TAU = sqrt(2.0 * pi)
 

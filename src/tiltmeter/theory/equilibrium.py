@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
-from tiltmeter.flattened import Flattened, Point, flatten
 from tiltmeter.losses import Loss
-from tiltmeter.mixture import Mixture
-from tiltmeter.objective import Objective
-from tiltmeter.observables.at_rest import Rest, between_students, by_formula, labelled_observables
+from tiltmeter.population.trained_students import TrainedStudents, between_students, by_formula, labelled_observables
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.objective import Objective
+from tiltmeter.problem.objective_arrays import Flattened, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
 from tiltmeter.theory.fixed_point import TOLERANCE, Solution, solve
@@ -98,7 +98,7 @@ def walk(loss: Loss, flat: Flattened) -> list[Solution]:
     return found
 
 
-def check_minimiser(loss: Loss, point: Point, where: Callable[[], str] = str) -> None:
+def check_minimiser(loss: Loss, point: ProblemArrays, where: Callable[[], str] = str) -> None:
     """Without ridge the minimiser may not exist, or not be the only one: say so before searching for it."""
     interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label cost as well
     if point.bias:
@@ -135,7 +135,7 @@ def labelled_solutions(problem: Mixture, objective: Objective, flat: Flattened, 
     def stack(parts: list[np.ndarray]) -> np.ndarray:
         return np.stack(parts)
 
-    rest = Rest(
+    rest = TrainedStudents(
         p=stack([point.p for point in flat.points]),
         D=stack([point.D for point in flat.points]),
         a=stack([point.a for point in flat.points]),

@@ -19,8 +19,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tiltmeter.flattened import Point
 from tiltmeter.losses import Loss
+from tiltmeter.problem.objective_arrays import ProblemArrays
 from tiltmeter.theory.averages import Averages, averages
 from tiltmeter.theory.root import anderson, newton
 
@@ -56,7 +56,7 @@ class Solution:
     evaluations: int
 
 
-def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution:
+def solve(loss: Loss, point: ProblemArrays, start: np.ndarray | None = None) -> Solution:
     """The fixed point, or the best that was found: the caller judges `residual`.
 
     A search from `start`, then from scratch; if both fail, from a ridge strong enough to be easy, walked down.
@@ -86,7 +86,7 @@ def solve(loss: Loss, point: Point, start: np.ndarray | None = None) -> Solution
     return found
 
 
-def _refined(loss: Loss, point: Point, state: np.ndarray, settle: bool = False) -> Solution:
+def _refined(loss: Loss, point: ProblemArrays, state: np.ndarray, settle: bool = False) -> Solution:
     """Search with a quadrature that is made finer until that no longer matters."""
     fineness, used = 1, 0
     while True:
@@ -101,7 +101,7 @@ def _refined(loss: Loss, point: Point, state: np.ndarray, settle: bool = False) 
     return Solution(M, R, Q, bias, V, students, found.training_loss, state, residual, used)
 
 
-def first_guess(loss: Loss, point: Point) -> np.ndarray:
+def first_guess(loss: Loss, point: ProblemArrays) -> np.ndarray:
     """The conjugate parameters that a student of length zero would cause."""
     number, students = point.groups, point.students
     y = np.array([1.0, -1.0])
@@ -121,13 +121,13 @@ def _pack(lam: np.ndarray, chi: np.ndarray, means: np.ndarray, teachers: np.ndar
     )
 
 
-def _unpack(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
+def _unpack(point: ProblemArrays, state: np.ndarray) -> tuple[np.ndarray, ...]:
     k, g = point.students, point.groups
     edges = 0, k, 2 * k, 2 * k + g, 2 * k + 2 * g, len(state)
     return tuple(state[start:stop] for start, stop in pairwise(edges))
 
 
-def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
+def _overlaps(point: ProblemArrays, state: np.ndarray) -> tuple[np.ndarray, ...]:
     """M, R, Q, bias, V per group and the overlaps between students, from conjugate parameters."""
     log_lam, log_chi, means, teachers, bias = _unpack(point, state)
     number, own, rows = point.groups, point.student, np.arange(point.groups)
@@ -143,7 +143,9 @@ def _overlaps(point: Point, state: np.ndarray) -> tuple[np.ndarray, ...]:
     return overlaps[own, rows], overlaps[own, number + rows], Q, bias[own], V, students
 
 
-def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tuple[np.ndarray, Averages, np.ndarray]:
+def _conjugate(
+    loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int
+) -> tuple[np.ndarray, Averages, np.ndarray]:
     """One turn of the fixed-point map, the averages behind it, and V."""
     M, R, Q, bias, V, _ = _overlaps(point, state)
     found = averages(loss, point, M, R, Q, bias, V, fineness)
@@ -157,7 +159,7 @@ def _conjugate(loss: Loss, point: Point, state: np.ndarray, fineness: int) -> tu
     return _pack(lam, chi, share * found.f, share * np.sqrt(point.D) * found.turn, offsets), found, V
 
 
-def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> np.ndarray:
+def _settled(loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int = 1) -> np.ndarray:
     """The same state with the bias of every student at which the forces on it cancel, by bisection."""
     if not point.bias:
         return state
@@ -180,7 +182,7 @@ def _settled(loss: Loss, point: Point, state: np.ndarray, fineness: int = 1) -> 
     return np.concatenate([state[:-k], 0.5 * (low + high)])
 
 
-def _distance(point: Point, V: np.ndarray, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
+def _distance(point: ProblemArrays, V: np.ndarray, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
     """The largest difference of two states near `at`, with pulls measured by how far they move the student."""
     k, g = point.students, point.groups
     reach = V / point.D
@@ -194,7 +196,7 @@ def _distance(point: Point, V: np.ndarray, at: np.ndarray, one: np.ndarray, othe
 
 
 def _search(
-    loss: Loss, point: Point, state: np.ndarray, fineness: int, settle: bool = False
+    loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int, settle: bool = False
 ) -> tuple[np.ndarray, float, int]:
     """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough.
 

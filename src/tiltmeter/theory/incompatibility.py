@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import xarray as xr
 
 from tiltmeter.losses import Loss
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.criteria import CRITERIA, Criterion
-from tiltmeter.theory.optimal_weights import OptimalWeights, optimal_weights
+from tiltmeter.population.criteria import CRITERIA, Criterion
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.theory.equilibrium_weights import EquilibriumWeights, equilibrium_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Incompatibility:
     """
 
     table: xr.DataArray
-    optima: tuple[OptimalWeights, ...]
+    optima: tuple[EquilibriumWeights, ...]
 
     def worsened(self) -> dict[str, list[str]]:
         """For every criterion that the weights serve, what they make noticeably worse."""
@@ -59,7 +59,8 @@ def incompatibility(
 ) -> Incompatibility:
     """Reweight the loss for each criterion in turn, and see what the others and accuracy pay.
 
-    >>> from tiltmeter import AccuracyParity, EqualOpportunity, Square, teacher_mixture
+    >>> from tiltmeter import Square, teacher_mixture
+    >>> from tiltmeter.population.criteria import AccuracyParity, EqualOpportunity
     >>> problem = teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
     >>> found = incompatibility(problem, Square(), 2.0, 0.5, (EqualOpportunity(), AccuracyParity()))
     >>> print(found)
@@ -67,7 +68,7 @@ def incompatibility(
     """
     if not criteria:
         raise ValueError("`criteria` should name at least one criterion. Found none.")
-    optima = tuple(optimal_weights(problem, loss, samples, ridge, one, by_label, bias) for one in criteria)
+    optima = tuple(equilibrium_weights(problem, loss, samples, ridge, one, by_label, bias) for one in criteria)
     plain = optima[0].table(criteria).sel(training="plain", drop=True)
     rows = [plain, *(one.table(criteria).sel(training="reweighted", drop=True) for one in optima)]
     names = ["nothing", *(one.name for one in criteria)]

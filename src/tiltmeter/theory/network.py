@@ -16,18 +16,18 @@ from typing import Literal
 
 import numpy as np
 
-from tiltmeter.activation import Erf, Identity
-from tiltmeter.geometry import factor, place
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.network_curves import NetworkOverlaps
-from tiltmeter.observables.quadrature import Sobol
-from tiltmeter.parameters import Parameters, parameters
-from tiltmeter.sgd import SGD
-from tiltmeter.start import Random
-from tiltmeter.student import Network
+from tiltmeter.population.network_curves import NetworkOverlaps
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.activation import Erf, Identity
+from tiltmeter.problem.geometry import factor, place
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.start import Random
+from tiltmeter.problem.student import Network
 from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
 from tiltmeter.theory.ode import rate_at, weights_at
-from tiltmeter.theory.pieces import by_pieces
+from tiltmeter.theory.piecewise_integration import by_pieces
 
 
 @dataclass(frozen=True)

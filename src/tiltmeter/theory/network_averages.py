@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erf
 
-from tiltmeter.activation import Activation
-from tiltmeter.observables.network_curves import square_root
-from tiltmeter.observables.quadrature import Sobol
+from tiltmeter.population.network_curves import square_root
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.activation import Activation
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def linear_averages(group: Group, w: np.ndarray, Q: np.ndarray, second: np.ndarr
 
 def erf_averages(group: Group, w: np.ndarray, Q: np.ndarray, second: np.ndarray, bias: float) -> Averages:
     """Erf units: closed up to bivariate normal probabilities, see `observables.compiled_erf`."""
-    from tiltmeter.theory.compiled_erf import fill_averages
+    from tiltmeter.theory.compiled_erf_averages import fill_averages
 
     units, rank = w.shape
     along, inner, noise = np.empty((units, rank)), np.empty((units, units)), np.empty((units, units))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.overlaps import OverlapCurves, losses
-from tiltmeter.parameters import Parameters, loss_weights, parameters
-from tiltmeter.sgd import SGD
-from tiltmeter.theory.pieces import by_pieces
+from tiltmeter.population.overlap_curves import OverlapCurves, losses
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, loss_weights, parameters
+from tiltmeter.theory.piecewise_integration import by_pieces
 
 
 def velocity(

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.labelled_curves import chosen_names, label_curves
-from tiltmeter.observables.overlaps import OverlapCurves
-from tiltmeter.observables.quadrature import Sobol
-from tiltmeter.parameters import Parameters, parameters
+from tiltmeter.population.labelled_curves import chosen_names, label_curves
+from tiltmeter.population.overlap_curves import OverlapCurves
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
-from tiltmeter.student import Linear, Network, Student, checked_student
-from tiltmeter.theory.modes import modes
+from tiltmeter.theory.modes import evaluate_modes, modes
 from tiltmeter.theory.ode import integrate
-from tiltmeter.theory.overlaps import evaluate_modes
 from tiltmeter.theory.predict_network import predict_network
 from tiltmeter.theory.stability import divergence
-from tiltmeter.times import checked_times
 
 
 def predict(

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.mixture import Mixture
-from tiltmeter.observables.labelled_curves import chosen_names
-from tiltmeter.observables.network_curves import label_network_curves
-from tiltmeter.observables.quadrature import Sobol
+from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.population.network_curves import label_network_curves
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.student import Network
+from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.sgd import SGD
-from tiltmeter.student import Network
 from tiltmeter.theory.network import network_theory
-from tiltmeter.times import checked_times
 
 
 def predict_network(

@@ -8,12 +8,12 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tiltmeter.flattened import LABELS, Point, flatten
-from tiltmeter.geometry import factor
 from tiltmeter.losses import Square
-from tiltmeter.mixture import Mixture
-from tiltmeter.objective import Objective
-from tiltmeter.observables.channel import channel, score_law
+from tiltmeter.population.channel import channel, score_law
+from tiltmeter.problem.geometry import factor
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.objective import Objective
+from tiltmeter.problem.objective_arrays import LABELS, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 
 
@@ -32,7 +32,7 @@ def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = N
     return flat.label(np.array([threshold(point) for point in flat.points])).rename("separability")
 
 
-def threshold(point: Point) -> float:
+def threshold(point: ProblemArrays) -> float:
     """The separability threshold of one problem with one student."""
     number, count = point.groups, point.s > 0
     basis = factor(point.gram)  # rows: means, then teachers, in coordinates

@@ -7,9 +7,9 @@ import warnings
 import numpy as np
 import xarray as xr
 
-from tiltmeter.mixture import Mixture
-from tiltmeter.parameters import Parameters, parameters
-from tiltmeter.sgd import SGD
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.modes import modes
 
 
@@ -59,7 +59,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     D2 the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias,
     there is one time scale per direction of the means. Fastest first; without any shift it equals R.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> scales = timescales(problem, sgd)
     >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]

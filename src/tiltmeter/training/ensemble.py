@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.measures.answers import Answers
-from tiltmeter.measures.defaults import DEFAULTS
+from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.passes.description import describe
@@ -26,9 +26,9 @@ from tiltmeter.training.probe import as_measure
 from tiltmeter.training.run_settings import chosen_sampling, plain_numbers, total_steps
 from tiltmeter.training.sampling import Sampling
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_looks import StackedLooks
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
+from tiltmeter.training.stacked_observations import StackedObservations
 from tiltmeter.training.stacked_optimizers import MakeOptimizer, Rate, stacked_update
 
 
@@ -128,7 +128,7 @@ def ensemble(
                 x,
                 stacked_loss(_point_loss(models[0], loss, train, x, read), train, weights, like),
                 sorted({*when.steps(total), total}),
-                StackedLooks(stacked, answers, every, seen, {"seed": numbers, **grid}, recorder),
+                StackedObservations(stacked, answers, every, seen, {"seed": numbers, **grid}, recorder),
             )
             return recorder.trajectory()
     finally:

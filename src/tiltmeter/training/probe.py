@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
-from tiltmeter.measures.defaults import DEFAULTS
+from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.passes.description import describe

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from tiltmeter.training.linear_chain import Product, differentiate_chain, linear_chain, run_chain
+from tiltmeter.training.stacked_linear_layers import Product, differentiate_chain, linear_layers, run_chain
 
 
 class Stacked:
@@ -30,7 +30,7 @@ class Stacked:
         self, models: Sequence[nn.Module], read: Callable[[Any], Tensor] | None = None, quick: bool = True
     ) -> None:
         self._model, self._read = copy.deepcopy(models[0]), read
-        self._layers = linear_chain(self._model) if quick and read is None else None
+        self._layers = linear_layers(self._model) if quick and read is None else None
         try:
             parameters, buffers = stack_module_state(list(models))
         except RuntimeError as error:

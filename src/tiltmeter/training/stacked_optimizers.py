@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.training.linear_chain import Product
+from tiltmeter.training.stacked_linear_layers import Product
 
 #: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.SGD, momentum=0.9)`.
 MakeOptimizer: TypeAlias = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from tiltmeter.data import GroupedData
-from tiltmeter.data.clones import (
+from tiltmeter.data.synthetic.clones import (
     ClassCovariance,
     GaussianTransport,
     IndependentMarginals,
@@ -15,9 +15,9 @@ from tiltmeter.data.clones import (
     QuantileEdit,
     SharedCovariance,
 )
-from tiltmeter.data.clones.cube import tilt
-from tiltmeter.data.clones.edits import other_classes
-from tiltmeter.data.clones.transport import transport_cost, transport_map
+from tiltmeter.data.synthetic.clones.cube import tilt
+from tiltmeter.data.synthetic.clones.edits import other_classes
+from tiltmeter.data.synthetic.clones.transport import transport_cost, transport_map
 
 CLONES = [Isotropic(), SharedCovariance(), ClassCovariance(), IndependentMarginals(), MaxEntropyCube()]
 EDITS = [MeanShift(), GaussianTransport(), QuantileEdit()]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,8 +12,31 @@ from torch.nn import functional as F
 
 from tiltmeter.tangent.factor import Factor
 from tiltmeter.tangent.rules.linear import trained_inputs
-from tiltmeter.tangent.several import Several
 from tiltmeter.tangent.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Several:
+    """Factors of separate parameters; their products add up."""
+
+    factors: Sequence[Factor]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(factor.nbytes for factor in self.factors)
+
+    def folded(self) -> Several:
+        return Several([factor.folded() for factor in self.factors])
+
+    def settled(self) -> Several:
+        return Several([factor.settled() for factor in self.factors])
+
+    def gram(self, other: Several) -> Tensor:
+        first, *more = (mine.gram(theirs) for mine, theirs in zip(self.factors, other.factors, strict=True))
+        for product in more:
+            first = first + product
+        return first
+
 
 #: Adds a zero to what a projection returned, and remembers it with what the projection was fed.
 Tap = Callable[[Tensor, Tensor], Tensor]

@@ -1,0 +1,118 @@
+"""celeba: photographs of faces with 40 attributes (Liu, Luo, Wang, Tang, 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tiltmeter.data.public.contents import bytes_of, table_of, wrong
+from tiltmeter.data.public.folder import absent, data_folder, folder_of
+from tiltmeter.data.public.pictures import read_pictures
+
+PARTS = ("train", "valid", "test")
+#: The first file of each part: files are numbered, and the publishers split by number.
+STARTS = (1, 162_771, 182_638)
+#: The attributes alone, as one CSV file; some packages hand them out so.
+TABLE = ("celeba-attributes", "celeba.csv")
+
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """Which photographs there are and what is known of each; pixels are read by `pictures`."""
+
+    files: np.ndarray
+    attributes: np.ndarray
+    names: tuple[str, ...]
+    folder: Path
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def has(self, name: str) -> np.ndarray:
+        """Whether each face has this attribute, as "Eyeglasses" or "Blond_Hair"."""
+        if name not in self.names:
+            raise KeyError(f"No attribute {name!r}. There are: {', '.join(self.names)}.")
+        return np.asarray(self.attributes[:, self.names.index(name)])
+
+    def pictures(self, places: Sequence[int] | np.ndarray, size: int = 64) -> np.ndarray:
+        """The photographs at these places, points x 3 x size x size bytes."""
+        folder = self.folder / "img_align_celeba"
+        if not folder.is_dir():
+            raise absent("celeba", "the folder img_align_celeba")
+        return read_pictures(folder, [str(name) for name in self.files[np.asarray(places, dtype=np.int64)]], size)
+
+
+def celeba(part: Literal["train", "valid", "test"] = "train") -> Faces:
+    """The faces of one part: 162,770 to train on, 19,867 to validate, 19,962 to test.
+
+    Reads `list_attr_celeba.txt` and `list_eval_partition.txt` of the publishers, or the attributes as one CSV file in
+    `celeba-attributes`. Attributes are one person's quick judgements, and many are about taste.
+
+    >>> try:
+    ...     celeba("rest")
+    ... except ValueError as error:
+    ...     print(error)
+    `part` should be 'train', 'valid' or 'test'. Found part = 'rest'.
+    """
+    if part not in PARTS:
+        raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")
+    folder = folder_of("celeba")
+    listed, table = folder / "list_attr_celeba.txt", data_folder().joinpath(*TABLE)
+    if listed.is_file():
+        files, names, values = _listed(listed)
+    elif table.is_file():
+        files, names, values = _tabled(table)
+    else:
+        raise absent("celeba", "list_attr_celeba.txt")
+    chosen = _parts(folder / "list_eval_partition.txt", files) == PARTS.index(part)
+    return Faces(files[chosen], values[chosen] > 0, names, folder)
+
+
+def _listed(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+    """The publishers' text: how many, the names, then one line per file of -1 and 1."""
+    data = bytes_of(path)
+    count, header, *_ = [*data.decode("utf-8", errors="replace").split("\n", 2), "", ""]
+    names = tuple(header.split())
+    if not count.strip().isdecimal() or not names:
+        raise wrong("celeba", path, "how many files and the names of attributes first", repr(count[:20]))
+    should = f"{int(count):,} whole lines of a file name and {len(names)} attributes, -1 or 1"
+    table = table_of("celeba", path, data, should, sep=r"\s+", skiprows=2, header=None)
+    if table.shape != (int(count), len(names) + 1):
+        raise wrong("celeba", path, should, f"{len(table):,} of {table.shape[1] - 1}")
+    return table[0].to_numpy(dtype=str), names, _marks(path, table.iloc[:, 1:], (-1, 1), should)
+
+
+def _tabled(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+    should = "file names, then whole columns of attributes, yes or no"
+    table = table_of("celeba", path, bytes_of(path), should)
+    if not len(table) or table.columns[0] != "filename":
+        raise wrong("celeba", path, should, f"{len(table)} rows of columns {list(table.columns[:3])}")
+    names = tuple(map(str, table.columns[1:]))
+    return table["filename"].to_numpy(dtype=str), names, _marks(path, table.iloc[:, 1:], (-1, 0, 1), should)
+
+
+def _marks(path: Path, columns: Any, allowed: tuple[int, ...], should: str) -> np.ndarray:
+    """Attributes as small numbers, if they are numbers that an attribute has."""
+    strange = ~columns.isin(allowed)
+    if strange.any(axis=None):
+        row, column = np.argwhere(strange.to_numpy())[0]
+        raise wrong("celeba", path, should, f"{str(columns.iat[row, column])!r} at row {row + 1} below the header")
+    return np.asarray(columns.to_numpy(dtype=np.int8))
+
+
+def _parts(path: Path, files: np.ndarray) -> np.ndarray:
+    """The part of every file: as the list says, else by the numbers of the files."""
+    if not path.is_file():
+        numbers = [name.partition(".")[0] for name in files.tolist()]
+        if strange := [name for name in numbers if not name.isdecimal()]:
+            raise wrong("celeba", path, "the part of every file, where file names are no numbers", f"{strange[0]!r}")
+        return np.asarray(np.searchsorted(STARTS, np.asarray(numbers, dtype=np.int64), side="right") - 1)
+    should = "a part 0, 1 or 2 for every file of list_attr_celeba.txt"
+    table = table_of("celeba", path, bytes_of(path), should, sep=r"\s+", header=None, names=["file", "part"])
+    if table["file"].tolist() != files.tolist() or not table["part"].isin(range(len(PARTS))).all():
+        raise wrong("celeba", path, should, f"{len(table):,} lines")
+    return np.asarray(table["part"].to_numpy(dtype=np.int64))

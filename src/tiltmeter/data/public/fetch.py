@@ -1,0 +1,103 @@
+"""fetch: bring a data set from its publishers, checked before it is put in place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tiltmeter.data.public.contents import checked
+from tiltmeter.data.public.folder import data_folder, folder_of, path_of
+from tiltmeter.data.public.sources import Source, source_of
+from tiltmeter.data.public.unpack import unpack
+
+
+def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
+    """Download what is missing of a data set; the folder where it then is.
+
+    Files that are there are checked and kept; a wrong one is never overwritten but refused with what to do. New ones
+    are written aside, compared with the published checksum (or size, where none is published), and only then renamed.
+    `say` gets a line before every download.
+    """
+    source = source_of(name)
+    folder = folder_of(name)
+    missing = []
+    for file in source.files:
+        path = path_of(name, file)
+        if path is None:
+            missing.append(file)
+        elif path.is_file():
+            checked(name, path, file)
+    if not missing:
+        return folder
+    if source.by_hand:
+        raise FileNotFoundError(f"Data set {name!r} cannot be downloaded for you: {source.by_hand} ({folder}).")
+    with _aside(name) as aside:
+        new = Path(aside) / "new"
+        new.mkdir()
+        if source.archive is None:
+            for file in missing:
+                path = _download(file.urls, file.md5, file.name, new, say)
+                checked(name, path, file)
+        else:
+            _download_archive(source, new, Path(aside), say)
+            for file in missing:
+                if not (new / file.name).is_file():
+                    raise ValueError(f"The archive of {name} should hold {file.name}. Found none: report it.")
+                checked(name, new / file.name, file)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(new.rglob("*")):
+            place = folder / path.relative_to(new)
+            if path.is_dir():
+                place.mkdir(exist_ok=True)
+            elif not place.exists():
+                os.replace(path, place)
+    return folder
+
+
+def _aside(name: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder on the same disk as the data, that vanishes."""
+    try:
+        data_folder().mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix=f".{name}-", dir=data_folder())
+    except OSError as error:
+        raise OSError(
+            f"The data folder {data_folder()} should be one that can be written. Found: {error.strerror or error}; set "
+            "TILTMETER_DATA to another."
+        ) from None
+
+
+def _download_archive(source: Source, new: Path, aside: Path, say: Callable[[str], None]) -> None:
+    assert source.archive is not None
+    packed = _download((source.archive.url,), source.archive.md5, "archive.tar.gz", aside, say)
+    unpack(packed, new, None if source.archive.whole else [file.name for file in source.files])
+
+
+def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: Callable[[str], None]) -> Path:
+    """The file from the first address that has it, whole and as published."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.ERROR)  # it warns about files without a checksum, and prints their own
+    failed = []
+    for url in urls:
+        say(f"Downloading {url}")
+        try:
+            got = pooch.retrieve(url, None if md5 is None else f"md5:{md5}", fname=name, path=to)
+        except requests.Timeout:
+            failed.append(f"{url}: no answer in time")
+        except requests.ConnectionError:
+            failed.append(f"{url}: no connection, or one that broke off")
+        except (requests.RequestException, OSError) as error:
+            failed.append(f"{url}: {_first_line(error)}")
+        except ValueError:  # what pooch raises for another checksum
+            failed.append(f"{url}: the file there is partial or has changed, its checksum is not {md5}")
+        else:
+            return Path(got)
+    raise ConnectionError(f"Could not download {name} ({'; '.join(failed)}): try later, or put it in place by hand.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,43 @@
+"""folder: where data sets are kept on this machine, one folder for each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tiltmeter.data.public.sources import File, source_of
+
+
+def data_folder() -> Path:
+    """The folder of all data sets: `TILTMETER_DATA` where it is set, else `data` in the cache folder of the user.
+
+    >>> isinstance(data_folder(), Path)
+    True
+    """
+    place = os.environ.get("TILTMETER_DATA", "").strip()
+    if place:
+        return Path(place).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("tiltmeter")) / "data"
+
+
+def folder_of(name: str) -> Path:
+    """The folder of one data set, whether it is there or not; the top folder of an unpacked archive will also do."""
+    source = source_of(name)
+    place = data_folder() / name
+    return next((place / part for part in source.folders if (place / part).is_dir()), place)
+
+
+def path_of(name: str, file: File) -> Path | None:
+    """Where this file is; None where it is not. A file that is published packed may have been unpacked."""
+    folder = folder_of(name)
+    packed, unpacked = folder / file.name, folder / file.name.removesuffix(".gz")
+    return next((path for path in (packed, unpacked) if path.exists()), None)
+
+
+def absent(name: str, file: str) -> FileNotFoundError:
+    """What to do about a file that is not there, in one sentence."""
+    by_hand = source_of(name).by_hand
+    do = by_hand or f"`tiltmeter data get {name}` downloads it, or set TILTMETER_DATA to the folder that holds {name}/"
+    return FileNotFoundError(f"Data set {name!r} needs {file} in {folder_of(name)}: {do}.")

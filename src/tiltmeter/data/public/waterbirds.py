@@ -1,0 +1,72 @@
+"""waterbirds: birds on land or water, before land or water (Sagawa et al., 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.contents import contents, table_of, wrong
+from tiltmeter.data.public.folder import folder_of
+from tiltmeter.data.public.pictures import read_pictures
+
+PARTS = ("train", "valid", "test")
+BIRDS, PLACES = ("landbird", "waterbird"), ("land", "water")
+NEEDED = ("img_filename", "y", "split", "place")
+
+
+@dataclass(frozen=True, eq=False)
+class Birds:
+    """Which photographs there are, the kind of bird `y` (1: waterbird) and of background `place` (1: water)."""
+
+    files: np.ndarray
+    y: np.ndarray
+    place: np.ndarray
+    folder: Path
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of every photograph, as "waterbird on land"."""
+        return [f"{BIRDS[bird]} on {PLACES[place]}" for bird, place in zip(self.y, self.place, strict=True)]
+
+    def grouped(self, places: Sequence[int] | np.ndarray, size: int = 64) -> GroupedData:
+        """The photographs at these places in their four groups, pixels from 0 to 1."""
+        chosen = np.asarray(places, dtype=np.int64)
+        x = read_pictures(self.folder, [str(name) for name in self.files[chosen]], size)
+        groups = self.groups
+        return GroupedData(x.astype(np.float32) / 255, self.y[chosen], [groups[i] for i in chosen])
+
+
+def waterbirds(part: Literal["train", "valid", "test"] = "train") -> Birds:
+    """The birds of one part: 4,795 to train on, 1,199 to validate, 5,794 to test.
+
+    In training, 95 % of each kind of bird is before its own background; in the other parts half. The background is the
+    shortcut.
+
+    >>> try:
+    ...     waterbirds("rest")
+    ... except ValueError as error:
+    ...     print(error)
+    `part` should be 'train', 'valid' or 'test'. Found part = 'rest'.
+    """
+    if part not in PARTS:
+        raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")
+    folder = folder_of("waterbirds")
+    path, should = folder / "metadata.csv", f"the columns {', '.join(NEEDED)}"
+    table = table_of("waterbirds", path, contents("waterbirds", "metadata.csv"), should)
+    missing = [name for name in NEEDED if name not in table.columns]
+    if missing:
+        raise wrong("waterbirds", path, should, f"no {missing[0]}")
+    for name, most in (("y", 1), ("place", 1), ("split", 2)):
+        if not len(table) or not table[name].isin(range(most + 1)).all():
+            raise wrong("waterbirds", path, f"whole numbers from 0 to {most} in the column {name}", "others, or none")
+    chosen = table[table["split"] == PARTS.index(part)]
+    y, place = (chosen[name].to_numpy(dtype=np.int64) for name in ("y", "place"))
+    return Birds(chosen["img_filename"].to_numpy(dtype=str), y, place, folder)

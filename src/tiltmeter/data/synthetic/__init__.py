@@ -1,0 +1,1 @@
+"""Synthetic data: generators whose structure is known, one file each."""

@@ -1,0 +1,33 @@
+"""Independent marginals: every coordinate as it is in its class, and no dependence between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.clones.by_class import fitted_to, redrawn
+
+
+@dataclass(frozen=True)
+class IndependentMarginals:
+    """Within a class, the values of every coordinate are dealt out anew, each coordinate on its own.
+
+    Values are dealt without putting them back, so that a clone of the data themselves has exactly their marginals; no
+    grid of quantiles is involved, which would take the extremes too often.
+
+    >>> data = GroupedData(np.arange(60.0)[:, None] * [1.0, 1.0], [0] * 60, [0] * 60)
+    >>> clone = IndependentMarginals()(data)
+    >>> bool((np.sort(clone.x, axis=0) == data.x).all()), bool((clone.x[:, 0] == clone.x[:, 1]).all())
+    (True, False)
+    """
+
+    def __call__(self, data: GroupedData, seed: int = 0, fit: GroupedData | None = None) -> GroupedData:
+        rng = np.random.default_rng(seed)
+
+        def draw(rows: np.ndarray, count: int) -> np.ndarray:
+            enough = np.tile(rows, (-(-count // len(rows)), 1))
+            return np.asarray(rng.permuted(enough, axis=0)[:count])
+
+        return redrawn(data, fitted_to(data, fit), draw)

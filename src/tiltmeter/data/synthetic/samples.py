@@ -1,0 +1,81 @@
+"""samples: points of a mixture in d dimensions, for networks to be trained on the problems of the theory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.problem.geometry import factor
+from tiltmeter.problem.mixture import Mixture
+
+
+def samples(
+    problem: Mixture,
+    d: int,
+    points: int,
+    seed: int = 0,
+    world: int = 0,
+    proportions: Mapping[Any, float] | None = None,
+    paired: bool = False,
+) -> GroupedData:
+    """Points of the mixture with labels -1 and +1, groups as often as in the mixture or in these `proportions`.
+
+    `world` chooses the directions of means and teachers, `seed` the points: data to train on and to look at share the
+    one and differ in the other. A module w.x trained on them with `SGD(lr).to_torch(d)` is the student of `predict` and
+    `simulate` in d dimensions, as long as no point is seen twice. With `paired`, groups of equal size have the same
+    noise z, which makes their *difference* more exact; every value alone is as exact as without.
+
+    >>> from tiltmeter import teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> data = samples(problem, d=50, points=1000)
+    >>> data.x.shape, data.sizes
+    ((1000, 50), {'+': 800, '-': 200})
+    """
+    if problem.grid().sizes:
+        raise ValueError(
+            f"`samples` is for one problem. Found a grid over {', '.join(map(str, problem.grid().sizes))}."
+        )
+    place = factor(problem.gram.values)
+    rank, groups = place.shape[1], problem.groups
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < rank:
+        raise ValueError(f"`d` should be an integer of at least {rank}, to hold means and teachers. Found d = {d!r}.")
+    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < len(groups):
+        raise ValueError(f"`points` should be an integer of at least one per group. Found points = {points!r}.")
+    frame = np.linalg.qr(np.random.default_rng((world, 0)).normal(size=(d, rank)))[0]
+    means, teachers = np.split(place @ frame.T, 2)
+    sizes = _sizes(problem, int(points), proportions)
+    if paired and len(set(sizes)) > 1:
+        raise ValueError(f"`paired` needs groups of equal size. Found {', '.join(map(str, sizes))} points.")
+    rng = np.random.default_rng((seed, 1))
+    noise = rng.normal(size=(sizes[0], d)) if paired else None
+    x, y = np.empty((sum(sizes), d), dtype=np.float32), np.empty(sum(sizes))
+    spread, offset = np.sqrt(problem.variance.values), problem.label_bias.values
+    start = 0
+    for g, size in enumerate(sizes):
+        z = rng.normal(size=(size, d)) if noise is None else noise
+        mine = means[g] + spread[g] * z
+        x[start : start + size] = mine
+        y[start : start + size] = np.where(mine @ teachers[g] + offset[g] > 0, 1.0, -1.0)
+        start += size
+    members = [group for group, size in zip(groups, sizes, strict=True) for _ in range(size)]
+    return GroupedData(x, y, members, groups=groups)
+
+
+def _sizes(problem: Mixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
+    """Whole numbers of points per group that add up."""
+    shares = problem.weight.values
+    if proportions is not None:
+        for group in proportions:
+            if group not in problem.groups:
+                found = ", ".join(map(repr, problem.groups))
+                raise KeyError(f"`proportions`: no group {group!r}. There are: {found}.")
+        shares = np.asarray([float(proportions.get(group, 0.0)) for group in problem.groups])
+        if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+            raise ValueError(
+                f"`proportions` should be shares, not negative and not all zero. Found {dict(proportions)}."
+            )
+    edges = np.rint(points * np.cumsum(shares) / shares.sum()).astype(int)
+    return [int(size) for size in np.diff(edges, prepend=0)]

@@ -1,0 +1,221 @@
+"""What a forecast says of other weights, and whether training with them does as it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter import plot
+from tiltmeter.experiments.catalogue import Keep, Runs
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.named.forecast_accuracy import Prepared
+from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score, share_error
+from tiltmeter.experiments.shared.forecast_tasks import PICTURES, draw
+from tiltmeter.losses import Square
+from tiltmeter.plot.horizon_rule import horizon_step
+from tiltmeter.record import Trajectory
+from tiltmeter.report.page import Table
+
+TITLE = "Reweighted training follows its forecast, and weights found without training help the worst group"
+PAPER = "tiltmeter's own claim, see docs/forecast.md"
+NEEDS = tuple(PICTURES)
+#: Added to the seed of a training, the seed of the batches of its second one.
+OTHER = 1000
+#: Ways to weigh the groups: as they come, each as if equally frequent, and as the forecast advises.
+WAYS = ("equal", "inverse frequency", "best")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The first `tasks` of those on which forecasts are judged; the step of judgement is the last."""
+
+    tasks: int = 2
+    seeds: int = 2
+    steps: int = 300
+    batch: int = 16
+    sample: int = 800
+    look: int = 500
+
+
+QUICK = Setting()
+FULL = Setting(tasks=6, seeds=3, steps=6000, sample=2500, look=1000)
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """For every task, seed and way of weighing, forecast and training; the best weights are those of each seed.
+
+    Reweighted trainings are done again with other batches: no forecast can tell more of a run than this does.
+    """
+    runs: dict[str, Trajectory] = {}
+    for number in range(setting.tasks):
+        made = Prepared(draw(number), setting.look)
+        for seed in range(setting.seeds):
+            for way in WAYS:
+                name = f"{made.task.name}, seed {seed}, {way}"
+                told = keep(f"{name}, forecast", partial(_forecast, made, seed, setting, way))
+                runs[f"{name}, forecast"] = told
+                real = partial(made.trained, seed, setting, weights_of(told))
+                runs[f"{name}, trained"] = keep(f"{name}, trained", real)
+                if way != WAYS[0]:
+                    runs[f"{name}, again"] = keep(f"{name}, again", partial(real, draws=OTHER + seed))
+    return runs
+
+
+def _forecast(made: Prepared, seed: int, setting: Setting, way: str) -> Trajectory:
+    return made.forecast(seed, setting, _weights(made, seed, setting, way))
+
+
+def _weights(made: Prepared, seed: int, setting: Setting, way: str) -> dict[Any, float] | None:
+    from tiltmeter.forecast.best_weights import best_weights
+    from tiltmeter.forecast.network_kernels import tangent
+    from tiltmeter.population.criteria import WorstGroupLoss
+
+    train = made.points[0]
+    if way == "equal":
+        return None
+    if way == "inverse frequency":
+        return {group: len(train) / (len(train.groups) * size) for group, size in train.sizes.items()}
+    kernels = tangent(made.model(seed), *made.points, sample=setting.sample)
+    found = best_weights(kernels, lr=made.task.lr, steps=setting.steps, criterion=WorstGroupLoss(), loss=Square())
+    return dict(found.weights)
+
+
+def weights_of(run: Trajectory) -> dict[Any, float] | None:
+    """The weights that a run says it had."""
+    settings: Any = run.origin.settings
+    return None if settings["weights"] is None else {group: float(value) for group, value in settings["weights"]}
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """Whether training follows, and whether the advice pays."""
+    by_way = {
+        way: [
+            score(runs[name.replace("trained", "forecast")], run)
+            for name, run in runs.items()
+            if name.endswith(f", {way}, trained")
+        ]
+        for way in WAYS[1:]
+    }
+    twice = _twice(runs)
+    found = [one for part in by_way.values() for one in part]
+    known = np.array([one.correlation for one in found if np.isfinite(one.correlation)])
+    decided = [one.right for one in found if one.right is not None]
+    passed = [hit for one in found for hit in one.foretold]
+    table = worst(runs)
+    beaten = {other: table.sel(way="best") < table.sel(way=other) for other in WAYS[:2]}
+    tasks = {other: float((won.mean("seed") > 0.5).mean()) for other, won in beaten.items()}
+    both = float(((beaten["equal"] & beaten["inverse frequency"]).mean("seed") > 0.5).mean())
+    gain = {other: float((1.0 - table.sel(way="best") / table.sel(way=other)).mean()) for other in beaten}
+    seeds = table.sizes["seed"]
+    return (
+        Claim(
+            "The final leader of a reweighted training is foretold",
+            float(np.mean(decided)) if decided else float("nan"),
+            f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
+            0.95,
+            f"Right in {_right([one for one in found if one.horizon is None])} runs that end before their horizon, "
+            + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
+            + ": the best weights close the forecast gap, and what is learned beyond the horizon opens it again. "
+            f"A second training with other batches tells {_right(twice)}.",
+            error=share_error(decided),
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Reweighted training follows the reweighted forecast",
+            float(np.median(known)) if len(known) else float("nan"),
+            f"median correlation of forecast and real gap before the horizon, over {len(known)} runs",
+            0.95,
+            "Where weights make the gap nearly vanish, little course is left to foretell: "
+            + ", ".join(f"{_course(part):.3f} with {way}" for way, part in by_way.items())
+            + f". A second training with other batches correlates with the first by {_course(twice):.3f}.",
+            error=median_error(known),
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Crossings of a reweighted training are foretold",
+            float(np.mean(passed)) if passed else float("nan"),
+            f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
+            0.8,
+            f"{_passed(found, beyond=False)} before the horizon, {_passed(found, beyond=True)} beyond it: a gap near "
+            f"zero crosses for little. A second training with other batches has {_passed(twice)} of the crossings of "
+            "the first.",
+            error=share_error(passed),
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Weights found from the kernels beat equal weights and inverse frequencies for the worst group",
+            both,
+            f"share of {table.sizes['task']} tasks in which they beat both in most seeds",
+            0.5,
+            f"They beat equal weights in {tasks['equal']:.0%} of the tasks (worst loss {gain['equal']:.0%} lower on "
+            f"average) and inverse frequencies in {tasks['inverse frequency']:.0%} ({gain['inverse frequency']:.0%} "
+            "lower).",
+            error=float(np.sqrt(both * (1 - both) / table.sizes["task"])),
+            seeds=seeds,
+            safe=False,
+        ),
+    )
+
+
+def _course(part: list[Scored]) -> float:
+    return float(np.nanmedian([one.correlation for one in part]))
+
+
+def _passed(part: list[Scored], beyond: bool | None = None) -> str:
+    pairs = [pair for one in part for pair in zip(one.foretold, one.beyond, strict=True)]
+    hits = [hit for hit, late in pairs if beyond in (None, late)]
+    return f"{sum(hits)} of {len(hits)}"
+
+
+def _twice(runs: Runs) -> list[Scored]:
+    """Every reweighted training beside its second one, up to the horizon of the forecast."""
+    pairs = {name.removesuffix(", again"): run for name, run in runs.items() if name.endswith(", again")}
+    return [
+        score(again, runs[f"{short}, trained"], horizon_step(runs[f"{short}, forecast"]))
+        for short, again in pairs.items()
+    ]
+
+
+def _right(part: list[Scored]) -> str:
+    judged = [one.right for one in part if one.right is not None]
+    return f"{sum(judged)} of {len(judged)}"
+
+
+def worst(runs: Runs) -> xr.DataArray:
+    """The worst group's real loss at the last step, by task, seed and way."""
+    names = [name.removesuffix(", trained").rsplit(", ", 2) for name in runs if name.endswith(", trained")]
+    tasks, seeds = (list(dict.fromkeys(parts[i] for parts in names)) for i in (0, 1))
+    values = [
+        [[float(runs[f"{t}, {s}, {w}, trained"]["loss"].isel(time=-1).max()) for w in WAYS] for s in seeds]
+        for t in tasks
+    ]
+    return xr.DataArray(values, dims=("task", "seed", "way"), coords={"task": tasks, "seed": seeds, "way": list(WAYS)})
+
+
+def tables(runs: Runs) -> Mapping[str, Table]:
+    """The worst group's loss under each way of weighing, mean and standard error over seeds."""
+    table = worst(runs)
+    mean, error = table.mean("seed"), table.std("seed", ddof=1) / np.sqrt(table.sizes["seed"])
+    rows = [
+        (
+            f"{task[:2]} {draw(int(task[:2]))}",
+            *(f"{float(mean.sel(task=task, way=w)):.4f} ± {float(error.sel(task=task, way=w)):.4f}" for w in WAYS),
+        )
+        for task in table.coords["task"].values.tolist()
+    ]
+    return {"Loss of the worst group at the last step, in real training": Table(("task", *WAYS), rows)}
+
+
+def pictures(runs: Runs) -> Mapping[str, Any]:
+    """Trained and forecast with the best weights, for the first task."""
+    short = next(name.removesuffix(", trained") for name in runs if name.endswith("best, trained"))
+    both = (runs[f"{short}, trained"], runs[f"{short}, forecast"])
+    return {f"Task {short} weights: trained and forecast": plot.curves(*both, labels=("trained", "forecast"))}

@@ -1,0 +1,91 @@
+"""train_arms: many small networks at once that differ in start or data, looked at by any reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.measure import snapshot_of
+from tiltmeter.measures.snapshot import Measure
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_optimizers import stacked_update
+
+
+def train_arms(
+    models: Sequence[nn.Module],
+    batch: Callable[[int], tuple[Tensor, Tensor]],
+    loss: Callable[[Tensor, Tensor], Tensor],
+    lr: float,
+    looks: Sequence[int],
+    read: Callable[[Stacked], Mapping[str, xr.DataArray]],
+    origin: Origin,
+) -> Trajectory:
+    """Plain descent of all `models` together; `read` gives the curves at the steps `looks`, the last of which ends it.
+
+    `batch(step)` gives the points (runs, points, ...) and labels (runs, points) of every run, so that arms can share
+    their order of labels; `loss(outputs, labels)` gives one number per run.
+    """
+    stacked = Stacked(models)
+    update = stacked_update(torch.optim.SGD(models[0].parameters(), lr=lr), lr, 0.0)
+    with Recorder(None, clock="step", origin=origin) as recorder:
+        for step in range(looks[-1] + 1):
+            if step in looks:
+                recorder.append(step, read(stacked))
+            if step < looks[-1]:
+                x, y = batch(step)
+                _, gradients = stacked.differentiate(x, partial(_swapped, loss, y))
+                update(stacked.parameters, gradients)
+        return recorder.trajectory()
+
+
+def made(make: Callable[[], nn.Module], seeds: Sequence[int]) -> list[nn.Module]:
+    """The model of every seed; the random streams of the caller stay as they are."""
+    before = streams()
+    try:
+        found = []
+        for seed in seeds:
+            torch.manual_seed(seed)
+            found.append(make())
+        return found
+    finally:
+        put_back(before)
+
+
+def read_runs(
+    stacked: Stacked,
+    runs: Mapping[int, int],
+    measures: Callable[[int], Sequence[Measure]],
+    data: Mapping[int, GroupedData],
+) -> dict[str, xr.DataArray]:
+    """What the measures of each seed read off its run, {seed: run}, on its data; dimension `seed` last."""
+    parts = []
+    for seed, run in runs.items():
+        model = stacked.model(run)
+        with untouched(model):
+            snapshot = snapshot_of(model, data[seed])
+            parts.append({name: value for one in measures(seed) for name, value in one(snapshot).items()})
+    return joined(parts, "seed", list(runs))
+
+
+def joined(parts: Sequence[Mapping[str, xr.DataArray]], dim: str, labels: Sequence[Any]) -> dict[str, xr.DataArray]:
+    """Readings of the same layout side by side, with a new last dimension; much quicker than xarray's own."""
+    found = {}
+    for name, first in parts[0].items():
+        values = np.stack([part[name].values for part in parts], axis=-1)
+        coords = {**{d: first.coords[d].values for d in first.dims}, dim: list(labels)}
+        found[name] = xr.DataArray(values, coords, (*first.dims, dim), attrs=first.attrs)
+    return found
+
+
+def _swapped(loss: Callable[[Tensor, Tensor], Tensor], y: Tensor, outputs: Tensor) -> Tensor:
+    return loss(outputs, y)

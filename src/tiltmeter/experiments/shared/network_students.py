@@ -1,0 +1,69 @@
+"""Network students: ReLU networks trained by PyTorch on the problems of the theory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tiltmeter.data.synthetic.samples import samples
+from tiltmeter.losses import Square
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.record import Trajectory, log_spaced
+
+
+def train_students(
+    problem: Mixture,
+    sgd: SGD,
+    hidden: Sequence[int],
+    d: int,
+    steps: int,
+    seeds: int,
+    optimizer: Any = None,
+    points: int = 6000,
+    per_decade: int = 10,
+) -> Trajectory:
+    """Networks of these hidden layers ((): the linear student) trained online, on the clock t = steps/d of the theory.
+
+    Every point is seen once. `optimizer` makes another one than torch's SGD with the rates of `sgd`; the batches are
+    those of `sgd` all the same. `points` are looked at, half of them in each group, with the same noise in both.
+    """
+    import torch
+
+    from tiltmeter.training.ensemble import ensemble
+
+    plain: dict[str, Any] = dict(sgd.to_torch(d))
+    batch = int(sgd.batch)  # type: ignore[arg-type]
+    data = samples(problem, d, steps * batch, seed=0)
+    look = samples(problem, d, points, seed=1, proportions=dict.fromkeys(problem.groups, 1.0), paired=True)
+    run = ensemble(
+        partial(student, d, hidden),
+        data,
+        look,
+        optimizer=partial(torch.optim.SGD, **plain) if optimizer is None else optimizer,
+        loss=Square(),
+        seeds=seeds,
+        steps=steps,
+        batch=batch,
+        when=log_spaced(per_decade),
+    )
+    return told(run.on_clock("t", d=d), "network" if hidden else "linear network")
+
+
+def student(d: int, hidden: Sequence[int]) -> Any:
+    """A network whose score is 0 at the start, as that of the theory's student is: its last layer starts at zero."""
+    from torch import nn
+
+    from tiltmeter.networks.mlp import mlp
+
+    model = mlp(d, hidden, 1, bias=bool(hidden))
+    for parameter in model[-1].parameters():
+        nn.init.zeros_(parameter)
+    return model
+
+
+def told(run: Trajectory, source: str) -> Trajectory:
+    """The run under another source, by which charts name it."""
+    return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged)

@@ -1,0 +1,155 @@
+"""Digits beside an easy one-hot block: what is left of the digit in the last layer once the block is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
+from tiltmeter.experiments.catalogue import Runs
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.measures.named.cue_adoption import CueAdoption
+from tiltmeter.measures.named.last_layer_probe import LastLayerProbe
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.record import Trajectory, at, stack
+from tiltmeter.training.loop import train
+
+
+@dataclass(frozen=True)
+class Domino:
+    """Two hidden layers, weights `shrink` times PyTorch's, SGD with Nesterov momentum, an easy block of `amplitude`."""
+
+    hidden: tuple[int, ...] = (64, 32)
+    shrink: float = 0.5
+    amplitude: float = 3.0
+    lr: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    batch: int = 128
+    steps: int = 300
+    early: int = 20
+    fitted: int = 60
+
+
+def arms(setting: Domino) -> dict[str, dict[str, float]]:
+    """What each run changes."""
+    return {
+        "domino": {},
+        "domino-no-decay": {"weight_decay": 0.0},
+        "domino-control": {"amplitude": 0.0},
+        "domino-large-weights": {"shrink": 2.0 * setting.shrink},
+    }
+
+
+def trained(setting: Domino, seeds: int) -> Trajectory:
+    """All seeds of one arm."""
+    return stack([_one(setting, seed) for seed in range(seeds)])
+
+
+def _one(setting: Domino, seed: int) -> Trajectory:
+    learned, apart, cells = digits_with_block(setting.amplitude, seed)
+    torch.manual_seed(seed)
+    model = mlp(learned.x.shape[1], setting.hidden, 10)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(setting.shrink)
+    looks = (0, setting.early, setting.fitted, 2 * setting.fitted, setting.steps)
+    return train(
+        model,
+        learned,
+        apart,
+        partial(
+            torch.optim.SGD,
+            lr=setting.lr,
+            momentum=setting.momentum,
+            nesterov=True,
+            weight_decay=setting.weight_decay,
+        ),
+        loss=nn.CrossEntropyLoss(),
+        steps=setting.steps,
+        batch=setting.batch,
+        when=at(looks),
+        measures=[LastLayerProbe(seed=seed, most_steps=300), CueAdoption(("easy block", "digit"), cells)],
+        seed=seed,
+    )
+
+
+def digits_with_block(amplitude: float, seed: int) -> tuple[GroupedData, GroupedData, GroupedData]:
+    """To train on (block and digit agree), to look at (independent), and the latter in cells for the cues."""
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    order = np.random.default_rng(seed).permutation(len(bunch.target))
+    first, second = order[:1000], order[1000:]
+    y, x = bunch.target, (bunch.data / 16.0).astype(np.float32)
+    block = one_hot_block(np.arange(10), amplitude, 10).astype(np.float32)
+
+    def made(places: np.ndarray, agreement: float, cells: bool = False) -> GroupedData:
+        return dominoes(block, np.arange(10), x[places], y[places], agreement, cells, seed)
+
+    return made(first, 1.0), made(second, 0.0), made(second, 0.0, cells=True)
+
+
+def claims(runs: Runs, setting: Domino) -> tuple[Claim, ...]:
+    """What is found about the probe of the last layer."""
+    found = {name: runs[name]["probe_accuracy"] for name in arms(setting)}
+    probe, seeds = found["domino"], found["domino"].sizes["seed"]
+    early, fitted, last = (probe.sel(time=step) for step in (setting.early, setting.fitted, int(probe.time[-1])))
+    adopted = runs["domino"]["cue_adoption"].sel(cue="easy block").isel(time=-1)
+    falls = {
+        name: found[name].sel(time=setting.fitted) - found[name].isel(time=-1) for name in ("domino", "domino-no-decay")
+    }
+    large = found["domino-large-weights"]
+    return (
+        Claim(
+            "Decisions follow the easy block where it disagrees with the digit",
+            float(adopted.min()),
+            "smallest share",
+            0.9,
+            seeds=seeds,
+        ),
+        Claim(
+            "The digit is lost from the last layer while the easy block is being fitted",
+            float((early - fitted).min()),
+            f"smallest fall of the probe's accuracy from step {setting.early} to {setting.fitted}",
+            0.2,
+            f"With weights of twice the size at the start it is {float(_fall(large, setting).mean()):.2f} on average.",
+            seeds=seeds,
+        ),
+        Claim(
+            "At the end it holds less of the digit than half",
+            float(last.max()),
+            "largest accuracy of the probe",
+            0.5,
+            f"Untrained features give {float(probe.isel(time=0).mean()):.2f} on average.",
+            rule="at most",
+            seeds=seeds,
+        ),
+        Claim(
+            "Without the easy block the last layer learns the digit",
+            float(found["domino-control"].isel(time=-1).min()),
+            "smallest accuracy of the probe",
+            0.9,
+            seeds=seeds,
+        ),
+        Claim(
+            "The bias grows late in training without weight decay too",
+            float(falls["domino-no-decay"].mean()),
+            f"mean fall of the probe's accuracy after step {setting.fitted} without weight decay",
+            0.02,
+            f"With weight decay it is {float(falls['domino'].mean()):.3f}.",
+            error=float(falls["domino-no-decay"].std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else None,
+            seeds=seeds,
+            safe=False,
+        ),
+    )
+
+
+def _fall(probe: xr.DataArray, setting: Domino) -> xr.DataArray:
+    return probe.sel(time=setting.early) - probe.sel(time=setting.fitted)

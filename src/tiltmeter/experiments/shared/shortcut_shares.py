@@ -1,0 +1,67 @@
+"""An easy and a hard feature, both learned: how much of the last layer each takes up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.boolean import Parity, cube
+from tiltmeter.experiments.catalogue import Runs
+from tiltmeter.experiments.claim import Claim
+from tiltmeter.measures.named.feature_variance import FeatureVariance
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.record import Trajectory, at, stack
+from tiltmeter.training.loop import train
+
+
+@dataclass(frozen=True)
+class Shares:
+    """One bit and a parity of three others, on all points of the cube; four classes tell both."""
+
+    bits: int = 8
+    hidden: tuple[int, ...] = (64, 64, 32)
+    lr: float = 1e-3
+    steps: int = 800
+
+
+def trained(setting: Shares, seeds: int) -> Trajectory:
+    """All seeds."""
+    return stack([_one(setting, seed) for seed in range(seeds)])
+
+
+def _one(setting: Shares, seed: int) -> Trajectory:
+    x = cube(setting.bits)
+    easy, hard = x[:, 0], Parity((1, 2, 3))(x)
+    data = GroupedData(x, (easy > 0) + 2 * (hard > 0), "label")
+    torch.manual_seed(seed)
+    return train(
+        mlp(setting.bits, setting.hidden, 4),
+        data,
+        data,
+        partial(torch.optim.Adam, lr=setting.lr),
+        steps=setting.steps,
+        batch=len(x),
+        when=at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
+        measures=[FeatureVariance({"easy": easy, "hard": hard})],
+        seed=seed,
+    )
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """What is found about shares."""
+    last = runs["shares"]["feature_variance"].isel(time=-1)
+    wrong = float(runs["shares"]["error"].isel(time=-1).max())
+    return (
+        Claim(
+            "A feature that is easier to learn takes up more of the representation, though both are learned",
+            float((last.sel(feature="easy") / last.sel(feature="hard")).min()),
+            "smallest ratio of explained variances",
+            2.0,
+            f"Shares {float(last.sel(feature='easy').mean()):.2f} and {float(last.sel(feature='hard').mean()):.2f}; "
+            f"largest error {wrong:.2g}.",
+            seeds=last.sizes["seed"],
+        ),
+    )

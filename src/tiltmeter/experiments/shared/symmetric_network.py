@@ -1,0 +1,61 @@
+"""SymmetricNetwork: the two-layer network on four symmetric clusters that three experiments share."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import torch
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.clusters import symmetric_clusters
+from tiltmeter.measures.named.early_alignment import EarlyAlignment
+from tiltmeter.measures.shared.alignment_pull import Extremes, Pull
+from tiltmeter.measures.shared.neurons import neurons_of
+from tiltmeter.networks.two_layer import TwoLayer, two_layer
+from tiltmeter.record import Trajectory, When
+from tiltmeter.training.loop import train
+
+
+def clusters_of(d: int, points: int, seed: int) -> GroupedData:
+    """The data of one seed."""
+    return symmetric_clusters(d, points, seed=seed)
+
+
+def extremes_of(data: GroupedData) -> Extremes:
+    """Of G for logistic loss."""
+    return Pull(data.x, data.y / 2.0).extremes()
+
+
+def network(d: int, width: int, scale: float, seed: int) -> TwoLayer:
+    """The network of one seed, before training."""
+    torch.manual_seed(seed)
+    return two_layer(d, width, scale)
+
+
+def steps_to(reached: float, net: TwoLayer, rate: float, lr: float) -> int:
+    """Steps until the sizes of all neurons add up to `reached`, were all aligned: sizes grow by (1 + lr rate)^2."""
+    start = float(neurons_of(net).size.sum())
+    return max(1, math.ceil(math.log(reached / start) / (2.0 * math.log1p(lr * rate))))
+
+
+def descend(net: TwoLayer, data: GroupedData, lr: float, steps: int, when: When, seed: int) -> Trajectory:
+    """Gradient descent on all points at once, with early alignment read at the chosen steps."""
+    return train(
+        net,
+        data,
+        data,
+        partial(torch.optim.SGD, lr=lr),
+        steps=steps,
+        batch=len(data),
+        when=when,
+        measures=[EarlyAlignment(lr=lr)],
+        seed=seed,
+    )
+
+
+def at_scale(run: Trajectory, curve: str, reached: float) -> xr.DataArray:
+    """The curve at the first look where `network_scale` has come to `reached`, per seed; NaN where it never has."""
+    large = run["network_scale"] >= reached
+    return run[curve].isel(time=large.argmax("time")).where(large.any("time"))

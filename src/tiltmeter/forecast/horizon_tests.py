@@ -1,0 +1,123 @@
+"""Trust: the tests behind a horizon, made on the network and the data themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tiltmeter.forecast.displacement import pulled
+from tiltmeter.forecast.group_losses import group_losses
+from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
+from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.real_steps import turned
+from tiltmeter.forecast.sample import masses
+from tiltmeter.forecast.targets import targets
+from tiltmeter.forecast.warn_caller import warn_caller
+from tiltmeter.losses import CrossEntropy, Loss
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.tangent.kernel import tangent_kernel
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.network_kernels import Tangent
+
+#: Points at which the network is compared with its linearisation.
+COMPARED = 100
+#: A horizon before the outputs have moved by this part of all they are forecast to move is said aloud.
+EARLY = 0.7
+
+
+def horizon_of(
+    tangent: Tangent,
+    course: LinearisedOutputs,
+    parts: Sequence[LinearisedOutputs],
+    optimiser: Optimiser,
+    loss: Loss | CrossEntropy,
+    weights: Mapping[Any, float] | None,
+    proportions: Mapping[Any, float] | None,
+    batch: int | None,
+    real_steps: int,
+) -> Horizon:
+    """How far this course is to be trusted; `parts` are those of the halves of the sample, where it is not all."""
+    looks = course.looks
+    linear = linear_until(lambda row: departure(tangent, course, row), looks)
+    goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
+    (whole, error), *others = (
+        group_losses(tangent.by_point(one.outputs), goal, tangent.look, loss) for one in (course, *parts)
+    )
+    half = np.mean([losses for losses, _ in others], axis=0) if others else whole
+    kernel = None
+    if real_steps:
+        mass = masses(tangent.sample, tangent.stands_for, tangent.shares, weights, proportions)
+        angle = turned(
+            tangent.model,
+            tangent.points(),
+            tangent.sample.y,
+            mass,
+            loss,
+            optimiser,
+            min(batch or len(mass), len(mass)),
+            real_steps,
+            tangent.read,
+            tangent.outputs,
+            0,
+        )
+        kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
+    return Horizon(optimiser.steps, linear, sample_until(whole, half, error, looks), kernel)
+
+
+def warn_early(horizon: Horizon, course: LinearisedOutputs) -> None:
+    """Say aloud that the network leaves its linearisation before most of the forecast has happened."""
+    if horizon.linear is None:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = np.sqrt(((course.outputs - course.outputs[0]) ** 2).mean((1, 2)))
+        done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
+    if not done >= EARLY:
+        warn_caller(
+            f"The linearisation of the network holds up to step {spelled(horizon.linear)} of {horizon.steps} only: "
+            "beyond it the network learns features that this forecast does not know. A wider network or larger initial "
+            "weights would be easier to forecast."
+        )
+
+
+def departure(tangent: Tangent, course: LinearisedOutputs, row: int) -> float:
+    """By how much the kernel of the network has changed where the forecast puts its weights, over the kernel itself.
+
+    The kernel decides how the network moves on. It is centred first: what moves all points alike, as the last layer's
+    bias does, never changes and would hide that the rest does.
+    """
+    dual = course.dual[row].reshape(len(tangent.sample), -1)
+    if not np.isfinite(dual).all():
+        return np.inf
+    step = pulled(tangent.model, tangent.points(), dual, tangent.read)
+    few = np.unique(np.linspace(0, len(tangent.look) - 1, COMPARED).astype(int))
+    x = tangent.look.tensors()[0][few]
+    moved = deep_copy(tangent.model)
+    with torch.no_grad():
+        for name, weight in moved.named_parameters():
+            if name in step:
+                weight.add_(step[name] + float(course.kept[row] - 1.0) * weight)
+    try:
+        after = _centred(tangent_kernel(moved, x, outputs=tangent.outputs, read=tangent.read))
+    except ValueError:  # weights so far away that outputs are no longer finite, or a network that died
+        return np.inf
+    before = _centred(tangent_kernel(tangent.model, x, outputs=tangent.outputs, read=tangent.read))
+    size = float(np.linalg.norm(before))
+    return float(np.linalg.norm(after - before)) / size if size > 0 else 0.0
+
+
+def _centred(kernel: np.ndarray) -> np.ndarray:
+    rows = kernel - kernel.mean(0)
+    return np.asarray(rows - rows.mean(1, keepdims=True))
+
+
+def _lengths(tangent: Tangent, course: LinearisedOutputs) -> np.ndarray:
+    """The length of the weights' displacement at every look."""
+    dual = course.dual.transpose(1, 0, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = np.tensordot(tangent.kernel, dual, axes=1)
+        return np.asarray(np.sqrt(np.maximum(0.0, (dual * image).sum((0, 2)))))

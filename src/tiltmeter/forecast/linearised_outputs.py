@@ -1,0 +1,26 @@
+"""LinearisedOutputs: the outputs of a linearised network along its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class LinearisedOutputs:
+    """Outputs at the points to look at, (steps, rows, columns), and what is known about the calculation.
+
+    `dual` (steps, rows of the sample, columns) says how far every point of the sample has pulled the weights, which
+    have moved by Jacobian^T dual; `kept` is the factor that weight decay has left on the initial weights. `error`
+    estimates the root mean square error of the calculation at the sample, in units of the outputs; `sharpest` is (a
+    bound on) the largest curvature of the loss.
+    """
+
+    looks: np.ndarray
+    outputs: np.ndarray
+    dual: np.ndarray
+    kept: np.ndarray
+    error: float
+    sharpest: float
+    method: str

@@ -1,0 +1,345 @@
+"""tangent: what is expensive about a forecast, once: the kernels of an untrained network and its first outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
+from tiltmeter.forecast.convex import convex_course
+from tiltmeter.forecast.curves import curves
+from tiltmeter.forecast.directions import Why, learned_share
+from tiltmeter.forecast.displacement import radial
+from tiltmeter.forecast.features import Features, features
+from tiltmeter.forecast.horizon_tests import horizon_of, warn_early
+from tiltmeter.forecast.inputs import (
+    checked_classes,
+    checked_data,
+    checked_kernel,
+    checked_looks,
+    checked_model,
+    checked_sample,
+    checked_steps,
+    outputs_of,
+    say_held_out,
+)
+from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.sample import masses, sampled
+from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
+from tiltmeter.forecast.square import square_course
+from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
+from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
+from tiltmeter.losses import CrossEntropy, Loss, Square
+from tiltmeter.measures.answers import Answers
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.passes.description import describe
+from tiltmeter.passes.forward import Read, bare
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.progress import Progress
+from tiltmeter.record import Origin, Trajectory, When, log_spaced
+from tiltmeter.record.labelled import labels_array, plain_pairs
+from tiltmeter.tangent.kernel import initial_scores, kernels
+from tiltmeter.tangent.spectrum import spectrum
+
+Outputs = Literal["full", "trace"]
+
+#: Groups times outputs up to which the features are told the first pull of every group apart.
+APART = 40
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tangent:
+    """The kernels of one untrained network on a sample of its training data and on the points to look at; frozen.
+
+    `kernel` is that of the sample, `cross` that of the points to look at against the sample, `start_sample` and
+    `start_look` are the outputs before training, one row per point. With several outputs, `outputs` says whether the
+    kernels hold all pairs of outputs ("full", row = point * outputs + output) or their mean over outputs, as if each
+    output learned alone and at the same pace ("trace"). `stands_for` says how many points of the training data a point
+    of the sample stands for, on average 1; `sizes` counts every group's points in the training data.
+    """
+
+    model: nn.Module
+    sample: GroupedData
+    look: GroupedData
+    stands_for: np.ndarray
+    sizes: np.ndarray
+    kernel: np.ndarray
+    cross: np.ndarray
+    start_sample: np.ndarray
+    start_look: np.ndarray
+    outputs: Outputs
+    positive: float
+    read: Read | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    _found: dict[Any, Features] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The groups' shares of the training data."""
+        return np.asarray(self.sizes / self.sizes.sum())
+
+    @property
+    def columns(self) -> int:
+        """How many outputs the network has."""
+        return int(self.start_look.shape[1])
+
+    def forecast(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        steps: int,
+        batch: int | None = None,
+        loss: Any = Square(),
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        when: When = log_spaced(20),
+        decide: Callable[[Any], Any] | None = None,
+        horizon: bool = True,
+        real_steps: int = 0,
+    ) -> Trajectory:
+        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
+
+        Curves are those of all training data, estimated from the sample and its halves where it is a part only.
+        `horizon=False` leaves out the tests of how far to trust them.
+        """
+        optimiser = Optimiser(lr, steps, momentum, weight_decay)
+        found = checked_loss(loss, self.columns)
+        looks = checked_looks(when, steps)
+        checked_steps(batch, real_steps, steps)
+        with untouched(self.model):
+            answers = Answers(self.model, self.look, found, decide, self.read, 256, False)
+        course, *parts = (
+            one.course(optimiser, found, looks, weights, proportions) for one in (self, *half_samples(self))
+        )
+        limits = self._limits(course, optimiser, found, batch, weights, proportions)
+        wild = too_fast(limits, optimiser, batch)
+        trust: dict[str, Any] = {}
+        if horizon or real_steps:
+            trusted = horizon_of(self, course, parts, optimiser, found, weights, proportions, batch, real_steps)
+            trust["horizon"] = trusted.to_json()
+            if not wild:
+                warn_early(trusted, course)
+        settings = {
+            **self.settings,
+            **optimiser.to_json(),
+            "loss": found.definition,
+            "when": when.to_json(),
+            "batch": batch,
+            "weights": plain_pairs(weights),
+            "proportions": plain_pairs(proportions),
+            "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
+            "sharpest": course.sharpest,
+            **limits,
+            **trust,
+        }
+        origin = Origin("forecast", problem={"look": self.look.to_json()}, settings=settings)
+        told, *others = (curves(answers, looks, self.by_point(one.outputs), origin) for one in (course, *parts))
+        return corrected(told, others, unseen(self))
+
+    def course(
+        self,
+        optimiser: Optimiser,
+        loss: Loss | CrossEntropy,
+        looks: np.ndarray,
+        weights: Mapping[Any, float] | None,
+        proportions: Mapping[Any, float] | None,
+    ) -> LinearisedOutputs:
+        """The outputs themselves at these steps."""
+        share = self.shared(weights, proportions)
+        goal = targets(self.sample.y, self.columns, loss, self.positive)
+        decay = self._radial() if optimiser.weight_decay else None
+        if isinstance(loss, Square):
+            distance, start = self.flat(self.start_sample - goal), self.flat(self.start_look)
+            return square_course(self.kernel, self.cross, distance, start, share, optimiser, looks, decay)
+
+        def pull(outputs: np.ndarray) -> np.ndarray:
+            return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
+
+        first = self.flat(self.start_sample), self.flat(self.start_look)
+        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
+
+    def features(self, loss: Loss | CrossEntropy) -> Features:
+        """The kernels in a few hundred features, found once for every loss."""
+        if loss not in self._found:
+            goal = targets(self.sample.y, self.columns, loss, self.positive)
+            pull = slope(loss, self.start_sample, goal)
+            count = len(self.sample.groups)
+            alone = [self.sample.codes == code for code in range(count)]
+            members = alone if count * self.columns <= APART else [np.full(len(pull), True)]
+            apart = [self.flat(np.where(m[:, None], pull, 0.0)) for m in members]
+            self._found[loss] = features(self.kernel, self.cross, np.concatenate(apart, axis=1))
+        return self._found[loss]
+
+    def learned_share(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        steps: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
+        when: When = log_spaced(20),
+    ) -> Trajectory:
+        """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
+        optimiser = Optimiser(lr, steps, momentum)
+        looks = checked_looks(when, steps)
+        found = learned_share(self, optimiser, looks, weights, proportions)
+        origin = Origin("forecast", settings={**self.settings, **optimiser.to_json()})
+        return Trajectory({"learned_share": found}, "step", origin)
+
+    def why(
+        self,
+        *,
+        lr: float | Callable[[float], float],
+        step: int,
+        weights: Mapping[Any, float] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        momentum: float = 0.0,
+    ) -> Why:
+        """Whose task the network learns fast: a sentence about the directions learned by this step."""
+        course = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions, momentum=momentum)
+        found = course["learned_share"].sel(time=step).values.tolist()
+        return Why(int(step), dict(zip(self.sample.groups, found, strict=True)))
+
+    def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
+        """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
+        if self.outputs == "trace":
+            raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
+        goal = targets(self.sample.y, self.columns, Square(), self.positive)
+        count = None if modes is None else min(modes, len(self.kernel))
+        found = spectrum(
+            self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
+        )
+        names = labels_array(self.sample.groups)
+        return found.assign_coords(group=names[found.coords["group"].values])
+
+    def shared(self, weights: Mapping[Any, float] | None, proportions: Mapping[Any, float] | None) -> np.ndarray:
+        """What every row of the sample's kernel counts in the mean gradient."""
+        mass = masses(self.sample, self.stands_for, self.shares, weights, proportions)
+        return np.repeat(mass, self.columns if self.outputs == "full" else 1) / len(mass)
+
+    def flat(self, values: np.ndarray) -> np.ndarray:
+        """One row per point in the layout of the kernels."""
+        return values.reshape(-1, 1) if self.outputs == "full" else values
+
+    def by_point(self, values: np.ndarray) -> np.ndarray:
+        """(steps, ...) in the layout of the kernels as (steps, points, outputs)."""
+        return values.reshape(len(values), -1, self.columns)
+
+    def points(self) -> torch.Tensor:
+        """The inputs of the sample, in the model's own kind of number."""
+        found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
+        return found
+
+    def _limits(
+        self,
+        course: LinearisedOutputs,
+        optimiser: Optimiser,
+        loss: Loss | CrossEntropy,
+        batch: int | None,
+        weights: Mapping[Any, float] | None,
+        proportions: Mapping[Any, float] | None,
+    ) -> dict[str, float | None]:
+        """The learning rates up to which training is stable; the noise of batches grows without end in squares only."""
+        mean, noise = stability_limit(course.sharpest, optimiser), None
+        if batch is not None and batch < self.settings["train"]["points"] and isinstance(loss, Square):
+            each = self.shared(weights, proportions) @ self.kernel.diagonal()
+            trace = float(each) / (self.columns if self.outputs == "full" else 1)
+            noise = batch_limit(course.sharpest, trace, batch, optimiser)
+        return {"stability_limit": mean, "batch_limit": noise}
+
+    def _radial(self) -> tuple[np.ndarray, np.ndarray]:
+        at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
+        return self.flat(at_sample), self.flat(at_look)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tangent of {type(self.model).__name__}, {len(self.sample)} points of the training data, "
+            f"{len(self.look)} to look at, {self.columns} output{'s' if self.columns > 1 else ''} ({self.outputs})>"
+        )
+
+
+def tangent(
+    model: nn.Module,
+    train: GroupedData,
+    look: GroupedData | None = None,
+    *,
+    sample: int = 2500,
+    seed: int = 0,
+    outputs: Outputs | None = None,
+    read: Read | None = None,
+    progress: bool = True,
+) -> Tangent:
+    """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
+
+    `look` holds the points to look at; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
+    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory. Kernels
+    that take more than a few seconds tell on stderr how far they are, unless `progress` is False.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 5))
+    >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
+    >>> kernels = tangent(nn.Linear(5, 1), *data.split(0.5), sample=100)
+    >>> kernels
+    <Tangent of Linear, 100 points of the training data, 200 to look at, 1 output (full)>
+    >>> kernels.forecast(lr=0.05, steps=50, weights={"b": 2.0})["loss"].sizes["group"]
+    2
+    """
+    model = bare(checked_model(model))
+    held_out = look is None
+    train, look = checked_data(train, look)
+    checked_sample(sample, seed)
+    places, stands_for = sampled(train, sample, seed)
+    part = train.take(places)
+    own = deep_copy(model)
+    gathered = gather_statistics(own, train, sample, read)
+    x, seen = part.tensors(_kind(own))[0], look.tensors()[0]
+    start_sample, start_look = (initial_scores(own, points, read=read) for points in (x, seen))
+    for data in (train, look):
+        checked_classes(data, start_look.shape[1])
+    how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
+    work = 2 * len(part) * (len(part) + len(look))
+    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
+        kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
+    checked_kernel(kernel, start_sample)
+    if held_out:
+        say_held_out()
+    say_gathered(gathered)
+    return Tangent(
+        model=own,
+        sample=part,
+        look=look,
+        stands_for=stands_for,
+        sizes=np.bincount(train.codes, minlength=len(train.groups)),
+        kernel=kernel,
+        cross=cross,
+        start_sample=start_sample,
+        start_look=start_look,
+        outputs=how,
+        positive=float(train.labels[-1]),
+        read=read,
+        settings={
+            "model": describe(model),
+            "train": train.to_json(),
+            "sample": len(part),
+            "sample_seed": seed,
+            "outputs": how,
+            "look": "a fifth of every group, held out" if held_out else "given",
+            **({"batch_statistics": "of the training data"} if gathered else {}),
+        },
+    )
+
+
+def _kind(model: nn.Module) -> torch.dtype | None:
+    """The kind of number that the model calculates with."""
+    return next((value.dtype for value in model.parameters() if value.is_floating_point()), None)

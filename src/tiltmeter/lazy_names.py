@@ -1,0 +1,54 @@
+"""Lazy names: a package offers names that live in its files, and imports a file only when one of its names is used.
+
+Python's own way (PEP 562), so that `import tiltmeter` stays light: torch, numba and altair load with the first name
+that needs them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, ClassVar
+
+
+class LazyPackage(ModuleType):
+    """A package whose names are looked up on first use.
+
+    `homes` maps a name to the module (below `tiltmeter`) that defines it; `rooms` maps a name to a module that is
+    itself the value. A file may be called like a name (`predict` lives in `theory/predict.py`): importing the file
+    does not hide the name.
+    """
+
+    homes: ClassVar[Mapping[str, str]]
+    rooms: ClassVar[Mapping[str, str]]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.rooms:
+            return import_module(f"tiltmeter.{self.rooms[name]}")
+        if name not in self.homes:
+            raise AttributeError(f"{self.__name__} has no {name!r}.")
+        try:
+            value = getattr(import_module(f"tiltmeter.{self.homes[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ModuleNotFoundError(f"`{name}` needs PyTorch: pip install 'tiltmeter[torch]'", name="torch") from None
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in {**self.homes, **self.rooms} and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        """The public names only: what the file itself imports would be noise after a dot and TAB."""
+        return sorted({*(name for name in self.__dict__ if name.startswith("__")), *self.homes, *self.rooms})
+
+
+def offer(package: str, homes: Mapping[str, str], rooms: Mapping[str, str] | None = None) -> list[str]:
+    """Make the package offer these names lazily; returns them, for `__all__`."""
+    named = {"homes": dict(homes), "rooms": dict(rooms or {})}
+    sys.modules[package].__class__ = type("LazyPackage", (LazyPackage,), named)
+    return [*homes, *(rooms or {})]

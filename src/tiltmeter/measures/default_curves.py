@@ -1,0 +1,89 @@
+"""Default curves: the seven measures that every probe records, each a function of a `Snapshot`."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.measures.snapshot import Measure, Snapshot, group_mean, shares
+from tiltmeter.record.labelled import labels_array
+
+
+def loss(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Mean loss per group, and its standard error where the loss is known point by point."""
+    attrs = {"long_name": snapshot.definition, "better": "lower", "definition": snapshot.definition}
+    if snapshot.loss is None:
+        assert snapshot.group_loss is not None
+        return {"loss": snapshot.by_group("loss", np.asarray(snapshot.group_loss, dtype=float), **attrs)}
+    mean, error = group_mean(snapshot.loss, snapshot.data)
+    return {"loss": snapshot.by_group("loss", mean, **attrs), "loss_se": snapshot.by_group("loss_se", error)}
+
+
+def error(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Share of wrong decisions; nothing for regression."""
+    if snapshot.decision is None:
+        return {}
+    return snapshot.share("error", snapshot.decision != snapshot.data.y)
+
+
+def squared_error(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Mean of (score - y)^2, twice the loss `Square`; nothing where the model decides between labels."""
+    if snapshot.task.decides or snapshot.score is None:
+        return {}
+    return snapshot.mean("squared_error", (snapshot.score - snapshot.data.y) ** 2)
+
+
+def margin(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """One output: distance from the threshold, negative when wrong. Several: the label's score minus the best other."""
+    return {} if snapshot.margin is None else snapshot.mean("margin", snapshot.margin)
+
+
+def confidence(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Mean probability that the model gives to its own decisions, and that minus the share of right ones.
+
+    A calibration gap of 0 does not mean that the model is calibrated: errors of either sign may cancel.
+    """
+    if snapshot.confidence is None or snapshot.decision is None:
+        return {}
+    right = snapshot.decision == snapshot.data.y
+    return {
+        **snapshot.mean("confidence", snapshot.confidence),
+        **snapshot.mean("calibration_gap", snapshot.confidence - right),
+    }
+
+
+def rates(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Share decided positive of all, of the positives and of the negatives of each group (NaN: there are none)."""
+    if snapshot.decision is None or not snapshot.task.binary:
+        return {}
+    decided = snapshot.decision == snapshot.task.positive
+    positive = snapshot.data.y == snapshot.task.positive
+    return {
+        **snapshot.share("positive_rate", decided),
+        **snapshot.share("tpr", decided, positive),
+        **snapshot.share("fpr", decided, ~positive),
+    }
+
+
+#: With more classes than this a table of classes and groups is no longer read by anyone.
+MOST = 100
+
+
+def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
+    """Share of each class decided right (NaN: the group has none). With two labels, `tpr` and `fpr` say the same."""
+    labels = snapshot.task.labels
+    if snapshot.decision is None or not 2 < len(labels) <= MOST:
+        return {}
+    data, shape = snapshot.data, (len(snapshot.data.groups), len(labels))
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    cells = data.codes * len(labels) + data.y.astype(np.int64)  # labels of several outputs are 0, 1, 2, ...
+    share, error = shares(snapshot.decision == data.y, mass, cells, shape[0] * shape[1])
+    coords = {"group": labels_array(data.groups), "class": np.asarray(labels)}
+    return {
+        "class_accuracy": snapshot.reading("class_accuracy", share.reshape(shape), coords),
+        "class_accuracy_se": snapshot.reading("class_accuracy_se", error.reshape(shape), coords),
+    }
+
+
+#: What a probe records unless asked for more.
+DEFAULTS: tuple[Measure, ...] = (loss, error, squared_error, margin, confidence, rates, class_accuracy)

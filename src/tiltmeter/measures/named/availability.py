@@ -1,0 +1,109 @@
+"""availability: reliance on each of two latent features, against the optimum (Hermann et al., ICLR 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.latents import Latents
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.networks.mlp import mlp
+
+#: The features of `Latents`, in order.
+FEATURES = ("shortcut", "core")
+
+
+@dataclass(frozen=True)
+class Availability:
+    """How often the decision agrees with the sign of each latent feature, over a square of latents.
+
+    `latents` is what made the data; its square from -`extent` to `extent` is covered by a grid of `side` x `side`
+    points, embedded and put through the model. The null is the same for the optimal decision sign(mu . z), which does
+    not depend on availability. `availability_bias` is (reliance on the shortcut - reliance on the core) of the model
+    minus that of the optimum: positive where the model leans on the more available feature more than it should.
+
+    It does not tell *why*: a linear model trained for too few steps shows a large one that vanishes when it converges.
+    The square is not the distribution of the data: it weighs rare conflicts as much as anything else.
+
+    >>> import tiltmeter as tm
+    >>> latents = Latents((0.85, 0.9), (10.0, 1.0))
+    >>> best = torch.nn.Linear(50, 1, bias=False)
+    >>> weight = (latents.means / np.asarray(latents.availability)) @ latents.frame
+    >>> best.weight.data = torch.as_tensor(weight[None], dtype=torch.float32)
+    >>> round(float(tm.measure(Availability(latents), best, latents.sample(400))["availability_bias"]), 3)
+    0.0
+    """
+
+    latents: Latents | None = None
+    extent: float = 3.0
+    side: int = 60
+    title: ClassVar[str] = "Reliance on a loud and on a faithful feature, against the optimum"
+    takes: ClassVar[str] = "Points made by data.availability.Latents, and a model that decides between two labels"
+    exact: ClassVar[str] = "On the grid; it is even, so that no point has a latent of 0"
+    absent: ClassVar[str] = "A converged linear model, whatever the availability"
+
+    def __post_init__(self) -> None:
+        if not self.extent > 0 or self.side < 2 or self.side % 2:
+            raise ValueError(
+                "`extent` should be positive and `side` even, so that no point lies on an axis. "
+                f"Found extent = {self.extent}, side = {self.side}."
+            )
+
+    @classmethod
+    def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
+        """Features of equal availability, and an untrained network."""
+        latents = Latents(d=10, seed=seed)
+        return cls(latents, side=20), mlp(10, (8,), 1), latents.sample(400, seed)
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        if self.latents is None:
+            raise ValueError("`latents` should say what made the data, as Availability(Latents(...)). Found None.")
+        if not snapshot.task.binary:
+            raise ValueError("Availability is measured on a decision between two labels.")
+        line = np.linspace(-self.extent, self.extent, self.side)
+        z = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+        seen = snapshot.model
+        points = torch.as_tensor(self.latents.embed(z), dtype=seen.x.dtype).reshape(-1, *seen.x.shape[1:])
+        score = seen.scores(points)
+        positive = seen.decide(score) == snapshot.task.positive
+        reliance = agreement(positive, z)
+        optimum = agreement(z @ self.latents.means > 0, z)
+        bias = (reliance[0] - reliance[1]) - (optimum[0] - optimum[1])
+        feature = {"feature": np.asarray(FEATURES)}
+        return {
+            "reliance": snapshot.reading(
+                "reliance",
+                reliance,
+                feature,
+                long_name="share of the square decided as this feature says",
+                better="neither",
+            ),
+            "reliance_null": snapshot.reading(
+                "reliance_null", optimum, feature, long_name="the same for the optimal decision", better="neither"
+            ),
+            "availability_bias": snapshot.reading(
+                "availability_bias",
+                np.asarray(bias),
+                {},
+                long_name="reliance on the shortcut over the core, less that of the optimum",
+                better="neither",
+                null="0, that of the optimal decision",
+            ),
+        }
+
+    def passes(self, snapshot: Snapshot) -> float:
+        return self.side**2 / len(snapshot.data)
+
+
+def agreement(positive: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """How often a decision agrees with the sign of each column.
+
+    >>> agreement(np.array([True, False]), np.array([[1.0, 1.0], [-1.0, 1.0]])).tolist()
+    [1.0, 0.5]
+    """
+    return np.asarray((positive[:, None] == (z > 0)).mean(0))

@@ -1,0 +1,145 @@
+"""bias-amplification: how far decisions exaggerate the association of labels and groups in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import xarray as xr
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.example import two_labels
+from tiltmeter.measures.shared.attribute_sets import AttributeSets, attribute_sets
+from tiltmeter.measures.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class BiasAmplification:
+    """Directional amplification (Wang and Russakovsky, 2021) over attribute sets (Zhao, Andrews and Xiang, 2023).
+
+    An attribute a is a group, or any combination of the attributes that groups with tuples as labels consist of, seen
+    more than `least` times; a task t is a label (of two, the positive one). With s the sign of P(a, t) - P(a) P(t)
+    among the labels of `train` (default: the points looked at):
+
+    - `amplification_pair` = s (P(decided t | a) - P(t | a)); `amplification`, its mean over pairs, is the direction
+      A -> T: above 0 where decisions lean further the way the data lean;
+    - `amplification_variance` over pairs, and `amplification_absolute`, the mean without signs, which cannot cancel;
+    - `amplification_t_to_a`, the direction T -> A, where the model also says attributes: `guess` maps its scores to the
+      group of each point;
+    - `amplification_undirected` = mean of P(a | decided t) - P(a | t) over pairs in which the attribute is more common
+      than 1 / (number of its alternatives).
+
+    Each null is the value for as many decisions of each kind dealt out blindly. A pair that is independent in the data
+    has no direction, and is NaN in the signed curves. Standard errors need several runs.
+
+    What it does not mean: 0 is not fair. A model that repeats the association in the data exactly scores 0 whatever
+    that association is, and signed values of different pairs cancel.
+    """
+
+    train: GroupedData | None = None
+    guess: Callable[[np.ndarray], Any] | None = None
+    least: int = 0
+
+    needs_score: ClassVar[bool] = True
+    title: ClassVar[str] = "How far decisions exaggerate the association of labels with groups and sets of attributes"
+    takes: ClassVar[str] = "labels that are decided on; for T -> A also a guess of the group"
+    exact: ClassVar[str] = "always, for the points looked at"
+    absent: ClassVar[str] = "a perfect predictor: 0; labels independent of groups: no pair has a direction"
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        if snapshot.decision is None:
+            raise ValueError("Bias amplification needs decisions between labels. Found a regression.")
+        data, labels = snapshot.data, snapshot.task.labels
+        tasks = np.asarray(labels[1:] if len(labels) == 2 else labels)
+        sets = attribute_sets(self.train or data, self.least)
+        base = self.train or data
+        lean = _lean(sets.members(base), base.y[:, None] == tasks)
+        member, task, decided = sets.members(data), data.y[:, None] == tasks, snapshot.decision[:, None] == tasks
+        delta, blind = _change(member, task, decided)
+        pairs = {"attribute": sets.names, "class": tasks}
+        found = _both(snapshot, "amplification_pair", "amplification of a pair", lean * delta, lean * blind, pairs)
+        for name, meaning, value, null in (
+            ("amplification", "mean amplification of pairs", _nanmean(lean * delta), _nanmean(lean * blind)),
+            ("amplification_variance", "variance of it over pairs", _nanvar(lean * delta), _nanvar(lean * blind)),
+            ("amplification_absolute", "mean size of it", _nanmean(np.abs(delta)), _nanmean(np.abs(blind))),
+        ):
+            found |= _both(snapshot, name, meaning, value, null, {})
+        common = _share_of(member, task) > sets.chance[:, None]
+        over = [np.where(common, v, np.nan) for v in _composition(member, task, decided)]
+        text = "mean rise of over-represented attributes among those decided"
+        found |= _both(snapshot, "amplification_undirected", text, _nanmean(over[0]), _nanmean(over[1]), {})
+        if self.guess is not None:
+            found |= self._t_to_a(snapshot, sets, member, task, lean)
+        return found
+
+    def _t_to_a(
+        self, snapshot: Snapshot, sets: AttributeSets, member: np.ndarray, task: np.ndarray, lean: np.ndarray
+    ) -> dict[str, xr.DataArray]:
+        assert self.guess is not None
+        guessed = sets.members_of(list(np.asarray(self.guess(np.asarray(snapshot.score)), dtype=object)))
+        if len(guessed) != len(snapshot.data):
+            raise ValueError(f"`guess` should give one group per point. Found {len(guessed)}.")
+        delta, blind = _change(task, member, guessed)
+        text = "mean amplification of pairs, task to attribute"
+        values = (_nanmean(lean.T * delta), _nanmean(lean.T * blind))
+        return _both(snapshot, "amplification_t_to_a", text, *values, {})
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """None: the decisions are known already."""
+        return 0.0
+
+    @classmethod
+    def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
+        """Digits with two labels, most positives of one group left out: there is an association to exaggerate."""
+        model, data = two_labels(seed)
+        away = (data.codes == 0) & (data.y == 1) & (np.arange(len(data)) % 4 > 0)
+        return cls(), model, data.take(np.flatnonzero(~away))
+
+
+def _lean(member: np.ndarray, task: np.ndarray) -> np.ndarray:
+    """The sign of each association, NaN where there is none."""
+    joint = member.T.astype(float) @ task / len(task)
+    excess = joint - np.outer(member.mean(0), task.mean(0))
+    # Shares of n points are multiples of 1/n^2 in products: anything smaller is rounding.
+    sign = np.where(np.abs(excess) < 0.5 / len(task) ** 2, 0.0, np.sign(excess))
+    return np.where(sign == 0, np.nan, sign)
+
+
+def _change(given: np.ndarray, truth: np.ndarray, said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P(said | given) - P(truth | given) of every pair, (given, said); and the same for what is said blindly."""
+    base = _share_of(truth, given).T
+    return _share_of(said, given).T - base, said.mean(0)[None, :] - base
+
+
+def _composition(member: np.ndarray, task: np.ndarray, decided: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    base = _share_of(member, task)
+    return _share_of(member, decided) - base, member.mean(0)[:, None] - base
+
+
+def _share_of(what: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """P(what | among), (what, among); NaN where there is nobody among them."""
+    count = among.sum(0)
+    with np.errstate(all="ignore"):
+        return np.where(count > 0, what.T.astype(float) @ among / count, np.nan)
+
+
+def _nanmean(values: np.ndarray) -> np.ndarray:
+    known = values[np.isfinite(values)]
+    return np.asarray(known.mean() if len(known) else np.nan)
+
+
+def _nanvar(values: np.ndarray) -> np.ndarray:
+    known = values[np.isfinite(values)]
+    return np.asarray(known.var() if len(known) else np.nan)
+
+
+def _both(
+    snapshot: Snapshot, name: str, meaning: str, value: np.ndarray, null: np.ndarray, coords: dict[str, np.ndarray]
+) -> dict[str, xr.DataArray]:
+    return {
+        key: snapshot.reading(key, values, coords, long_name=text, better="neither")
+        for key, values, text in ((name, value, meaning), (f"{name}_null", null, f"{meaning}, blind decisions"))
+    }

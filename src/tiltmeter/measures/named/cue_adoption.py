@@ -1,0 +1,92 @@
+"""cue-adoption: which of several cues a model decides by, where they disagree (Scimeca et al., ICLR 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.networks.mlp import mlp
+
+
+@dataclass(frozen=True, eq=False)
+class CueAdoption:
+    """The share of points decided as each cue says, among points whose cues all say something different.
+
+    The groups of `points` (default: of those looked at) are cells, tuples with the label that each cue gives, as made
+    by `dominoes(..., agreement=0, cells=True)` or `GroupedData(frame, "y", ["colour", "shape"])`; `names` are those of
+    the cues. All cells count alike, so the shares add up to at most 1. The null is one over the number of labels.
+
+    A high share says which cue the decisions follow, not that the others could not be read off the features: see
+    `LastLayerProbe`. It says nothing of points on which the cues agree.
+
+    >>> import tiltmeter as tm
+    >>> easy, hard = np.arange(160) // 80, np.arange(160) % 2
+    >>> cells = tm.GroupedData(np.eye(2)[easy], hard, np.stack([easy, hard], axis=1))
+    >>> model = torch.nn.Linear(2, 2, bias=False)
+    >>> model.weight.data = torch.eye(2)
+    >>> tm.measure(CueAdoption(("easy", "hard")), model, cells)["cue_adoption"].values.round(6).tolist()
+    [1.0, 0.0]
+    """
+
+    names: tuple[str, ...] = ()
+    points: GroupedData | None = None
+    title: ClassVar[str] = "Which cue decides where cues disagree"
+    takes: ClassVar[str] = "Points in groups that are tuples, with the label that each cue gives; a model that decides"
+    exact: ClassVar[str] = "On the cells given; sampling error of the points in them"
+    absent: ClassVar[str] = "Cues that are equally easy: no one is adopted"
+
+    @classmethod
+    def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
+        """Two one-hot blocks of three classes that say different things, and an untrained network."""
+        y = np.arange(360) % 3
+        block = one_hot_block(y)
+        return cls(("first", "second")), mlp(6, (8,), 3), dominoes(block, y, block, y, 0.0, cells=True, seed=seed)
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        data = snapshot.data if self.points is None else self.points
+        cells = self._cells(data)
+        apart = np.array([len(set(cell)) == len(cell) for cell in cells])
+        places = np.flatnonzero(apart[data.codes])
+        if not len(places):
+            raise ValueError("Some points should have cues that all differ. Found none.")
+        part = data.take(places)
+        seen = snapshot.model
+        if self.points is None and snapshot.decision is not None:
+            chosen = snapshot.decision[places]
+        else:
+            chosen = seen.decide(seen.scores(part.tensors()[0]))
+        said = np.array([[float(label) for label in cell] for cell in cells])[part.codes]
+        weight = 1.0 / np.bincount(part.codes, minlength=len(cells))[part.codes]
+        weight /= weight.sum()
+        follows = chosen[:, None] == said
+        share = weight @ follows
+        error = np.sqrt((weight[:, None] ** 2 * (follows - share) ** 2).sum(0))
+        cue = {"cue": np.asarray(self.names or [f"cue {i + 1}" for i in range(said.shape[1])])}
+        null = np.full(said.shape[1], 1.0 / len(np.unique(said)))
+        return {
+            name: snapshot.reading(name, values, cue, long_name=meaning, better="neither")
+            for name, values, meaning in (
+                ("cue_adoption", share, "share decided as this cue says where cues differ"),
+                ("cue_adoption_se", error, "its standard error"),
+                ("cue_adoption_null", null, "one over the number of labels"),
+            )
+        }
+
+    def _cells(self, data: GroupedData) -> list[tuple[Any, ...]]:
+        cells = list(data.groups)
+        if not all(isinstance(cell, tuple) and len(cell) == len(self.names or cell) >= 2 for cell in cells):
+            wanted = len(self.names) or "several"
+            raise ValueError(
+                f"Groups should be tuples, with the label that each of {wanted} cues gives. Found {cells[0]!r}."
+            )
+        return cells  # type: ignore[return-value]
+
+    def passes(self, snapshot: Snapshot) -> float:
+        return 0.0 if self.points is None else len(self.points) / len(snapshot.data)

@@ -1,0 +1,143 @@
+"""EffectiveRank: over how many directions features, their Gram matrix or a linear map spread (Huh et al., 2023)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+from tiltmeter.measures.seen_model import SeenModel
+from tiltmeter.measures.shared.layer_features import layer_features
+from tiltmeter.measures.shared.singular_values import gaussian_entropy, prepared, singular_values, spectral_entropy
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.networks.deep_linear import compact_weight
+
+
+class Embedding(Protocol):
+    """Something of a model with a spectrum: its entropy, and that of Gaussian numbers in its place."""
+
+    def entropies(self, seen: SeenModel) -> tuple[float, float]: ...
+
+    def passes(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Features:
+    """The outputs of the module called `layer` on the points looked at, one row per point (default: what the Linear
+    layer called last is given); `centred`: minus their mean; `cosine`: rows of length 1."""
+
+    layer: str | None = None
+    centred: bool = False
+    cosine: bool = False
+
+    def entropies(self, seen: SeenModel) -> tuple[float, float]:
+        return _entropies(seen, self.layer, self.centred, self.cosine, squared=False)
+
+    def passes(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Gram:
+    """The Gram matrix of such features, whose spectrum is their squared singular values; `cosine` by default."""
+
+    layer: str | None = None
+    centred: bool = False
+    cosine: bool = True
+
+    def entropies(self, seen: SeenModel) -> tuple[float, float]:
+        return _entropies(seen, self.layer, self.centred, self.cosine, squared=True)
+
+    def passes(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """The one matrix that a network of Linear layers without bias amounts to."""
+
+    def entropies(self, seen: SeenModel) -> tuple[float, float]:
+        matrix = compact_weight(seen.module).detach().cpu()
+        return spectral_entropy(singular_values(matrix)), gaussian_entropy(*matrix.shape)
+
+    def passes(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class EffectiveRank:
+    """`effective_rank`, the exponential of the entropy of normalised singular values, and `spectral_entropy` itself.
+
+    Papers report either, so both are here under their own names: rank in directions, entropy in nats. `of` says of
+    what: `Features()`, `Gram()` (squares the spectrum, so it is lower) or `LinearMap()`. Nulls: independent Gaussian
+    numbers of the same shape, treated likewise.
+
+    Both fall with depth already at initialisation, so compare with the value at step 0, not with the width. A low rank
+    is *not* a low-rank matrix (nothing need be zero), and the number depends on what is counted: with fewer points than
+    features the points cap it, and uncentred ReLU features are low because of their positive mean alone.
+    """
+
+    title: ClassVar[str] = "effective rank of features, their Gram matrix or a linear map"
+    takes: ClassVar[str] = "any model with a Linear layer or a named one; LinearMap: Linear layers without bias only"
+    exact: ClassVar[str] = "identity of size n: n; outer product: 1; product of orthogonal matrices: the width"
+    absent: ClassVar[str] = "orthogonal initialisation, residual links and normalisation: no fall with depth"
+
+    of: Embedding = Features()
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        own, null = self.of.entropies(snapshot.model)
+        found = {
+            "effective_rank": (math.exp(own), "exponential of the entropy of normalised singular values"),
+            "effective_rank_null": (math.exp(null), "effective rank of Gaussian numbers of the same shape"),
+            "spectral_entropy": (own, "entropy of normalised singular values"),
+            "spectral_entropy_null": (null, "spectral entropy of Gaussian numbers of the same shape"),
+        }
+        return {
+            name: snapshot.reading(name, np.asarray(value), {}, long_name=meaning, better="neither")
+            for name, (value, meaning) in found.items()
+        }
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """One pass for features, none for a linear map."""
+        return self.of.passes()
+
+
+def features(seen: SeenModel, layer: str | None = None) -> Tensor:
+    """The outputs of a module on the points looked at, or what the last Linear layer is given: one row per point."""
+    if layer is None:
+        return torch.as_tensor(layer_features(seen, seen.x))
+    modules = dict(seen.module.named_modules())
+    if layer not in modules:
+        raise KeyError(f"No module {layer!r}. There are: {', '.join(name for name in modules if name)}.")
+    parts: list[Tensor] = []
+
+    def output(_: nn.Module, __: object, result: object) -> None:
+        # Attention and recurrent modules return more than their features, which come first.
+        rows = result[0] if isinstance(result, tuple) else result
+        if not isinstance(rows, Tensor):
+            raise TypeError(f"Features should be a tensor. Found that {layer!r} returns {type(rows).__name__}.")
+        parts.append(rows.detach().flatten(1).double().cpu())
+
+    hook = modules[layer].register_forward_hook(output)
+    try:
+        seen.scores(seen.x)
+    finally:
+        hook.remove()
+    if sum(len(part) for part in parts) != len(seen.x):
+        raise ValueError(
+            f"Features should be one row per point. Found {sum(len(part) for part in parts)} of {layer!r} for "
+            f"{len(seen.x)} points."
+        )
+    return torch.cat(parts)
+
+
+def _entropies(seen: SeenModel, layer: str | None, centred: bool, cosine: bool, squared: bool) -> tuple[float, float]:
+    rows = prepared(features(seen, layer), centred, cosine)
+    values = singular_values(rows)
+    null = gaussian_entropy(*rows.shape, centred, cosine, squared)
+    return spectral_entropy(values**2 if squared else values), null

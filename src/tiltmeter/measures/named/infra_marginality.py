@@ -1,0 +1,114 @@
+"""infra-marginality: the error rates that a group's own distribution of risk implies at a common threshold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+import xarray as xr
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.example import two_labels
+from tiltmeter.measures.shared.risk import positives, risk
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.record.labelled import labels_array
+
+
+@dataclass(frozen=True)
+class InfraMarginality:
+    """Error rates beside those that calibrated risks alone would give (Corbett-Davies and Goel, 2018).
+
+    Let p be the risk that the model gives a point and everyone above one `threshold` be decided positive. If p were
+    calibrated in each group, its rates would follow from how p is distributed there, far from the threshold as well as
+    near it:
+
+        tpr = E[p, p > threshold] / E[p],   fpr = E[1 - p, p > threshold] / E[1 - p],   ppv = E[p | p > threshold].
+
+    - `implied_tpr`, `implied_fpr`, `implied_ppv`: these; null: those of all points taken as one group;
+    - `unexplained_tpr`, `unexplained_fpr`, `unexplained_ppv`: rate counted minus rate implied; null 0;
+    - `marginal_outcome`: share of positives among points with a risk within `width` of the threshold, where a common
+      bar shows itself; null: that of all points. NaN where a group has none.
+
+    Groups that differ in the first but not in the others are treated alike at the margin: the gap in their error rates
+    comes from whom they consist of (infra-marginality), under this model's view of risk.
+
+    What it does not mean: not that the risks are right or fair. A model may be calibrated in each group and still
+    ignore what would tell its members apart, and labels may be biased themselves.
+    """
+
+    threshold: float = 0.5
+    width: float = 0.1
+
+    needs_score: ClassVar[bool] = True
+    title: ClassVar[str] = (
+        "Error rates that follow from a group's distribution of risk, and what they leave unexplained"
+    )
+    takes: ClassVar[str] = "two labels and probabilities (logistic loss, cross-entropy, squared error)"
+    exact: ClassVar[str] = "always, for the points looked at"
+    absent: ClassVar[str] = "groups with one distribution of risk: implied rates as of all points"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1:
+            raise ValueError(f"`threshold` should lie between 0 and 1. Found threshold = {self.threshold}.")
+        if not self.width > 0:
+            raise ValueError(f"`width` should be positive. Found width = {self.width}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        positive, p = positives(snapshot), risk(snapshot)
+        codes, count = snapshot.data.codes, len(snapshot.data.groups)
+        chosen = p > self.threshold
+        implied = np.stack([rates(p[codes == code], chosen[codes == code]) for code in range(count)], 1)
+        counted = np.stack([rates(positive[codes == code], chosen[codes == code]) for code in range(count)], 1)
+        pooled = rates(p, chosen)
+        groups = {"group": labels_array(snapshot.data.groups)}
+        found: dict[str, xr.DataArray] = {}
+        for place, (name, better) in enumerate((("tpr", "higher"), ("fpr", "lower"), ("ppv", "higher"))):
+            key, text = f"implied_{name}", f"{name} that the group's risks imply"
+            found[key] = snapshot.reading(key, implied[place], groups, long_name=text, better=better)
+            null = np.full(count, pooled[place])
+            found[f"{key}_null"] = snapshot.reading(
+                f"{key}_null", null, groups, long_name=f"{name} that the risks of all points imply", better=better
+            )
+            key, text = f"unexplained_{name}", f"{name} minus the one that the group's risks imply"
+            rest = counted[place] - implied[place]
+            null_words = "0: risks are calibrated where it matters"
+            found[key] = snapshot.reading(key, rest, groups, long_name=text, better="neither", null=null_words)
+        near = np.abs(p - self.threshold) <= self.width
+        share = np.array([_mean(positive[near & (codes == code)]) for code in range(count)])
+        text = "share of positives among points near the threshold"
+        for key, values in (
+            ("marginal_outcome", share),
+            ("marginal_outcome_null", np.full(count, _mean(positive[near]))),
+        ):
+            found[key] = snapshot.reading(key, values, groups, long_name=text, better="neither")
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """None: the scores are known already."""
+        return 0.0
+
+    @classmethod
+    def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
+        """Digits with two labels."""
+        return cls(), *two_labels(seed)
+
+
+def rates(positive: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """(tpr, fpr, ppv) of decisions, where each point is positive with this probability (or is, or is not).
+
+    >>> rates(np.array([0.9, 0.6, 0.2, 0.3]), np.array([True, True, False, False]))
+    array([0.75, 0.25, 0.75])
+    """
+    p = positive.astype(float)
+    return np.array([_share(p * chosen, p), _share((1.0 - p) * chosen, 1.0 - p), _share(p * chosen, chosen)])
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> float:
+    total = float(whole.sum())
+    return float(part.sum()) / total if total > 0 else np.nan
+
+
+def _mean(holds: np.ndarray) -> float:
+    return float(holds.mean()) if len(holds) else np.nan

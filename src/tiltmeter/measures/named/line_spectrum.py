@@ -1,0 +1,173 @@
+"""line-spectrum: how fast a model's answers vary along lines between inputs (Zhang 2021; Fridovich-Keil 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from tiltmeter.measures.shared.energy import Detrend, Window, energy_ratio, line_energy, mean_frequency
+from tiltmeter.measures.shared.lines import PATHS, Path, line_ends
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.measures.task import Task
+
+#: What is transformed: scores, probabilities of the classes, or the distance of these from where the line starts.
+Signal: TypeAlias = Literal["logits", "probabilities", "distance"]
+#: Input numbers that are made at once.
+TOGETHER = 2**23
+
+
+@dataclass(frozen=True)
+class LineSpectrum:
+    """Energy A_k of a model's answers along lines, averaged over outputs and lines, for every kind of path.
+
+    `line_energy` is A_k itself, one-sided; `energy_ratio` is R_k = log(A_k / sum_j A_j); `line_frequency` the mean of k
+    under A_k (k from 1), in periods per line; `path_length` the mean length of the lines in input units. Nulls are
+    those of a model whose logits are linear along every line and agree with this one's at both ends: a ramp leaks into
+    all frequencies, and hides what little there is unless it is windowed and detrended.
+
+    Every choice changes the numbers, so that they compare only with the same choices: `paths` (to a point of the same
+    class, of another, or in a random direction), `length` (None: all the way to the other point), `points` per line
+    without its end, `window`, `detrend`, `constant` (whether k = 0 counts in the ratio: it dominates) and `signal`:
+    logits, probabilities (softmax over classes, or sigmoid), or the distance of the probabilities from their value at
+    the start of the line. Frequencies count periods per *line*, not per unit of length. Lines are drawn from `seed`,
+    the same at every look.
+
+    It does *not* say that the model is right, nor that a low frequency is simple in another sense: lines leave the
+    region where data lie, and there the answers were never trained.
+
+    >>> from tiltmeter.data.public.digits import digits
+    >>> from tiltmeter.measures.measure import measure
+    >>> found = measure(LineSpectrum(lines=8), torch.nn.Linear(64, 10), digits()[1])
+    >>> bool(np.allclose(found["energy_ratio"], found["energy_ratio_null"], atol=1e-3))  # linear: nothing but the ramp
+    True
+    """
+
+    paths: tuple[Path, ...] = ("within", "between")
+    lines: int = 128
+    points: int = 64
+    length: float | None = None
+    window: Window = "none"
+    detrend: Detrend = "none"
+    constant: bool = True
+    signal: Signal = "logits"
+    seed: int = 0
+
+    title: ClassVar[str] = "how fast answers vary along lines between inputs"
+    takes: ClassVar[str] = "inputs that are numbers, not tokens; classes for paths within and between them"
+    exact: ClassVar[str] = "for whole periods per line; else a window trades leakage for resolution"
+    absent: ClassVar[str] = "a linear model shows the ramp's leakage and nothing else"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("window", ("none", "hann")),
+            ("detrend", ("none", "mean", "linear")),
+            ("signal", ("logits", "probabilities", "distance")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"`{name}` should be one of {', '.join(allowed)}. Found {getattr(self, name)!r}.")
+        if not self.paths or set(self.paths) - set(PATHS) or len(set(self.paths)) < len(self.paths):
+            raise ValueError(f"`paths` should be different ones of {', '.join(PATHS)}. Found paths = {self.paths}.")
+        if self.lines < 1 or self.points < 4:
+            raise ValueError(
+                f"`lines` should be at least 1 and `points` 4. Found lines = {self.lines}, points = {self.points}."
+            )
+        if self.length is not None and not self.length > 0:
+            raise ValueError(f"`length` should be positive. Found length = {self.length}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        if not snapshot.model.x.is_floating_point():
+            raise ValueError("Lines should run between inputs that are numbers. Found integer inputs (tokens).")
+        if not snapshot.task.decides and set(self.paths) != {"random"}:
+            raise ValueError('A regression has no classes: `paths` should be ("random",).')
+        energy, null, lengths = (
+            np.stack(each) for each in zip(*(self._of(snapshot, p) for p in self.paths), strict=True)
+        )
+        path = {"path": np.asarray(self.paths)}
+        wave = {**path, "frequency": np.arange(0 if self.constant else 1, self.points // 2 + 1)}
+        linear = "of logits linear along the lines"
+        found = {}
+        for suffix, values, said in (("", energy, ""), ("_null", null, f", {linear}")):
+            found[f"energy_ratio{suffix}"] = snapshot.reading(
+                f"energy_ratio{suffix}",
+                energy_ratio(values, self.constant),
+                wave,
+                long_name=f"log share of energy at a frequency along lines{said}",
+                better="neither",
+            )
+            found[f"line_energy{suffix}"] = snapshot.reading(
+                f"line_energy{suffix}",
+                np.ascontiguousarray(values[:, 0 if self.constant else 1 :]),
+                wave,
+                long_name=f"energy at a frequency along lines{said}",
+                better="neither",
+            )
+            found[f"line_frequency{suffix}"] = snapshot.reading(
+                f"line_frequency{suffix}",
+                mean_frequency(values),
+                path,
+                long_name=f"mean frequency along lines, periods per line{said}",
+                better="neither",
+            )
+        found["path_length"] = snapshot.reading(
+            "path_length",
+            lengths,
+            path,
+            long_name="mean length of the lines, in input units",
+            better="neither",
+            null="none: it is a property of the data",
+        )
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:
+        """The points of all lines over those looked at; their ends are for the null."""
+        return len(self.paths) * self.lines * (self.points + 1) / len(snapshot.data)
+
+    def _of(self, snapshot: Snapshot, path: Path) -> tuple[np.ndarray, np.ndarray, float]:
+        """Energy of the model, energy of its ramps, and mean length, for one kind of path."""
+        seen = snapshot.model
+        x = seen.x.flatten(1)
+        places = x.double().cpu().numpy()
+        start, end = line_ends(places, snapshot.data.y, path, self.lines, self.length, self.seed)
+        length = float(np.linalg.norm(end - start, axis=1).mean())
+        first, last = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in (start, end))
+        # One point more than the transform takes: the end, where the ramp of the null arrives.
+        t = torch.arange(self.points + 1, dtype=x.dtype, device=x.device) / self.points
+        block = max(1, TOGETHER // (len(t) * x.shape[1]))
+        parts = []
+        for begin in range(0, self.lines, block):
+            a, b = first[begin : begin + block, None], last[begin : begin + block, None]
+            inputs = (a + t[:, None] * (b - a)).reshape(-1, *seen.x.shape[1:])
+            parts.append(seen.scores(inputs).double().cpu().reshape(len(a), len(t), -1))
+        scores = torch.cat(parts)
+        ramp = scores[:, :1] + (scores[:, -1:] - scores[:, :1]) * t.double().cpu()[:, None]
+        signals = (signal_of(each[:, :-1], snapshot.task, self.signal).numpy() for each in (scores, ramp))
+        model, null = (line_energy(each.transpose(0, 2, 1), self.window, self.detrend) for each in signals)
+        return model, null, length
+
+
+def signal_of(scores: Tensor, task: Task, signal: Signal) -> Tensor:
+    """What is transformed, for scores (lines, points, outputs); probabilities sum to one over outputs at every point.
+
+    >>> ten = Task(10, tuple(range(10)), None, "softmax")
+    >>> signal_of(torch.zeros(1, 3, 10), ten, "probabilities").sum(-1).round(decimals=5).tolist()
+    [[1.0, 1.0, 1.0]]
+    """
+    if signal == "logits":
+        return scores
+    if task.link == "softmax":
+        chance = torch.softmax(scores, dim=-1)
+    elif task.link == "sigmoid":
+        chance = torch.sigmoid(scores)
+    elif task.link == "probability":
+        chance = scores
+    else:
+        raise ValueError(f'A model with a {task.link} link has no probabilities: `signal` should be "logits".')
+    if signal == "probabilities":
+        return chance
+    distance: Tensor = torch.linalg.vector_norm(chance - chance[:, :1], dim=-1, keepdim=True)
+    return distance

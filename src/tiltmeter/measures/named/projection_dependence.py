@@ -1,0 +1,125 @@
+"""ProjectionDependence: the few directions of input space that decide (Morwani et al., 2023)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from tiltmeter.measures.named.randomised import PARTS
+from tiltmeter.measures.shared.exchanged_features import Kept, Subspace, kept, permutation
+from tiltmeter.measures.shared.subspace_search import FirstLayer, Search
+from tiltmeter.measures.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class ProjectionDependence:
+    """How few directions the decisions depend on: `dependence_rank` k, and `projection_accuracy` for each rank tried.
+
+    For every rank, `search` finds a subspace on one half of the points; on the other half points keep their part in it
+    and get the rest from other points ("rest"), or the other way round ("set"); "none" is nothing exchanged.
+    `dependence_rank` is the smallest rank tried at which exchanging the rest leaves the share `keep` of the accuracy
+    above chance, judged on the half that chose; d where none does. Its null is the same with random directions;
+    `projection_accuracy_random` shows those at every rank.
+
+    Compare k with d: near d every subspace does. A low rank does *not* mean that the rest of the input is
+    uninformative, nor that the weights have that rank: a network may use one direction with a first layer of stable
+    rank 3. `FirstLayer` ranks directions by the size of weights, which is not importance; a rank found is therefore an
+    upper bound.
+    """
+
+    title: ClassVar[str] = "number of input directions that the decisions depend on"
+    takes: ClassVar[str] = (
+        "a model that decides, real inputs; FirstLayer needs a first matrix on the whole input, so convolutions and "
+        "transformers need search=Learned()"
+    )
+    exact: ClassVar[str] = "a function of k directions: rank k if the search finds them"
+    absent: ClassVar[str] = "large initialisation (lazy): many directions stay in use"
+
+    ranks: tuple[int, ...] = (1, 2, 4, 8, 16)
+    search: Search = FirstLayer()
+    keep: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.ranks or min(self.ranks) < 1 or list(self.ranks) != sorted(set(self.ranks)):
+            raise ValueError(f"`ranks` should be ascending numbers from 1. Found ranks = {self.ranks}.")
+        if not callable(self.search):
+            raise TypeError(f"`search` should be FirstLayer() or Learned(). Found {type(self.search).__name__}.")
+        if not 0 < self.keep <= 1:
+            raise ValueError(f"`keep` should be a share above 0. Found keep = {self.keep}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        seen, d, ranks = snapshot.model, *self._size(snapshot)
+        order = np.random.default_rng(self.seed).permutation(len(seen.x))
+        choose, judge = np.array_split(order, 2)
+        if len(judge) < 2:
+            raise ValueError(f"One half of the points chooses, the other judges: at least 4. Found {len(seen.x)}.")
+        random = torch.linalg.qr(torch.as_tensor(np.random.default_rng([self.seed, 1]).normal(size=(d, ranks[-1]))))[0]
+        accuracy, null, other = (np.zeros((len(ranks), 3)) for _ in range(3))
+        found, found_random = d, d
+        for place in range(len(ranks) - 1, -1, -1):
+            rank = ranks[place]
+            spaces = self.search(seen, choose, rank), random.T[:rank]
+            own, drawn = (self._cases(snapshot, rows, judge) for rows in spaces)
+            accuracy[place] = [case.accuracy for case in own]
+            null[place] = [case.chance for case in own]
+            other[place] = [case.accuracy for case in drawn]
+            enough = [self._enough(self._cases(snapshot, rows, choose)) for rows in spaces]
+            found, found_random = (rank if yes else k for yes, k in zip(enough, (found, found_random), strict=True))
+        coords = {"rank": np.array(ranks), "part": PARTS}
+        ranked = {
+            "rank": found,
+            "rank_null": found_random,
+            "rank_share": found / d,
+            "rank_share_null": found_random / d,
+        }
+        words = {
+            "rank": "smallest rank tried whose directions decide",
+            "rank_null": "the same with random directions",
+            "rank_share": "that rank over the number of inputs",
+            "rank_share_null": "the same with random directions",
+        }
+        readings = {
+            "projection_accuracy": (accuracy, "accuracy with directions found, or the rest, from other points"),
+            "projection_accuracy_null": (null, "accuracy of decisions that know nothing of the label"),
+            "projection_accuracy_random": (other, "the same with as many random directions"),
+        }
+        return {
+            **{
+                f"dependence_{name}": snapshot.reading(
+                    f"dependence_{name}", np.asarray(float(value)), {}, long_name=words[name], better="neither"
+                )
+                for name, value in ranked.items()
+            },
+            **{
+                name: snapshot.reading(name, values, coords, long_name=meaning, better="neither", null="chance")
+                for name, (values, meaning) in readings.items()
+            },
+        }
+
+    def passes(self, snapshot: Snapshot) -> float:
+        """Three passes over each half of the points for the directions found and for random ones, and the search."""
+        _, ranks = self._size(snapshot)
+        return sum(6.0 + self.search.passes(rank) for rank in ranks)
+
+    def _size(self, snapshot: Snapshot) -> tuple[int, tuple[int, ...]]:
+        d = math.prod(snapshot.model.x.shape[1:])
+        return d, tuple(rank for rank in self.ranks if rank <= d) or (d,)
+
+    def _cases(self, snapshot: Snapshot, rows: Tensor, places: np.ndarray) -> tuple[Kept, Kept, Kept]:
+        space, x = Subspace(rows=rows), snapshot.model.x[torch.as_tensor(places)]
+        other = x[permutation(len(x), self.seed)]
+        changed = (x, space.exchanged(x, other), space.exchanged(other, x))
+        first, second, third = (kept(snapshot, points, places) for points in changed)
+        return first, second, third
+
+    def _enough(self, cases: tuple[Kept, Kept, Kept]) -> bool:
+        plain, _, rest = cases
+        above = plain.accuracy - plain.chance
+        return above > 0 and rest.accuracy - rest.chance >= self.keep * above

@@ -1,0 +1,124 @@
+"""sharpness: the largest eigenvalues and the trace of the Hessian of the loss, of all points and of each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from tiltmeter.measures.shared.point_losses import point_losses
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.record.labelled import labels_array
+from tiltmeter.tangent.gradient import count_of, trained
+from tiltmeter.tangent.hessian import PASSES, hessian_times, top_eigenpairs
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """The largest `count` eigenvalues of the Hessian of the mean loss, by Lanczos; its trace, by Hutchinson's estimate.
+
+    - `hessian_top` (rank 1, 2, ...): of all points; `hessian_top_error`: within it of each lies a true eigenvalue;
+    - `group_hessian_top`: the largest of the mean loss of each group alone;
+    - `hessian_trace` and `group_hessian_trace`, with standard errors `..._se` over `probes` random vectors.
+
+    Gradient descent at rate lr is stable where lr times the largest eigenvalue is below 2. Every look starts from the
+    vectors found at the look before: the object keeps them, and nothing else, so each training should have an object
+    of its own (otherwise the first look merely starts from a worse guess). They turn slowly, so that a few
+    `iterations` do.
+
+    What it does not mean: not flatness of the function. Eigenvalues change when layers are rescaled without changing
+    what the network computes, and how sharp a minimum is says nothing by itself about how well it generalises.
+    """
+
+    count: int = 3
+    iterations: int = 16
+    probes: int = 4
+    seed: int = 0
+    memory: dict[object, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    title: ClassVar[str] = "Largest eigenvalues and trace of the Hessian of the loss, of all points and of each group"
+    takes: ClassVar[str] = "a twice differentiable model and loss of each point"
+    exact: ClassVar[str] = (
+        "eigenvalues to the residual that is reported; the trace in the mean, and of diagonal matrices"
+    )
+    absent: ClassVar[str] = "loss linear in the parameters: all zero; at interpolation all but points times outputs are"
+
+    def __post_init__(self) -> None:
+        for name, least in (("count", 1), ("iterations", 2), ("probes", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"`{name}` should be at least {least}. Found {name} = {getattr(self, name)}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        data, seen = snapshot.data, snapshot.model
+        losses, parameters = point_losses(seen), trained(seen.module)
+        members = [torch.as_tensor(data.of_group(group)) for group in data.groups]
+        random = torch.Generator().manual_seed(self.seed)
+        size = count_of(parameters)
+
+        def times(places: Tensor, vector: Tensor) -> Tensor:
+            return hessian_times(losses, parameters, places, vector, seen.chunk)
+
+        def start(key: object) -> Tensor:
+            # A little noise: the vector of the look before may have lost a direction that has grown since.
+            fresh = torch.randn(size, generator=random).to(parameters[0])
+            kept = self.memory.get(key)
+            return fresh if kept is None or len(kept) != size else kept.to(fresh) + 0.1 * fresh / fresh.norm()
+
+        values, vectors, residuals = top_eigenpairs(
+            partial(times, torch.arange(len(data))), start("all"), self.count, self.iterations
+        )
+        self.memory["all"] = vectors.sum(1)
+        tops = np.full(len(members), np.nan)
+        traces = np.full((len(members), self.probes), np.nan)
+        for code, places in enumerate(members):
+            if not len(places):
+                continue
+            own, vector, _ = top_eigenpairs(partial(times, places), start(code), 1, self.iterations)
+            self.memory[code], tops[code] = vector[:, 0], float(own[0])
+        for probe in range(self.probes):
+            signs = (2.0 * torch.randint(2, (size,), generator=random) - 1.0).to(parameters[0])
+            for code, places in enumerate(members):
+                if len(places):
+                    traces[code, probe] = float(signs @ times(places, signs))
+        share = np.bincount(data.codes, minlength=len(members)) / len(data)
+        whole = share @ np.nan_to_num(traces)
+        groups = {"group": labels_array(data.groups)}
+        ranks = {"rank": np.arange(1, self.count + 1)}
+        null = {"better": "neither", "null": "value at initialisation"}
+        reading = snapshot.reading
+        return {
+            "hessian_top": reading("hessian_top", values.numpy(), ranks, long_name="eigenvalue of the Hessian", **null),
+            "hessian_top_error": reading(
+                "hessian_top_error", residuals.numpy(), ranks, long_name="bound on its error", better="lower", null="0"
+            ),
+            "group_hessian_top": reading(
+                "group_hessian_top", tops, groups, long_name="largest eigenvalue of a group's Hessian", **null
+            ),
+            **_mean("hessian_trace", "trace of the Hessian", whole, snapshot, {}, null),
+            **_mean("group_hessian_trace", "trace of a group's Hessian", traces, snapshot, groups, null),
+        }
+
+    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
+        """A product with the Hessian per iteration, for all points and for the groups, and one per probe."""
+        return PASSES * float(2 * self.iterations + self.probes)
+
+
+def _mean(
+    name: str,
+    meaning: str,
+    values: np.ndarray,
+    snapshot: Snapshot,
+    coords: dict[str, np.ndarray],
+    attrs: dict[str, str],
+) -> dict[str, xr.DataArray]:
+    """The mean over probes, last, and its standard error."""
+    error = values.std(-1, ddof=1) / np.sqrt(values.shape[-1])
+    return {
+        name: snapshot.reading(name, values.mean(-1), coords, long_name=meaning, **attrs),
+        f"{name}_se": snapshot.reading(f"{name}_se", error, coords, long_name=f"standard error of the {meaning}"),
+    }

@@ -1,0 +1,1 @@
+"""Parts that several measures share: spectra, lines through inputs, layer features, searches. No measure lives here."""

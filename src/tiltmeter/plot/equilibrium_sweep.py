@@ -1,0 +1,169 @@
+"""Trained students against a parameter: error and unfairness, theory as lines and experiments as marks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from textwrap import wrap
+from typing import Any
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from tiltmeter.plot.theme import (
+    HEIGHT,
+    INK,
+    LETTER,
+    LINE_SYMBOL,
+    WIDTH,
+    airy,
+    axis,
+    group_name,
+    heading,
+    legend,
+    rows,
+    short,
+    style_of,
+)
+
+#: Dimensions that belong to a curve rather than to the grid it is drawn over.
+OWN = ("group", "pair", "seed")
+
+
+def equilibrium_sweep(
+    theory: xr.Dataset,
+    measured: xr.Dataset | None = None,
+    curves: Sequence[str] = ("error", "error_gap"),
+    x: str | None = None,
+    title: str | None = None,
+) -> alt.VConcatChart:
+    """Curves of trained students against one grid dimension, one panel each: by default error and its gap.
+
+    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with bars of two
+    standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
+
+    >>> from tiltmeter import Square, equilibrium as trained, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> found = trained(problem, Square(), ("samples", [0.5, 1.0, 2.0, 4.0]), ridge=0.3)
+    >>> len(equilibrium(found).to_dict()["vconcat"])
+    2
+    """
+    sets = [theory] if measured is None else [theory, measured]
+    for one in sets:
+        if not isinstance(one, xr.Dataset):
+            raise TypeError(f"`equilibrium` draws Datasets of trained students. Found {type(one).__name__}.")
+    if not curves:
+        raise ValueError("`curves` should name at least one curve. Found none.")
+    panels = []
+    for name in curves:
+        for one in sets:
+            if name not in one:
+                raise KeyError(f"No curve {name!r}. There are: {', '.join(map(str, one))}.")
+        panels.append(_panel(theory[name], None if measured is None else measured[name], name, x))
+    whole = alt.vconcat(*panels, spacing=18).resolve_scale(
+        color="independent", strokeDash="independent", shape="independent"
+    )
+    titled: alt.VConcatChart = whole if title is None else whole.properties(title=heading(title))
+    return titled
+
+
+def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: str | None) -> alt.LayerChart:
+    across = _grid_dimension(theory, name, x)
+    places = np.asarray(theory.coords[across].values, dtype=float)
+    every = labels_of(theory)
+    looks = [style_of(label, every) for label in every]
+    texts = ["" if label is None else group_name(label) for label in every]
+    lines: list[dict[str, Any]] = []
+    marks: list[dict[str, Any]] = []
+    bars: list[dict[str, Any]] = []
+    for label, text in zip(every, texts, strict=True):
+        for place, value in zip(places, _one(theory, label, across), strict=True):
+            lines.append({"x": short(place), "value": short(value), "series": text})
+        if measured is not None:
+            values = _one(measured, label, across, "seed")
+            count = np.isfinite(values).sum(1)
+            error = np.nanstd(values, axis=1, ddof=1) / np.sqrt(count) if values.shape[1] > 1 else 0.0 * values[:, 0]
+            for place, value, bar in zip(measured.coords[across].values, np.nanmean(values, 1), error, strict=True):
+                low, high = short(value - 2 * bar), short(value + 2 * bar)
+                marks.append({"x": short(place), "value": short(value), "series": text})
+                bars.append({"x": short(place), "low": low, "high": high, "series": text})
+    spread = [row[key] for row in (*lines, *bars) for key in ("value", "low", "high") if row.get(key) is not None]
+    if not spread:
+        raise ValueError(f"There is nothing to draw: {name!r} has no value.")
+    scale = alt.Scale(domain=list(airy(min(spread), max(spread))), nice=False, zero=False)
+    meaning = str(theory.attrs.get("long_name", name))
+    horizontal = alt.X("x:Q", scale=_x_scale(places), axis=axis(_x_title(across), **_ticks(places)))
+    y = alt.Y("value:Q", scale=scale, axis=axis(wrap(f"{name} ({meaning})", int(0.7 * HEIGHT / (LETTER * 13)))))
+    shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(_legend(theory))}
+    colour = alt.Color(scale=alt.Scale(domain=texts, range=[one.colour for one in looks]), **shared)
+    dash = alt.StrokeDash(scale=alt.Scale(domain=texts, range=[one.dash for one in looks]), **shared)
+    symbol = alt.Shape(scale=alt.Scale(domain=texts, range=[LINE_SYMBOL] * len(texts)), **shared)
+    alone = every == [None]
+    told = [] if alone else [colour, dash]
+    layers = [alt.Chart(rows(lines)).mark_line(strokeWidth=2, color=INK).encode(horizontal, y, *told)]
+    if marks:
+        rule = alt.Chart(rows(bars)).mark_rule(strokeWidth=1.4, color=INK)
+        dots = alt.Chart(rows(marks)).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0, color=INK)
+        top = alt.Y2("high:Q")
+        layers += [
+            rule.encode(horizontal, alt.Y("low:Q", scale=scale), top, *([] if alone else [colour])),
+            dots.encode(horizontal, y, *([] if alone else [colour])),
+        ]
+    if not alone:
+        layers.append(alt.Chart(rows([])).mark_point().encode(colour, dash, symbol))
+    return alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT * 0.7)
+
+
+def labels_of(values: xr.DataArray) -> list[Hashable]:
+    """The groups, or pairs of groups, of a curve; None stands for a curve without any."""
+    dim = next((dim for dim in ("group", "pair") if dim in values.dims), None)
+    return [None] if dim is None else list(values.coords[dim].values.tolist())
+
+
+def _one(values: xr.DataArray, label: Hashable, across: str, *ahead: str) -> np.ndarray:
+    dim = next((dim for dim in ("group", "pair") if dim in values.dims), None)
+    one = values if dim is None else values.isel({dim: labels_of(values).index(label)})
+    return np.asarray(one.transpose(across, *ahead).values)
+
+
+def _grid_dimension(values: xr.DataArray, name: str, x: str | None) -> str:
+    dims = [str(dim) for dim in values.dims if dim not in OWN]
+    if x is not None and x not in dims:
+        raise KeyError(f"No grid dimension {x!r}. There are: {', '.join(dims) or 'none'}.")
+    if len(dims) != 1:
+        raise ValueError(
+            f"`equilibrium` draws curve {name!r} over exactly one grid dimension. Found "
+            f"{', '.join(dims) or 'none'}: select the others, as in found.sel({dims[-1] if dims else 'ridge'}=...)."
+        )
+    return dims[0]
+
+
+def _geometric(places: np.ndarray) -> bool:
+    if len(places) < 3 or (places <= 0).any():
+        return False
+    ratios = np.diff(np.log(places))
+    return bool(np.abs(ratios).sum() > 1.5 and ratios.std() < np.diff(places).std() / np.abs(np.diff(places)).mean())
+
+
+def _x_scale(places: np.ndarray) -> alt.Scale:
+    kind = {"type": "log"} if _geometric(places) else {}
+    return alt.Scale(domain=[float(places.min()), float(places.max())], nice=False, zero=False, **kind)  # type: ignore[arg-type]
+
+
+def _ticks(places: np.ndarray) -> dict[str, Any]:
+    """Ticks of a log axis at 1, 2, 5 times powers of ten, every label a plain number."""
+    if not _geometric(places):
+        return {}
+    powers = np.arange(np.floor(np.log10(places.min())), np.ceil(np.log10(places.max())) + 1)
+    steps = (1.0, 2.0, 5.0) if len(powers) <= 4 else (1.0,)
+    values = [float(f"{step * 10.0**power:.3g}") for power in powers for step in steps]
+    shown = [value for value in values if places.min() * 0.999 <= value <= places.max() * 1.001]
+    return {"values": shown, "format": "~g"}
+
+
+def _x_title(across: str) -> str:
+    return {"samples": "samples (examples per dimension)"}.get(across, across.replace("_", " "))
+
+
+def _legend(values: xr.DataArray) -> str | None:
+    return next((dim for dim in ("group", "pair") if dim in values.dims), None)

@@ -1,0 +1,136 @@
+"""What a student network does to each group: losses and rates from its overlaps, by closed forms or fixed nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.population.labelled_curves import RATES, label_arrays, need_rates
+from tiltmeter.population.overlap_curves import losses
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.population.rates import Rates, rates
+from tiltmeter.problem.activation import Activation, Erf, Identity
+from tiltmeter.problem.sgd_arrays import Parameters
+from tiltmeter.threads import in_blocks
+
+
+@dataclass(frozen=True)
+class NetworkOverlaps:
+    """M, R of shape (N, T, G, K), Q (N, T, K, K), second layer (N, T, K), bias (N, T)."""
+
+    M: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+    second: np.ndarray
+    bias: np.ndarray
+
+
+def label_network_curves(
+    par: Parameters,
+    overlaps: NetworkOverlaps,
+    activation: Activation,
+    times: np.ndarray,
+    names: tuple[str, ...],
+    quadrature: Sobol | None = None,
+) -> dict[str, xr.DataArray]:
+    """The named curves of a student network, with dimensions `unit` and, for Q, `other`.
+
+    Linear units have the exact curves of the linear student that they add up to. Losses of erf units are closed up to
+    bivariate normal probabilities; all else is averaged over fixed nodes.
+    """
+    arrays: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {
+        "M": (overlaps.M, ("group", "unit")),
+        "R": (overlaps.R, ("group", "unit")),
+        "Q": (overlaps.Q, ("unit", "other")),
+        "second_layer": (overlaps.second, ("unit",)),
+        "student_bias": (overlaps.bias, ()),
+    }
+    wants_rates = need_rates(names)
+    if wants_rates or not {"loss", "risk", "loss_gap"}.isdisjoint(names):
+        loss, found = _observed(par, overlaps, activation, quadrature, wants_rates)
+        arrays["loss"] = (loss, ("group",))
+        arrays.update({name: (getattr(found, name), ("group",)) for name in RATES})
+    curves = label_arrays(par, arrays, times, names)
+    units = np.arange(overlaps.M.shape[-1])
+    return {
+        name: curve.assign_coords({dim: units for dim in ("unit", "other") if dim in curve.dims})
+        for name, curve in curves.items()
+    }
+
+
+def _observed(
+    par: Parameters, overlaps: NetworkOverlaps, activation: Activation, quadrature: Sobol | None, wants_rates: bool
+) -> tuple[np.ndarray, Rates]:
+    if isinstance(activation, Identity):
+        return _linear(par, overlaps)
+    closed = isinstance(activation, Erf) and quadrature is None
+    loss, found = np.empty(overlaps.M.shape[:3]), Rates(*(np.full(overlaps.M.shape[:3], np.nan) for _ in range(5)))
+    if wants_rates or not closed:
+        loss, found = _by_nodes(par, overlaps, activation, quadrature or Sobol())
+    if closed:
+        from tiltmeter.population.compiled_erf import fill_losses
+
+        def work(start: int, stop: int) -> None:
+            fill_losses(
+                start, stop, overlaps.M, overlaps.R, overlaps.Q, overlaps.second, overlaps.bias, par.D, par.a, loss
+            )
+
+        in_blocks(work, len(loss), least=8)
+    return loss, found
+
+
+def _linear(par: Parameters, overlaps: NetworkOverlaps) -> tuple[np.ndarray, Rates]:
+    a = overlaps.second
+    M, R = np.einsum("ntgk,ntk->ntg", overlaps.M, a), np.einsum("ntgk,ntk->ntg", overlaps.R, a)
+    Q = np.einsum("ntkl,ntk,ntl->nt", overlaps.Q, a, a)
+    return losses(par, M, R, Q, overlaps.bias), rates(M, R, Q, overlaps.bias, par.D, par.a)
+
+
+def _by_nodes(
+    par: Parameters, overlaps: NetworkOverlaps, activation: Activation, quadrature: Sobol
+) -> tuple[np.ndarray, Rates]:
+    """Averages over nodes of (label's field, rest of the units' fields); labels are the same at every look."""
+    points, looks, groups, units = overlaps.M.shape
+    nodes = quadrature.nodes(units + 1)
+    shape = (points, looks, groups)
+    loss, found = np.empty(shape), Rates(*(np.empty(shape) for _ in range(5)))
+    rest = overlaps.Q[:, :, None] - overlaps.R[..., :, None] * overlaps.R[..., None, :]
+    roots = square_root(rest)
+
+    def work(start: int, stop: int) -> None:
+        for n in range(start, stop):
+            for g in range(groups):
+                positive = nodes[:, 0] + par.a[n, g] > 0.0
+                share = positive.mean()
+                for t in range(looks):
+                    across = nodes[:, 1:] @ roots[n, t, g].T + nodes[:, :1] * overlaps.R[n, t, g]
+                    fields = overlaps.M[n, t, g] + np.sqrt(par.D[n, g]) * across
+                    score = activation(fields) @ overlaps.second[n, t] + overlaps.bias[n, t]
+                    loss[n, t, g] = 0.5 * np.mean((score - np.where(positive, 1.0, -1.0)) ** 2)
+                    decided = score > 0.0
+                    rate, both = decided.mean(), (decided & positive).mean()
+                    known = np.isfinite(loss[n, t, g])
+                    found.error[n, t, g] = rate + share - 2.0 * both if known else np.nan
+                    found.positive_rate[n, t, g] = rate if known else np.nan
+                    found.tpr[n, t, g] = _ratio(both, share, known)
+                    found.fpr[n, t, g] = _ratio(rate - both, 1.0 - share, known)
+                    found.ppv[n, t, g] = _ratio(both, rate, known)
+
+    in_blocks(work, points, least=1)
+    return loss, found
+
+
+def square_root(matrices: np.ndarray) -> np.ndarray:
+    """A square root of each positive semi-definite matrix, the symmetric one: smooth, and at home at low rank."""
+    missing = ~np.isfinite(matrices).all((-2, -1))
+    values, vectors = np.linalg.eigh(np.where(missing[..., None, None], 0.0, matrices))
+    scaled = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    root = np.asarray(scaled @ vectors.swapaxes(-1, -2))
+    root[missing] = np.nan
+    return root
+
+
+def _ratio(part: float, whole: float, known: bool) -> float:
+    return part / whole if known and whole > 0.0 else np.nan

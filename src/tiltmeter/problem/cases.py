@@ -1,0 +1,60 @@
+"""Named cases: problems whose answer is known, to start from and to check against."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.teacher_mixture import teacher_mixture
+
+
+class Case(NamedTuple):
+    """A problem, how it is trained, and times at which its story shows."""
+
+    problem: Mixture
+    sgd: SGD
+    times: np.ndarray
+
+
+def centred_crossing() -> Case:
+    """No shift; "-" has three times the variance, "+" four times the data.
+
+    The group of larger variance is learnt first, the better represented one wins in the end: the losses cross
+    once, at t = 5.64.
+    """
+    problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))
+
+
+def three_phases() -> Case:
+    """Shift, variance and representation pull in turn: the losses cross twice, at t = 1.13 and 11.88.
+
+    The parameters are those of figure 10 of Jain et al. (2024) with alpha read as label thresholds, and lr = 0.5.
+    """
+    problem = teacher_mixture.from_thresholds((0.471, -0.188), rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9)
+    return Case(problem, SGD(lr=0.5), np.geomspace(0.01, 200.0, 400))
+
+
+def spurious_correlation() -> Case:
+    """Groups equal but for a shift that half predicts the label: a shortcut that is learnt first, then fades.
+
+    The weight on the shift beyond what the teacher needs peaks at t = 11.4 and decays to a tenth of that. By
+    symmetry neither group ever leads: the control in which no bias between groups may appear.
+    """
+    problem = teacher_mixture(rho=0.5, shift=1.0, variance=(0.5, 0.5), overlap=1.0, shift_overlap=(0.3, 0.3))
+    return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 400.0, 400))
+
+
+def no_crossing() -> Case:
+    """Centred groups with nearly unrelated teachers: the better represented group leads from start to end."""
+    problem = teacher_mixture(rho=0.7, variance=(0.5, 1.0), overlap=0.2)
+    return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))
+
+
+def no_bias() -> Case:
+    """Two groups that differ in nothing but their teachers: no gap at any time. The negative control."""
+    problem = teacher_mixture(rho=0.5, variance=(1.0, 1.0), overlap=0.5)
+    return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))

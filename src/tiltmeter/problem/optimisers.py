@@ -1,0 +1,90 @@
+"""Optimisers that treat every coordinate by itself: they need all d of them, so only the direct run has them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.start import Start, Zero
+from tiltmeter.record.labelled import JSON
+from tiltmeter.schedule import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Coordinatewise:
+    """What these optimisers share with SGD: what a step sees, and where the student starts."""
+
+    lr: float | Schedule
+    batch: int = 1
+    weight_decay: float = 0.0
+    weights: Mapping[Hashable, float] | None = None
+    proportions: Mapping[Hashable, float] | None = None
+    train_bias: bool = False
+    start: Start = Zero()
+
+    def __post_init__(self) -> None:
+        self.plain()  # the same checks, with the same sentences, as SGD
+
+    def plain(self) -> SGD:
+        """Plain SGD that sees the same data."""
+        return SGD(
+            lr=self.lr,
+            batch=self.batch,
+            weight_decay=self.weight_decay,
+            weights=self.weights,
+            proportions=self.proportions,
+            train_bias=self.train_bias,
+            start=self.start,
+        )
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"optimiser": type(self).__name__, **self.plain().to_json()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignSGD(_Coordinatewise):
+    """W_i <- W_i - (lr / d) sign(gradient_i)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam(_Coordinatewise):
+    """W_i <- W_i - (lr / d) mean_i / (sqrt(square_i) + epsilon), Kingma and Ba (2015); decay joins the gradient.
+
+    For w = W / sqrt(d), as in PyTorch, the same run has lr_torch = lr / d^(3/2); scalars (bias, second layer) move
+    by lr / d. The gradient is that of w, of order one per coordinate.
+
+    >>> Adam(lr=0.5).betas
+    (0.9, 0.999)
+    """
+
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.betas) != 2 or not all(0.0 <= beta < 1.0 for beta in self.betas):
+            raise ValueError(f"`betas` should be two numbers in [0, 1). Found betas = {self.betas}.")
+        if not self.epsilon > 0:
+            raise ValueError(f"`epsilon` should be positive. Found epsilon = {self.epsilon}.")
+
+    def to_json(self) -> dict[str, JSON]:
+        return {**super().to_json(), "betas": list(self.betas), "epsilon": self.epsilon}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamW(Adam):
+    """Adam with the decay of Loshchilov and Hutter (2019): W <- (1 - lr weight_decay / d) W, beside the gradient."""
+
+
+StudentOptimiser: TypeAlias = SGD | SignSGD | Adam
+
+
+def plain_sgd(optimiser: object) -> SGD:
+    """The SGD itself, or the one that sees the same data as a coordinate-wise optimiser."""
+    if isinstance(optimiser, _Coordinatewise):
+        return optimiser.plain()
+    if isinstance(optimiser, SGD):
+        return optimiser
+    raise TypeError(f"`sgd` should be an SGD(lr=...), Adam, AdamW or SignSGD. Found {type(optimiser).__name__}.")

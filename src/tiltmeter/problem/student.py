@@ -1,0 +1,99 @@
+"""Students: who is trained. A linear score, or a network of a few units on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tiltmeter.problem.activation import Activation, Erf, activation_from_json, activation_to_json
+from tiltmeter.record.labelled import JSON
+
+
+@dataclass(frozen=True)
+class Linear:
+    """One linear score, W.x / sqrt(d), plus a bias if `SGD(train_bias=True)`."""
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"student": "linear"}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network of `units` hidden units: score = sum_k a_k g(W_k.x / sqrt(d)), plus a trained bias if asked for.
+
+    `second_layer` are the a_k at the start (default: 1 / units each, the mean of the units). With
+    `train_second_layer` they learn at the same rate, a_k <- a_k - (lr / d) (score - y) g(field_k). Weight decay acts
+    on the W_k alone.
+
+    >>> Network(2).weights
+    (0.5, 0.5)
+
+    From `Zero()` all units stay equal, and ReLU units do not move: start from `Random()` or `Overlaps(...)`.
+    """
+
+    units: int
+    activation: Activation = Erf()
+    train_second_layer: bool = False
+    second_layer: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.units, bool) or not isinstance(self.units, (int, np.integer)):
+            raise TypeError(f"`units` should be an integer. Found units = {self.units!r}.")
+        if self.units < 1:
+            raise ValueError(f"`units` should be at least 1. Found units = {self.units}.")
+        if isinstance(self.activation, type) or not (callable(self.activation) and hasattr(self.activation, "slope")):
+            raise TypeError(
+                "`activation` should be Erf(), ReLU(), Tanh(), Identity() or your own with `__call__` and `slope`. "
+                f"Found activation = {self.activation!r}."
+            )
+        if self.second_layer is not None:
+            values = tuple(float(value) for value in self.second_layer)
+            if len(values) != self.units or not np.isfinite(values).all():
+                raise ValueError(
+                    f"`second_layer` should have one finite number for each of the {self.units} units. "
+                    f"Found second_layer = {self.second_layer!r}."
+                )
+            object.__setattr__(self, "second_layer", values)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The second layer at the start."""
+        return (1.0 / self.units,) * self.units if self.second_layer is None else self.second_layer
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "student": "network",
+            "units": int(self.units),
+            "activation": activation_to_json(self.activation),
+            "train_second_layer": self.train_second_layer,
+            "second_layer": None if self.second_layer is None else list(self.second_layer),
+        }
+
+
+Student: TypeAlias = Linear | Network
+
+
+def student_from_json(value: Mapping[str, Any]) -> Student:
+    """The student that `to_json` wrote."""
+    match value["student"]:
+        case "linear":
+            return Linear()
+        case "network":
+            second = value["second_layer"]
+            return Network(
+                value["units"],
+                activation_from_json(value["activation"]),
+                value["train_second_layer"],
+                None if second is None else tuple(second),
+            )
+    raise ValueError(f"Unknown student {value['student']!r}.")
+
+
+def checked_student(student: object) -> Student:
+    """The student, or the sentence that says what one is."""
+    if not isinstance(student, (Linear, Network)):
+        raise TypeError(f"`student` should be Linear() or Network(units, ...). Found {student!r}.")
+    return student

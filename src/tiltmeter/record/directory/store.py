@@ -1,0 +1,96 @@
+"""Save and load: trajectories and datasets as run directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.record.directory.atomic_files import explained
+from tiltmeter.record.directory.journal import CURVES, BadLine, read, stop, store
+from tiltmeter.record.directory.layout import layout, plain
+from tiltmeter.record.directory.lines import Lines
+from tiltmeter.record.directory.small_files import (
+    DatasetHeader,
+    End,
+    TrajectoryHeader,
+    read_end,
+    read_header,
+    write_end,
+    write_header,
+)
+from tiltmeter.record.labelled import JSON, array_to_json, coords_to_json
+from tiltmeter.record.trajectory import Trajectory
+
+
+def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a trajectory, or a dataset, as a new run directory: completely, or not at all.
+
+    What exists is never overwritten. `evaluate` of a trajectory is not stored.
+    """
+    if not isinstance(what, (Trajectory, xr.Dataset)):
+        raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
+    target = Path(path)
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} already exists and is never overwritten. Choose a new name.")
+    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}.aside")
+    try:
+        aside.mkdir(parents=True)
+        _write(what, aside)
+        os.rename(aside, target)
+    except OSError as error:
+        raise explained(error, f"{target} could not be written: ", " Nothing was left there.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
+    """Read a run directory, of a run that ended, goes on or died: a Trajectory, or the Dataset that was saved.
+
+    A torn last line is what a killed writer leaves and is dropped; any other damage is an error that names it.
+    """
+    directory = Path(path)
+    header = read_header(directory)
+    read_end(directory)  # only to hear about damage; what it says of the curves is in their lines as well
+    contents, _ = read(directory, stop(directory))
+    try:
+        if isinstance(header, DatasetHeader):
+            return contents.dataset(header.attrs)
+        return contents.trajectory(header.clock, header.origin)
+    except BadLine:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{directory} is damaged: its parts do not fit together. {error}") from None
+
+
+def _write(what: Trajectory | xr.Dataset, directory: Path) -> None:
+    header: TrajectoryHeader | DatasetHeader
+    lines = Lines(directory / CURVES)
+    try:
+        diverged: JSON = None
+        if isinstance(what, Trajectory):
+            header = TrajectoryHeader(what.clock, what.origin)
+            for name, curve in what.items():
+                _append(lines, directory, "curve", name, curve)
+            if what.diverged is not None:
+                diverged = array_to_json(what.diverged)
+                lines.append({"kind": "diverged", "at": diverged})
+        else:
+            header = DatasetHeader(plain(what.attrs))
+            lines.append({"kind": "coords", "coords": coords_to_json(what), "sizes": dict(what.sizes)})
+            for variable, array in what.data_vars.items():
+                _append(lines, directory, "array", str(variable), array.drop_vars(list(array.coords)))
+        write_end(directory, End("finished", lines.end, diverged=diverged))
+    finally:
+        lines.close()
+    write_header(directory, header)
+
+
+def _append(lines: Lines, directory: Path, kind: str, name: str, array: xr.DataArray) -> None:
+    described = layout(name, array)
+    values = store(directory, lines.end, 0, np.asarray(array.values))
+    lines.append({"kind": kind, "name": name, "layout": described, "values": values})

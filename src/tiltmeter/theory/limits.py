@@ -1,0 +1,101 @@
+"""Both ends of training without the way between: initial rates, asymptotes, and who leads there."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.names import NOBODY
+from tiltmeter.population.labelled_curves import chosen_names, label_curves
+from tiltmeter.population.overlap_curves import OverlapCurves, losses
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.record.labelled import labels_array
+from tiltmeter.theory.modes import modes
+from tiltmeter.theory.ode import velocity
+from tiltmeter.theory.stability import divergence
+
+#: Differences below this are rounding: nobody leads.
+TIE = 1e-12
+
+
+def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
+    """Time derivatives of loss, M, R and Q at t = 0: who is learnt faster at first.
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> initial_rates(problem, sgd).loss.values.round(5)
+    array([-0.02923, -0.0359 ])
+    """
+    par = parameters(problem, sgd)
+    dM, dR, dQ, dloss = _initial(par)
+    return xr.Dataset(
+        {
+            "loss": par.label(dloss, "group"),
+            "M": par.label(dM, "group"),
+            "R": par.label(dR, "group"),
+            "Q": par.label(dQ),
+        }
+    )
+
+
+def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
+    """Every curve of `predict` at t -> infinity.
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> asymptotes(problem, sgd).loss.values.round(4)
+    array([0.234 , 0.4416])
+    """
+    par, overlaps = _final(problem, sgd)
+    curves = label_curves(par, overlaps, np.zeros(1), chosen_names(None, sgd.train_bias))
+    return xr.Dataset({name: curve.isel(time=0, drop=True) for name, curve in curves.items()})
+
+
+def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
+    """The group of lowest loss right after the start (labels over the grid; "" where groups are level)."""
+    par = parameters(problem, sgd)
+    start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
+    *_, speed = _initial(par)
+    # Lowest loss first; among groups that start level, the one that falls fastest.
+    level = start <= start.min(1, keepdims=True) + TIE
+    return _leader(par, np.where(level, speed, np.inf))
+
+
+def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
+    """The group of lowest loss at t -> infinity (labels over the grid; "" where groups are level)."""
+    par, overlaps = _final(problem, sgd)
+    return _leader(par, overlaps.loss[:, 0])
+
+
+def _initial(par: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    dM, dR, dQ, dbias = velocity(par, par.M0, par.R0, par.Q0, par.bias0, par.lr, par.s)
+    miss = par.M0 + par.bias0[:, None] - par.m
+    dloss = miss * (dM + dbias[:, None]) + 0.5 * par.D * dQ[:, None] - np.sqrt(par.D) * par.g * dR
+    return dM, dR, dQ, dloss
+
+
+def _final(problem: Mixture, sgd: SGD) -> tuple[Parameters, OverlapCurves]:
+    if sgd.scheduled:
+        raise ValueError("Asymptotes need a constant learning rate and constant weights.")
+    par = parameters(problem, sgd)
+    diverged = divergence(par)
+    solved = modes(par)
+    M, R, bias = solved.M[:, :1], solved.R[:, :1], solved.bias[:, :1]
+    Q = solved.sources[:, :1] / solved.q[:, None]
+    overlaps = OverlapCurves(M.copy(), R.copy(), Q, bias.copy(), losses(par, M, R, Q, bias))
+    if diverged is not None:
+        overlaps.blank(np.isfinite(diverged))
+    return par, overlaps
+
+
+def _leader(par: Parameters, values: np.ndarray) -> xr.DataArray:
+    """The group of the lowest value per grid point; nobody where the lowest is shared or nothing is defined."""
+    labels = labels_array([*par.groups, NOBODY])
+    ordered = np.sort(values, axis=1)
+    clear = np.isfinite(ordered[:, 0])
+    if values.shape[1] > 1:
+        clear &= ~(ordered[:, 1] - ordered[:, 0] <= TIE)
+    best = np.where(clear, np.nan_to_num(values, nan=np.inf).argmin(1), -1)
+    return par.label(labels[best])

@@ -1,0 +1,56 @@
+"""Integration of training dynamics: piece by piece between the breaks of schedules, until it grows without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.schedule import breaks_of
+
+#: An overlap of this size means divergence.
+HUGE = 1e12
+
+
+def by_pieces(
+    velocity: Callable[[float, np.ndarray], np.ndarray],
+    state: np.ndarray,
+    times: np.ndarray,
+    sgd: SGD,
+    method: Literal["DOP853", "RK23"],
+    rtol: float,
+    atol: float,
+) -> np.ndarray:
+    """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges."""
+    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
+    edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
+    found = np.empty((len(times), state.size))
+    found[times == 0.0] = state
+    for low, high in pairwise(edges):
+        if high == low:
+            continue
+        inside = (times > low) & (times <= high)
+        # A step function has its new value at the break itself: approach it from below.
+        end = np.nextafter(high, low) if high in breaks else high
+        asked = np.unique(np.append(np.minimum(times[inside], end), end))
+        with np.errstate(over="ignore", invalid="ignore"):
+            run = solve_ivp(velocity, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
+        if run.status != 0 or not np.isfinite(run.y).all():
+            last = run.t[-1] if len(run.t) else low
+            lower = "Lower the learning rate of the schedule." if callable(sgd.lr) else "Lower the learning rate."
+            raise ValueError(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
+        found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
+        state = run.y[:, -1]
+    return found
+
+
+def _grown(_: float, flat: np.ndarray) -> float:
+    """Zero where the student has grown beyond all bounds, which ends the integration."""
+    return float(HUGE - np.abs(flat).max())
+
+
+_grown.terminal = True  # type: ignore[attr-defined]
