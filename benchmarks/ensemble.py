@@ -10,7 +10,7 @@ from _measure import best, report
 from torch import nn
 
 from tiltmeter import GroupedData, Square, at, ensemble
-from tiltmeter.training.sampling import Draws
+from tiltmeter.recipe.sampling import Draws
 
 FEATURES, UNITS, STEPS, PART = 100, 200, 500, 8
 

@@ -120,7 +120,7 @@ def whole() -> Rows:
     then, _ = seconds(lambda: kernels.forecast(**settings))
     again, _ = seconds(lambda: kernels.forecast(weights={"b": 2.0}, **settings))
     sgd = partial(torch.optim.SGD, lr=1e-3)
-    run, _ = seconds(lambda: tm.train(network(), train, look, sgd, tm.Square(), 6000, 16))
+    run, _ = seconds(lambda: tm.train(network(), train, look, tm.Recipe(sgd, steps=6000, batch=16, loss=tm.Square())))
     large, _ = seconds(lambda: tm.forecast(network(), train, look, sample=MANY, **settings))
     return {
         "forecast, sample 2,500, over a run of 6,000 steps": row(first + then, run, 0.3),

@@ -88,7 +88,11 @@ def main() -> None:
     runs = {}
     for name, when in (("without", None), ("20", tm.log_spaced(20)), ("5", tm.log_spaced(5))):
         model = network()
-        probe = None if when is None else tm.Probe(model, look, when=when, to=f"{folder.name}/{name}", chunk=CHUNK)
+        probe = (
+            None
+            if when is None
+            else tm.Probe(model, look, watch=tm.Watch(when=when), to=f"{folder.name}/{name}", chunk=CHUNK)
+        )
         runs[name] = Run(train, probe, model)
     passes, shadow = 0.0, network()
     chosen = tm.log_spaced(20).steps(STEPS)

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from tiltmeter import SGD, GroupedData, forecast, progress, simulate, tangent, teacher_mixture
+from tiltmeter.forecast.route import Kernel
+from tiltmeter.losses import Square
 from tiltmeter.progress import Progress
+from tiltmeter.recipe import Recipe
 
 
 class Terminal(io.StringIO):
@@ -72,11 +75,17 @@ def test_kernels_and_initialisations_tell_too(monkeypatch, capsys):
     data = GroupedData(rng.normal(size=(1500, 3)), rng.choice([-1, 1], 1500), np.arange(1500) % 2).split()
     tangent(torch.nn.Linear(3, 1), *data)
     assert "Kernel of 1200 and 300 points (" in capsys.readouterr().err
-    forecast(lambda: torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, sample=50, seeds=4)
+    forecast(
+        lambda: torch.nn.Linear(3, 1),
+        *data,
+        Recipe(lr=0.1, steps=10, batch=None, loss=Square()),
+        route=Kernel(sample=50),
+        seeds=4,
+    )
     out, err = capsys.readouterr()
     assert out == ""
     assert "Initialisation 2 of 4 (50%)" in err
     assert "Kernel" not in err
     tangent(torch.nn.Linear(3, 1), *data, progress=False)
-    forecast(torch.nn.Linear(3, 1), *data, lr=0.1, steps=10, progress=False)
+    forecast(torch.nn.Linear(3, 1), *data, Recipe(lr=0.1, steps=10, batch=None, loss=Square()), progress=False)
     assert capsys.readouterr() == ("", "")

@@ -28,7 +28,16 @@ def sharpness() -> tm.Trajectory:
         sharp = Sharpness(count=1, iterations=10, probes=2)
         sgd = partial(torch.optim.SGD, lr=0.3)
         when = tm.log_spaced(8)
-        runs.append(tm.train(mlp(64, (16,), 10), train, few, sgd, steps=400, when=when, measures=[sharp], seed=seed))
+        runs.append(
+            tm.train(
+                mlp(64, (16,), 10),
+                train,
+                few,
+                tm.Recipe(sgd, steps=400),
+                watch=tm.Watch(when=when, measures=(sharp,)),
+                seed=seed,
+            )
+        )
     return tm.stack(runs)
 
 

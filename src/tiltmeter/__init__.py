@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
+    from tiltmeter.forecast import route as routes  # noqa: F401
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.network_kernels import tangent as tangent
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
+    from tiltmeter.recipe import Recipe as Recipe
+    from tiltmeter.recipe import Watch as Watch
     from tiltmeter.record import Origin as Origin
     from tiltmeter.record import Recorder as Recorder
     from tiltmeter.record import Trajectory as Trajectory
@@ -86,6 +89,8 @@ _HOMES = {
     "best_weights": "forecast.best_weights",
     # real training
     "GroupedData": "data.grouped",
+    "Recipe": "recipe",
+    "Watch": "recipe",
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
@@ -123,6 +128,7 @@ _ROOMS = {
     "measures": "measures",
     "optimisers": "problem.optimisers",
     "plot": "plot",
+    "routes": "forecast.route",
     "schedules": "schedule",
     "simulation": "simulation",
     "starts": "problem.start",

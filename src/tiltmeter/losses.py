@@ -137,7 +137,7 @@ class CrossEntropy:
         return lambda score, y: cross_entropy(score, y, reduction="none")
 
 
-_NAMED: dict[str, Loss] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge()}
+_NAMED: dict[str, Any] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge(), "cross-entropy": CrossEntropy()}
 
 
 def checked_loss(loss: object) -> Loss:
@@ -148,15 +148,16 @@ def checked_loss(loss: object) -> Loss:
     raise TypeError(f"`loss` should be a loss, as Square(), Logistic() or Hinge(). Found {found}.")
 
 
-def loss_to_json(loss: Loss) -> dict[str, JSON]:
-    """A loss as JSON: its name, or for a user's own class what it says of itself."""
+def loss_to_json(loss: Any) -> dict[str, JSON]:
+    """A loss as JSON: its name, or for a user's own class or a loss of torch what it says of itself."""
     for name, known in _NAMED.items():
         if loss == known:
             return {"loss": name}
-    return {"loss": "custom", "definition": loss.definition, "repr": repr(loss)}
+    said = repr(loss) if "0x" not in repr(loss) else getattr(loss, "__qualname__", type(loss).__name__)
+    return {"loss": "custom", "definition": getattr(loss, "definition", said), "repr": said}
 
 
-def loss_from_json(value: Mapping[str, Any]) -> Loss:
+def loss_from_json(value: Mapping[str, Any]) -> Any:
     """The loss that `loss_to_json` wrote; a user's own class cannot be rebuilt from a file.
 
     >>> loss_from_json(loss_to_json(Logistic()))

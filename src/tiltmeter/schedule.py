@@ -115,7 +115,8 @@ class Steps:
         return self.values[int(np.searchsorted(self.starts, t, side="right")) - 1]
 
 
-_KINDS: dict[str, Callable[..., Schedule]] = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
+#: Our own schedules by name.
+SCHEDULES: dict[str, Callable[..., Schedule]] = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
 
 
 def breaks_of(schedule: object) -> tuple[float, ...]:
@@ -125,7 +126,7 @@ def breaks_of(schedule: object) -> tuple[float, ...]:
 
 def schedule_to_json(schedule: object) -> JSON:
     """Our own schedules by name and fields; a user's callable by its repr, which cannot be rebuilt."""
-    if type(schedule) in _KINDS.values():
+    if type(schedule) in SCHEDULES.values():
         fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(schedule).items()}  # type: ignore[call-overload]
         return {"schedule": type(schedule).__name__, **fields}
     return {"schedule": "callable", "repr": getattr(schedule, "__qualname__", repr(schedule))}
@@ -134,9 +135,9 @@ def schedule_to_json(schedule: object) -> JSON:
 def schedule_from_json(value: Mapping[str, Any]) -> Schedule:
     fields = dict(value)
     kind = fields.pop("schedule")
-    if kind not in _KINDS:
+    if kind not in SCHEDULES:
         raise ValueError(f"The schedule {fields.get('repr', kind)} was a function and cannot be rebuilt from a file.")
-    return _KINDS[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+    return SCHEDULES[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
 
 
 def _positive(schedule: object, *names: str) -> None:

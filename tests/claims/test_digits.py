@@ -19,7 +19,16 @@ def runs(share, contrast=(0.4, 1.6), seeds=SEEDS):
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
         sgd = partial(torch.optim.SGD, lr=0.1)
-        found.append(tm.train(model, train, look, sgd, steps=1500, batch=16, seed=seed, when=tm.log_spaced(8)))
+        found.append(
+            tm.train(
+                model,
+                train,
+                look,
+                tm.Recipe(sgd, steps=1500, batch=16),
+                watch=tm.Watch(when=tm.log_spaced(8)),
+                seed=seed,
+            )
+        )
     return tm.stack(found)
 
 

@@ -39,9 +39,13 @@ def test_the_error_falls_with_width(loss):
     for width in WIDTHS:
         off = []
         for seed in range(3):
-            ahead = tm.forecast(Parametrised(width, seed), train, look, lr=0.1, steps=300, loss=loss)
+            ahead = tm.forecast(
+                Parametrised(width, seed), train, look, tm.Recipe(lr=0.1, steps=300, batch=None, loss=loss)
+            )
             sgd = partial(torch.optim.SGD, lr=0.1)
-            run = tm.train(Parametrised(width, seed), train, look, sgd, loss, 300, len(train))
+            run = tm.train(
+                Parametrised(width, seed), train, look, tm.Recipe(sgd, steps=300, batch=len(train), loss=loss)
+            )
             off.append(tm.agreement(ahead, run)["loss"].rms)
         found[width] = np.mean(off)
     # First corrections fall as 1 / width or 1 / sqrt(width); 32 times as wide, the error should fall by more than 3.

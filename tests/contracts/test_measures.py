@@ -89,7 +89,9 @@ def test_it_does_not_change_the_training(name):
         torch.manual_seed(5)
         sgd = partial(torch.optim.SGD, lr=0.01, momentum=0.9)
         measures = [measure] if watched else []
-        run = tm.train(model, data, data, sgd, steps=4, batch=8, when=tm.every(2), measures=measures)
+        run = tm.train(
+            model, data, data, tm.Recipe(sgd, steps=4, batch=8), watch=tm.Watch(when=tm.every(2), measures=measures)
+        )
         curves.append(set(run))
         ends.append(dict(model.state_dict()))
         after.append(streams()["torch"])
@@ -157,7 +159,7 @@ def test_degenerate_inputs_give_numbers_or_a_sentence(name, broken):
 @every_measure
 def test_a_model_that_diverges_does_not_end_the_training(name):
     measure, model, data = example_of(find(name))
-    with tm.Probe(model, data, measures=[measure], when=tm.every(1)) as probe:
+    with tm.Probe(model, data, watch=tm.Watch(when=tm.every(1), measures=(measure,))) as probe:
         probe(0)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -174,7 +176,10 @@ def test_a_measure_that_fails_on_a_sound_model_does_end_it():
         raise ValueError(f"nothing at {snapshot.step}")
 
     _, model, data = example_of(find("weight-rank"))
-    with pytest.raises(ValueError, match="nothing at 0"), tm.Probe(model, data, measures=[broken]) as probe:
+    with (
+        pytest.raises(ValueError, match="nothing at 0"),
+        tm.Probe(model, data, watch=tm.Watch(measures=(broken,))) as probe,
+    ):
         probe(0)
 
 

@@ -58,33 +58,49 @@ class TestBadInput:
         train, look = two_labels
         model = nn.Linear(6, 1)
         with pytest.raises(TypeError, match=r"torch.nn.Module. Found function, which needs seeds= to make networks."):
-            tm.forecast(lambda: model, train, look, lr=0.1, steps=10)
+            tm.forecast(lambda: model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(TypeError, match=r"`model` should be a function that makes a new model"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, seeds=2)
+            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=2)
         with pytest.raises(TypeError, match=r"`train` should be GroupedData. Found ndarray."):
-            tm.forecast(model, train.x, look, lr=0.1, steps=10)
+            tm.forecast(model, train.x, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(KeyError, match="'c'"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, weights={"c": 2.0})
+            tm.forecast(
+                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights={"c": 2.0}, loss=tm.Square())
+            )
         with pytest.raises(TypeError, match=r"Found MSELoss: use Square\(\) with twice the learning rate"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, loss=nn.MSELoss())
+            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=nn.MSELoss()))
         with pytest.raises(TypeError, match=r"Found BCEWithLogitsLoss: use Logistic\(\)."):
-            tm.forecast(model, train, look, lr=0.1, steps=10, loss=nn.BCEWithLogitsLoss())
+            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=nn.BCEWithLogitsLoss()))
         with pytest.raises(TypeError, match=r"`weights` should map groups to numbers. Found list."):
-            tm.forecast(model, train, look, lr=0.1, steps=10, weights=[1.0, 2.0])
+            tm.forecast(
+                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights=[1.0, 2.0], loss=tm.Square())
+            )
         with pytest.raises(TypeError, match=r"`proportions` should map groups to shares. Found list."):
-            tm.forecast(model, train, look, lr=0.1, steps=10, proportions=[0.5, 0.5])
+            tm.forecast(
+                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, proportions=[0.5, 0.5], loss=tm.Square())
+            )
         with pytest.raises(TypeError, match=r"`when` should choose steps, as log_spaced\(20\)"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, when=5)
+            tm.forecast(
+                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), watch=tm.Watch(when=5)
+            )
         with pytest.raises(ValueError, match=r"at least one. Found seeds = 0."):
-            tm.forecast(lambda: model, train, look, lr=0.1, steps=10, seeds=0)
+            tm.forecast(lambda: model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0)
         with pytest.raises(TypeError, match=r"CrossEntropy\(\) does not fit a model with one output"):
-            tm.forecast(model, train, look, lr=0.1, steps=10, loss=tm.CrossEntropy())
+            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
         with pytest.raises(TypeError, match=r"`tangent` should be the result of `tm.tangent`."):
-            tm.best_weights(model, lr=0.1, steps=10)
+            tm.best_weights(model, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
-            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion="gap")
+            tm.best_weights(
+                tm.tangent(model, train, look),
+                tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
+                criterion="gap",
+            )
         with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
-            tm.best_weights(tm.tangent(model, train, look), lr=0.1, steps=10, criterion=tm.criteria.FinalGap)
+            tm.best_weights(
+                tm.tangent(model, train, look),
+                tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
+                criterion=tm.criteria.FinalGap,
+            )
 
     def test_networks(self, two_labels):
         train, look = two_labels
@@ -92,21 +108,23 @@ class TestBadInput:
         with torch.no_grad():
             broken.weight[0, 0] = np.nan
         with pytest.raises(ValueError, match="finite"):
-            tm.forecast(broken, train, look, lr=0.1, steps=10)
+            tm.forecast(broken, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         needy = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 1))
         with pytest.raises(ValueError, match=r"Found that 1 \(BatchNorm1d\) needs a batch even there"):
-            tm.forecast(needy, train, look, lr=0.1, steps=10)
+            tm.forecast(needy, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         frozen = nn.Linear(6, 1).requires_grad_(False)
         with pytest.raises(ValueError, match=r"parameters to train. Found none"):
-            tm.forecast(frozen, train, look, lr=0.1, steps=10)
+            tm.forecast(frozen, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
         with pytest.raises(ValueError, match="on the meta device, with shapes but no values"):
-            tm.forecast(nn.Linear(6, 1).to("meta"), train, look, lr=0.1, steps=10)
+            tm.forecast(
+                nn.Linear(6, 1).to("meta"), train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square())
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             traced = torch.jit.trace(nn.Linear(6, 1), torch.zeros(2, 6))
         with pytest.raises(TypeError, match="Found a ScriptModule: pass the one that it was made from"):
-            tm.forecast(traced, train, look, lr=0.1, steps=10)
+            tm.forecast(traced, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
         class Constant(nn.Module):
             def __init__(self):
@@ -117,43 +135,45 @@ class TestBadInput:
                 return self.value.expand(len(x))
 
         with pytest.raises(ValueError, match="one constant output for all"):
-            tm.forecast(Constant(), train, look, lr=0.1, steps=10)
+            tm.forecast(Constant(), train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
     def test_data(self, two_labels):
         train, _ = two_labels
         same = tm.GroupedData(train.x, np.ones(len(train)), train.codes)
         with pytest.raises(ValueError, match=r"`train` should have more than one label to learn. Found y = 1 only."):
-            tm.forecast(nn.Linear(6, 1), same, same, lr=0.1, steps=10)
+            tm.forecast(nn.Linear(6, 1), same, same, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         other = tm.GroupedData(train.x, train.y, np.where(train.codes == 0, "x", "y"))
         with pytest.raises(ValueError, match="same groups"):
-            tm.forecast(nn.Linear(6, 1), train, other, lr=0.1, steps=10)
+            tm.forecast(nn.Linear(6, 1), train, other, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         coded = tm.GroupedData(train.x, (train.y > 0).astype(int), np.asarray(train.groups)[train.codes])
         with pytest.raises(ValueError, match=r"`look` should have the labels of `train`, -1 and 1. Found y = 0."):
-            tm.forecast(nn.Linear(6, 1), train, coded, lr=0.1, steps=10)
+            tm.forecast(nn.Linear(6, 1), train, coded, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
     def test_labels_are_numbers_of_outputs(self, two_labels, three_classes):
         for loss in (tm.CrossEntropy(), tm.Square()):
             with pytest.raises(
                 ValueError, match=r"Labels should lie among the model's 2 outputs, 0 to 1. Found y = -1"
             ):
-                tm.forecast(nn.Linear(6, 2), *two_labels, lr=0.1, steps=10, loss=loss)
+                tm.forecast(nn.Linear(6, 2), *two_labels, tm.Recipe(lr=0.1, steps=10, batch=None, loss=loss))
         shifted = [tm.GroupedData(part.x, part.y + 1, part.codes) for part in three_classes]
         with pytest.raises(ValueError, match=r"Labels should lie among the model's 3 outputs, 0 to 2. Found y = 3"):
-            tm.forecast(nn.Linear(6, 3), *shifted, lr=0.1, steps=10, loss=tm.CrossEntropy())
+            tm.forecast(nn.Linear(6, 3), *shifted, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
 
     def test_a_fifth_is_held_out_and_said(self):
         rng = np.random.default_rng(0)
         data = tm.GroupedData(rng.normal(size=(400, 6)), rng.choice([-1, 1], 400), np.arange(400) % 2)
         with pytest.warns(UserWarning, match="a fifth of every group"):
-            ahead = tm.forecast(nn.Linear(6, 1), data, lr=0.1, steps=10)
+            ahead = tm.forecast(nn.Linear(6, 1), data, None, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         assert ahead.origin.settings["look"] == "a fifth of every group, held out"
         assert ahead.origin.problem["look"]["points"] == 80
         with pytest.warns(UserWarning, match="a fifth of every group"):
-            many = tm.forecast(lambda: nn.Linear(6, 1), data, lr=0.1, steps=10, seeds=2)
+            many = tm.forecast(
+                lambda: nn.Linear(6, 1), data, None, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=2
+            )
         assert many.origin.settings["look"] == "a fifth of every group, held out"
 
     def test_a_sample_too_large_for_memory(self, two_labels, monkeypatch):
         memory = import_module("tiltmeter.tangent.memory")
         monkeypatch.setattr(memory, "available_memory", lambda: 1000)
         with pytest.raises(ValueError, match=r"`sample` should be at most 0 to fit in memory"):
-            tm.forecast(nn.Linear(6, 1), *two_labels, lr=0.1, steps=10)
+            tm.forecast(nn.Linear(6, 1), *two_labels, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))

@@ -7,11 +7,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
+from tiltmeter.forecast.optimiser import Optimiser
 from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.convex import convex_course
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.targets import targets
 
 STEPS = 150
@@ -25,7 +25,9 @@ def linear(outputs=1):
 def trained(model, train, look, loss, steps=STEPS, weights=None, scheduler=None, **settings):
     if scheduler is None:
         sgd = partial(torch.optim.SGD, **settings)
-        return tm.train(copy.deepcopy(model), train, look, sgd, loss, steps, len(train), weights)
+        return tm.train(
+            copy.deepcopy(model), train, look, tm.Recipe(sgd, steps=steps, batch=len(train), weights=weights, loss=loss)
+        )
     # tm.train has no schedule: a loop of its own.
     model = copy.deepcopy(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, **settings)
@@ -60,9 +62,11 @@ def test_square_is_full_batch_training(two_labels, settings):
 @pytest.mark.parametrize("weights", [{"b": 3.0}, {("a", 1): 0.5, "b": 2.0}], ids=["group", "label"])
 def test_weights_are_those_of_training(two_labels, loss, weights):
     train, look = two_labels
-    ahead = tm.forecast(linear(), train, look, lr=0.1, steps=STEPS, loss=loss, weights=weights)
+    ahead = tm.forecast(linear(), train, look, tm.Recipe(lr=0.1, steps=STEPS, batch=None, weights=weights, loss=loss))
     assert apart(ahead, trained(linear(), train, look, loss, weights=weights, lr=0.1)) < 1e-10
-    assert apart(ahead, tm.forecast(linear(), train, look, lr=0.1, steps=STEPS, loss=loss)) > 1e-3
+    assert (
+        apart(ahead, tm.forecast(linear(), train, look, tm.Recipe(lr=0.1, steps=STEPS, batch=None, loss=loss))) > 1e-3
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,9 @@ def test_weights_are_those_of_training(two_labels, loss, weights):
 )
 def test_schedules_are_those_of_training(two_labels, schedule):
     train, look = two_labels
-    ahead = tm.forecast(linear(), train, look, lr=schedule, steps=STEPS, momentum=0.3)
+    ahead = tm.forecast(
+        linear(), train, look, tm.Recipe(lr=schedule, momentum=0.3, steps=STEPS, batch=None, loss=tm.Square())
+    )
     assert apart(ahead, trained(linear(), train, look, tm.Square(), scheduler=schedule, momentum=0.3)) < 1e-10
 
 
@@ -81,7 +87,7 @@ def test_several_outputs(three_classes, loss, outputs):
     # The outputs of a linear layer share no weights, and so the trace is exact as well.
     train, look = three_classes
     kernels = tm.tangent(linear(3), train, look, outputs=outputs)
-    ahead = kernels.forecast(lr=0.1, steps=STEPS, loss=loss, momentum=0.2)
+    ahead = kernels.forecast(tm.Recipe(lr=0.1, momentum=0.2, steps=STEPS, batch=None, loss=loss))
     assert kernels.outputs == outputs
     assert apart(ahead, trained(linear(3), train, look, loss, lr=0.1, momentum=0.2)) < 1e-10
 
@@ -94,7 +100,7 @@ def test_square_is_the_closed_form(two_labels):
     curvature, pull = augmented.T @ augmented / len(train), augmented.T @ train.y / len(train)
     best = np.linalg.solve(curvature, pull)
     first = np.r_[model.weight.detach().numpy()[0], model.bias.detach().numpy()]
-    ahead = tm.forecast(model, train, look, lr=lr, steps=1000)
+    ahead = tm.forecast(model, train, look, tm.Recipe(lr=lr, steps=1000, batch=None, loss=tm.Square()))
     seen = np.c_[look.x.astype(np.float32).astype(float), np.ones(len(look))]
     for step in (1, 10, 100, 1000):
         now = best + np.linalg.matrix_power(np.eye(7) - lr * curvature, step) @ (first - best)
@@ -110,7 +116,9 @@ def test_small_steps_are_the_gradient_flow(two_labels):
     train, look = two_labels
     kernels = tm.tangent(linear(), train, look)
     lr, steps = 1e-8, 10**8
-    ahead = kernels.forecast(lr=lr, steps=steps, when=tm.at([steps]), horizon=False)
+    ahead = kernels.forecast(
+        tm.Recipe(lr=lr, steps=steps, batch=None, loss=tm.Square()), watch=tm.Watch(when=tm.at([steps])), horizon=False
+    )
     values, vectors = np.linalg.eigh(kernels.kernel)
     values, vectors = values[-7:], vectors[:, -7:]
     gone = -np.expm1(-lr * values * steps / len(train)) / values
@@ -144,7 +152,7 @@ def test_logistic_flow_after_single_steps(two_labels, monkeypatch):
     monkeypatch.setattr(convex, "WORK", 0.0)
     monkeypatch.setattr(convex, "FIRST", 20)
     train, look = two_labels
-    ahead = tm.forecast(linear(), train, look, lr=1e-3, steps=1000, loss=tm.Logistic())
+    ahead = tm.forecast(linear(), train, look, tm.Recipe(lr=1e-3, steps=1000, batch=None, loss=tm.Logistic()))
     assert "20 single steps, then" in ahead.origin.settings["calculation"]["method"]
     # lr * curvature / 2 is 1e-3 * 0.25 * 3 / 2: the flow and the steps differ by less than 1e-4 of what moves.
     assert apart(ahead, trained(linear(), train, look, tm.Logistic(), 1000, lr=1e-3)) < 1e-4

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from tiltmeter.forecast.optimiser import Optimiser
 from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
 from tiltmeter.record import Origin, Trajectory
 
@@ -67,9 +67,16 @@ def test_nothing_is_corrected_where_the_sample_is_all_there_is(noisy):
     kernels = tm.tangent(network(), *noisy, sample=10_000)
     assert half_samples(kernels) == ()
     assert set(unseen(kernels).values()) == {0.0}
-    told = kernels.forecast(lr=0.05, steps=STEPS, horizon=False)["loss"].sel(time=STEPS)
+    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()), horizon=False)["loss"].sel(
+        time=STEPS
+    )
     np.testing.assert_allclose(told, _losses(kernels, kernels.course(*_as_asked())), rtol=1e-12)
-    assert kernels.forecast(lr=0.05, steps=STEPS).origin.settings["horizon"]["sample"] is None
+    assert (
+        kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square())).origin.settings["horizon"][
+            "sample"
+        ]
+        is None
+    )
 
 
 def test_a_group_that_is_wholly_in_the_sample_is_left_as_it_is(noisy):
@@ -78,7 +85,11 @@ def test_a_group_that_is_wholly_in_the_sample_is_left_as_it_is(noisy):
     )
     kernels = tm.tangent(network(), rare, noisy[1], sample=200)
     assert unseen(kernels)["b"] == 0.0 < unseen(kernels)["a"]
-    told = kernels.forecast(lr=0.05, steps=STEPS, horizon=False)["loss"].sel(time=STEPS).values
+    told = (
+        kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()), horizon=False)["loss"]
+        .sel(time=STEPS)
+        .values
+    )
     alone = _losses(kernels, kernels.course(*_as_asked()))
     assert told[1] == pytest.approx(alone[1], rel=1e-12)
     assert told[0] < alone[0] - 0.01
@@ -130,7 +141,9 @@ def test_a_loss_of_several_classes_is_corrected_as_well(noisy):
     plain, better = [], []
     for seed in range(20):
         kernels = tm.tangent(model, train, look, sample=120, seed=seed)
-        told = kernels.forecast(lr=0.5, steps=30, loss=tm.CrossEntropy(), horizon=False)["loss"].sel(time=[0, 30])
+        told = kernels.forecast(tm.Recipe(lr=0.5, steps=30, batch=None, loss=tm.CrossEntropy()), horizon=False)[
+            "loss"
+        ].sel(time=[0, 30])
         np.testing.assert_allclose(told[0], exact[0], rtol=1e-6)  # nothing to correct before training
         better.append(told.values[1] - exact[1])
         alone = group_losses(*_outputs(kernels, asked), goal, look, tm.CrossEntropy())[0]

@@ -128,7 +128,10 @@ def test_the_forecast_is_gradient_descent_on_the_jacobian(name):
 def test_half_precision_is_forecast_in_single(two_labels):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 1)).bfloat16()
-    ahead = tm.forecast(model, *two_labels, lr=0.05, steps=100)
+    ahead = tm.forecast(model, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))
     assert model[0].weight.dtype == torch.bfloat16
     whole = copy.deepcopy(model).float()
-    np.testing.assert_array_equal(ahead["loss"], tm.forecast(whole, *two_labels, lr=0.05, steps=100)["loss"])
+    np.testing.assert_array_equal(
+        ahead["loss"],
+        tm.forecast(whole, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))["loss"],
+    )

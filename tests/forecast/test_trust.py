@@ -43,16 +43,24 @@ def test_a_small_initialisation_is_flagged_before_it_goes_wrong(two_labels):
     assert "holds up to step" in said[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ahead = tm.forecast(network(200, 0.05), *two_labels, lr=0.1, steps=1000)["loss"]
+        ahead = tm.forecast(
+            network(200, 0.05), *two_labels, tm.Recipe(lr=0.1, steps=1000, batch=None, loss=tm.Square())
+        )["loss"]
     sgd = partial(torch.optim.SGD, lr=0.1)
-    run = tm.train(network(200, 0.05), *two_labels, sgd, tm.Square(), 200, len(two_labels[0]))["loss"]
+    run = tm.train(
+        network(200, 0.05), *two_labels, tm.Recipe(sgd, steps=200, batch=len(two_labels[0]), loss=tm.Square())
+    )["loss"]
     off = abs(ahead.sel(time=run.time) - run).max("group")
     assert off.sel(time=slice(0, found["linear"])).max() < 0.01
     assert off.max() > 0.1  # the forecast is indeed wrong later
 
 
 def test_a_large_learning_rate_is_flagged(two_labels):
-    limit = tm.tangent(network(200), *two_labels).forecast(lr=1e-3, steps=10).origin.settings["stability_limit"]
+    limit = (
+        tm.tangent(network(200), *two_labels)
+        .forecast(tm.Recipe(lr=1e-3, steps=10, batch=None, loss=tm.Square()))
+        .origin.settings["stability_limit"]
+    )
     found, said = horizon(network(200), two_labels, lr=1.2 * limit, steps=1000, real_steps=20, batch=32)
     assert found["step"] < 100
     assert "stability limit" in said[0]
@@ -63,7 +71,7 @@ def test_a_large_learning_rate_is_flagged(two_labels):
 
 def test_a_diverging_forecast_says_when_and_keeps_what_was_before(two_labels):
     with pytest.warns(UserWarning, match="stability limit"):
-        ahead = tm.forecast(nn.Linear(6, 1), *two_labels, lr=50.0, steps=4000)
+        ahead = tm.forecast(nn.Linear(6, 1), *two_labels, tm.Recipe(lr=50.0, steps=4000, batch=None, loss=tm.Square()))
     assert 0 < ahead.diverged.item() <= 4000
     assert np.isfinite(ahead["loss"].values).all()
     # What comes after, as the distance to another run, squares the losses.
@@ -116,10 +124,10 @@ def test_a_sample_of_next_to_nothing_is_flagged(two_labels, sample):
 def test_warnings_point_to_the_line_that_asked(two_labels):
     model = network(200, 0.05)
     with pytest.warns(UserWarning, match="holds up to step") as direct:
-        tm.forecast(model, *two_labels, lr=0.1, steps=1000)
+        tm.forecast(model, *two_labels, tm.Recipe(lr=0.1, steps=1000, batch=None, loss=tm.Square()))
     kernels = tm.tangent(model, *two_labels)
     with pytest.warns(UserWarning, match="holds up to step") as kept:
-        kernels.forecast(lr=0.1, steps=1000)
+        kernels.forecast(tm.Recipe(lr=0.1, steps=1000, batch=None, loss=tm.Square()))
     assert {warning.filename for warning in (*direct, *kept)} == {__file__}
 
 
@@ -128,19 +136,23 @@ def test_the_model_is_untouched_and_a_tangent_outlives_its_training(two_labels):
     model.train()
     before, stream = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     kernels = tm.tangent(model, *two_labels)
-    first = kernels.forecast(lr=0.02, steps=100, real_steps=4, batch=8)
+    first = kernels.forecast(tm.Recipe(lr=0.02, steps=100, batch=8, loss=tm.Square()), real_steps=4)
     assert model.training
     assert torch.equal(torch.get_rng_state(), stream)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.grad is None for parameter in model.parameters())
     with torch.no_grad():
         model[0].weight += 1.0
-    assert kernels.forecast(lr=0.02, steps=100, real_steps=4, batch=8) == first
+    assert kernels.forecast(tm.Recipe(lr=0.02, steps=100, batch=8, loss=tm.Square()), real_steps=4) == first
 
 
 def test_everything_speaks_trajectory(two_labels, tmp_path):
-    ahead = tm.forecast(network(30), *two_labels, lr=0.02, steps=300, batch=16)
-    run = tm.train(network(30), *two_labels, lambda p: torch.optim.SGD(p, lr=0.02), tm.Square(), 300, 16)
+    ahead = tm.forecast(network(30), *two_labels, tm.Recipe(lr=0.02, steps=300, batch=16, loss=tm.Square()))
+    run = tm.train(
+        network(30),
+        *two_labels,
+        tm.Recipe(lambda p: torch.optim.SGD(p, lr=0.02), steps=300, batch=16, loss=tm.Square()),
+    )
     assert set(run) == set(ahead)
     for name in run:
         assert ahead[name].attrs == run[name].attrs, name

@@ -21,9 +21,11 @@ def kernels(two_labels):
 
 
 def test_weights_of_one_and_shares_of_the_data_change_nothing(kernels, two_labels):
-    plain = kernels.forecast(lr=0.05, steps=100)
-    ones = kernels.forecast(lr=0.05, steps=100, weights={"a": 1.0, "b": 1.0})
-    same = kernels.forecast(lr=0.05, steps=100, proportions=two_labels[0].sizes)
+    plain = kernels.forecast(tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))
+    ones = kernels.forecast(tm.Recipe(lr=0.05, steps=100, batch=None, weights={"a": 1.0, "b": 1.0}, loss=tm.Square()))
+    same = kernels.forecast(
+        tm.Recipe(lr=0.05, steps=100, batch=None, proportions=two_labels[0].sizes, loss=tm.Square())
+    )
     np.testing.assert_allclose(ones["loss"], plain["loss"], rtol=1e-12)
     np.testing.assert_allclose(same["loss"], plain["loss"], rtol=1e-10)
 
@@ -31,10 +33,12 @@ def test_weights_of_one_and_shares_of_the_data_change_nothing(kernels, two_label
 def test_proportions_are_weights_of_the_same_mean(kernels):
     shares = dict(zip(kernels.sample.groups, kernels.shares.tolist(), strict=True))
     wanted = {"a": 0.3, "b": 0.7}
-    drawn = kernels.forecast(lr=0.05, steps=100, proportions=wanted)
-    weighed = kernels.forecast(lr=0.05, steps=100, weights={g: wanted[g] / shares[g] for g in wanted})
+    drawn = kernels.forecast(tm.Recipe(lr=0.05, steps=100, batch=None, proportions=wanted, loss=tm.Square()))
+    weighed = kernels.forecast(
+        tm.Recipe(lr=0.05, steps=100, batch=None, weights={g: wanted[g] / shares[g] for g in wanted}, loss=tm.Square())
+    )
     np.testing.assert_allclose(drawn["loss"], weighed["loss"], rtol=1e-9)
-    plain = kernels.forecast(lr=0.05, steps=100)
+    plain = kernels.forecast(tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))
     assert drawn["loss"].sel(time=100, group="b") < plain["loss"].sel(time=100, group="b")
 
 
@@ -55,13 +59,15 @@ def test_a_sample_stands_for_the_data():
     [tm.criteria.WorstGroupLoss(), tm.criteria.WorstGroupLoss(50), tm.criteria.WorstGroupArea(), tm.criteria.GapArea()],
 )
 def test_best_weights_beat_a_grid(kernels, criterion):
-    found = tm.best_weights(kernels, lr=0.05, steps=200, criterion=criterion)
+    found = tm.best_weights(kernels, tm.Recipe(lr=0.05, steps=200, batch=None, loss=tm.Square()), criterion=criterion)
     shares = kernels.shares
     assert np.dot(shares, [found.weights["a"], found.weights["b"]]) == pytest.approx(1.0)
     assert found.after <= found.before
     for ratio in (0.1, 0.5, 1.0, 2.0, 4.0, 10.0):
         weights = {"a": 1 / (shares[0] + shares[1] * ratio), "b": ratio / (shares[0] + shares[1] * ratio)}
-        ahead = kernels.forecast(lr=0.05, steps=200, weights=weights, horizon=False)["loss"]
+        ahead = kernels.forecast(
+            tm.Recipe(lr=0.05, steps=200, batch=None, weights=weights, loss=tm.Square()), horizon=False
+        )["loss"]
         # The search stops within 1 % of the logarithm of a weight.
         assert found.after <= criterion.of(ahead.values, ahead.time.values) * (1 + 1e-3)
 
@@ -72,8 +78,10 @@ def test_best_weights_of_a_convex_loss_and_three_groups():
     data = tm.GroupedData(x, np.where(x[np.arange(300), group] > 0, 1, -1), group)
     torch.manual_seed(0)
     kernels = tm.tangent(nn.Linear(3, 1), *data.split(0.5))
-    two = tm.best_weights(kernels, lr=0.5, steps=20, loss=tm.Logistic(), criterion=tm.criteria.WorstGroupLoss())
-    one = tm.best_weights(kernels, lr=0.5, steps=20)
+    two = tm.best_weights(
+        kernels, tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Logistic()), criterion=tm.criteria.WorstGroupLoss()
+    )
+    one = tm.best_weights(kernels, tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Square()))
     for found in (one, two):
         assert found.after <= found.before
         assert list(found.weights) == [0, 1, 2]
@@ -91,20 +99,22 @@ def test_levelling_down_is_said():
 
 
 def test_seeds_are_those_of_ensemble(two_labels):
-    ahead = tm.forecast(lambda: nn.Linear(6, 1), *two_labels, lr=0.05, steps=40, seeds=[2, 5])
+    ahead = tm.forecast(
+        lambda: nn.Linear(6, 1), *two_labels, tm.Recipe(lr=0.05, steps=40, batch=None, loss=tm.Square()), seeds=[2, 5]
+    )
     assert ahead["loss"].dims == ("time", "group", "seed")
     assert ahead.origin.seeds == (2, 5)
     torch.manual_seed(5)
-    one = tm.forecast(nn.Linear(6, 1), *two_labels, lr=0.05, steps=40)
+    one = tm.forecast(nn.Linear(6, 1), *two_labels, tm.Recipe(lr=0.05, steps=40, batch=None, loss=tm.Square()))
     np.testing.assert_array_equal(ahead["loss"].sel(seed=5), one["loss"])
     assert "horizon" in ahead.origin.settings
 
 
 def test_learned_share_rises_to_one_and_names_the_faster_group(kernels):
-    found = kernels.learned_share(lr=0.05, steps=10**6)["learned_share"]
+    found = kernels.learned_share(tm.Recipe(lr=0.05, steps=10**6, batch=None))["learned_share"]
     assert (found.sel(time=0) == 0).all()
     assert (found.diff("time") > -1e-9).all()
-    why = kernels.why(lr=0.05, step=20)
+    why = kernels.why(tm.Recipe(lr=0.05, steps=20, batch=None), step=20)
     assert why.fastest == max("ab", key=lambda g: found.sel(time=20, group=g).item())
     assert f"of {why.fastest}'s task, against" in str(why)
     spectrum = kernels.spectrum(lr=0.05, modes=None, centred=False)
@@ -120,11 +130,19 @@ def test_decisions_are_those_of_the_probe(two_labels):
     strict = lambda score: score > 0.5  # noqa: E731
     torch.manual_seed(0)
     model = nn.Linear(6, 1).double()
-    ahead = tm.forecast(model, train, look, lr=0.1, steps=60, loss=tm.Hinge(), decide=strict)
-    with tm.Probe(model, look, loss=tm.Hinge(), decide=strict) as probe:
+    ahead = tm.forecast(
+        model, train, look, tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.Hinge()), watch=tm.Watch(decide=strict)
+    )
+    with tm.Probe(model, look, watch=tm.Watch(decide=strict), loss=tm.Hinge()) as probe:
         probe(0)
     start = probe.trajectory()["error"].sel(time=0)
     np.testing.assert_array_equal(ahead["error"].sel(time=0), start)
-    plain = tm.forecast(model, train, look, lr=0.1, steps=60, loss=tm.Hinge(), decide=lambda score: score > 0)
+    plain = tm.forecast(
+        model,
+        train,
+        look,
+        tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.Hinge()),
+        watch=tm.Watch(decide=lambda score: score > 0),
+    )
     assert not np.array_equal(ahead["error"], plain["error"])
     np.testing.assert_array_equal(ahead["loss"], plain["loss"])

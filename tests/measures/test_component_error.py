@@ -47,7 +47,12 @@ def wide(depth, width, seed):
 def trained(net, data, lr, steps, look, seed=0):
     sgd = partial(torch.optim.SGD, lr=lr)
     return tm.train(
-        net, data, data, sgd, steps=steps, batch=len(data), when=look, measures=[ComponentError()], seed=seed
+        net,
+        data,
+        data,
+        tm.Recipe(sgd, steps=steps, batch=len(data)),
+        watch=tm.Watch(when=look, measures=(ComponentError(),)),
+        seed=seed,
     )
 
 

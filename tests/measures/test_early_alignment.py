@@ -18,9 +18,7 @@ from tiltmeter.networks.two_layer import TwoLayer, two_layer
 def descend(net, data, lr, steps, measures=(), when=()):
     """Gradient descent on all points at once."""
     return tm.train(
-        net, data, data, lambda p: torch.optim.SGD(p, lr=lr), steps=steps, batch=len(data), measures=measures,
-        when=tm.at([0, *when, steps]),
-    )  # fmt: skip
+        net, data, data, tm.Recipe(lambda p: torch.optim.SGD(p, lr=lr), steps=steps, batch=len(data)), watch=tm.Watch(when=tm.at([0, *when, steps]), measures=measures))  # fmt: skip
 
 
 def angles(extremes):
@@ -180,7 +178,7 @@ def test_extremes_are_found_once_per_run():
     measure, data = EarlyAlignment(), symmetric_clusters()
     descend(two_layer(2, 8), data, 1.0, 3, [measure], when=[1, 2])
     known = measure._known["extremes"]
-    probe = tm.Probe(two_layer(2, 8), data, [measure])
+    probe = tm.Probe(two_layer(2, 8), data, watch=tm.Watch(measures=(measure,)))
     probe.look(0)
     assert measure._known["extremes"] is not known  # other points: found again
     known = measure._known["extremes"]

@@ -71,11 +71,8 @@ def test_low_frequencies_are_learned_first():
             mlp(1, (128, 128, 128)),
             data,
             data,
-            partial(torch.optim.Adam, lr=1e-3),
-            steps=600,
-            batch=128,
-            when=tm.every(20),
-            measures=[FrequencyError(target)],
+            tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=600, batch=128),
+            watch=tm.Watch(when=tm.every(20), measures=(FrequencyError(target),)),
             seed=seed,
         )
         first, fourth, eighth = (crossing(run["frequency_error"], k) for k in (1, 4, 8))
@@ -102,11 +99,8 @@ def test_a_known_linear_model_of_sines_shows_no_order():
         model,
         data,
         data,
-        partial(torch.optim.SGD, lr=0.2),
-        steps=20,
-        batch=64,
-        when=tm.every(5),
-        measures=[FrequencyError(TARGET)],
+        tm.Recipe(lr=0.2, steps=20, batch=64),
+        watch=tm.Watch(when=tm.every(5), measures=(FrequencyError(TARGET),)),
     )
     errors = run["frequency_error"]
     assert (errors.max("frequency") - errors.min("frequency")).max() < 1e-4

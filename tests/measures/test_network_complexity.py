@@ -114,7 +114,9 @@ def test_any_network_of_numbers(network, chosen):
     model, shape = network
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
-    with tm.Probe(model, images, [NetworkComplexity(chosen, points=12)], tm.every(1)) as probe:
+    with tm.Probe(
+        model, images, watch=tm.Watch(when=tm.every(1), measures=(NetworkComplexity(chosen, points=12),))
+    ) as probe:
         probe(0)
     run = probe.trajectory()
     for name in ("grid_frequency", "lempel_ziv", "grid_frequency_null", "lempel_ziv_null"):

@@ -32,7 +32,11 @@ def watched(edge, steps=16):
     sgd = torch.optim.SGD(model.parameters(), lr=2.0 * edge / sharpness)
     measures = [OpposingSignals(points=20)]
     return tm.train(
-        model, data, data, sgd, tm.Square(), steps=steps, batch=len(data), when=tm.every(1), measures=measures
+        model,
+        data,
+        data,
+        tm.Recipe(sgd, steps=steps, batch=len(data), loss=tm.Square()),
+        watch=tm.Watch(when=tm.every(1), measures=measures),
     )
 
 
@@ -61,7 +65,11 @@ def test_without_outliers_everybody_falls_together():
     model = nn.Linear(10, 1)
     sgd = torch.optim.SGD(model.parameters(), lr=0.1)
     run = tm.train(
-        model, data, data, sgd, tm.Square(), steps=6, batch=400, when=tm.every(1), measures=[OpposingSignals()]
+        model,
+        data,
+        data,
+        tm.Recipe(sgd, steps=6, batch=400, loss=tm.Square()),
+        watch=tm.Watch(when=tm.every(1), measures=(OpposingSignals(),)),
     )
     assert float(run["opposing_balance"].sel(time=slice(1, None)).max()) < 0.3
 

@@ -239,9 +239,7 @@ def learned_bit_and_parity(seed):
     data = tm.GroupedData(bits, y, "label")
     torch.manual_seed(seed)
     return tm.train(
-        mlp(8, (64, 64, 32), 4), data, data, lambda p: torch.optim.Adam(p, 1e-3), steps=1500, batch=256, seed=seed,
-        when=tm.at([0]), measures=[FeatureVariance({"easy": easy, "hard": hard})],
-    )  # fmt: skip
+        mlp(8, (64, 64, 32), 4), data, data, tm.Recipe(lambda p: torch.optim.Adam(p, 1e-3), steps=1500, batch=256), watch=tm.Watch(when=tm.at([0]), measures=(FeatureVariance({"easy": easy, "hard": hard}),)), seed=seed)  # fmt: skip
 
 
 # --- starvation
@@ -325,7 +323,7 @@ def test_measures_ride_on_a_probe_without_touching_the_training():
         model = mlp(6, (8,), 3)
         sgd = torch.optim.SGD(model.parameters(), lr=0.1)
         x, y = data.tensors()
-        with tm.Probe(model, data, measures) as probe:
+        with tm.Probe(model, data, watch=tm.Watch(measures=measures)) as probe:
             for step in range(5):
                 probe(step)
                 sgd.zero_grad()

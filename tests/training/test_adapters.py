@@ -16,6 +16,7 @@ from tiltmeter import (
     lightning_callback,
     skorch_callback,
 )
+from tiltmeter.recipe import Watch
 
 STEPS = 12
 
@@ -59,7 +60,7 @@ def test_lightning(flat, tmp_path):
     def fit(watch, fail=False):
         lightning.seed_everything(1, verbose=False)
         model = Lit()
-        probe = Probe(model, flat, when=every(1), to=tmp_path / str(fail)) if watch else None
+        probe = Probe(model, flat, watch=Watch(when=every(1)), to=tmp_path / str(fail)) if watch else None
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*flat.tensors()), 16, shuffle=True)
         trainer = lightning.Trainer(
             max_steps=STEPS,
@@ -107,7 +108,7 @@ def test_hugging_face(flat, tmp_path):
     def fit(watch):
         transformers.set_seed(1)
         model = Net()
-        probe = Probe(model, flat, when=every(1), read=lambda output: output["logits"]) if watch else None
+        probe = Probe(model, flat, watch=Watch(when=every(1), read=lambda output: output["logits"])) if watch else None
         arguments = transformers.TrainingArguments(
             output_dir=str(tmp_path),
             max_steps=STEPS,
@@ -138,7 +139,7 @@ def test_ignite(flat):
     def fit(watch):
         torch.manual_seed(1)
         model = make_model()
-        probe = Probe(model, flat, when=every(1)) if watch else None
+        probe = Probe(model, flat, watch=Watch(when=every(1))) if watch else None
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*flat.tensors()), 50, shuffle=True)
         trainer = create_supervised_trainer(model, torch.optim.Adam(model.parameters()), nn.CrossEntropyLoss())
         if watch:
@@ -158,7 +159,11 @@ def test_skorch(flat):
 
     def fit(watch):
         torch.manual_seed(1)
-        callbacks = [("probe", skorch_callback(lambda module: Probe(module, flat, when=every(1))))] if watch else []
+        callbacks = (
+            [("probe", skorch_callback(lambda module: Probe(module, flat, watch=Watch(when=every(1)))))]
+            if watch
+            else []
+        )
         net = skorch.NeuralNetClassifier(
             make_model,
             criterion=nn.CrossEntropyLoss,

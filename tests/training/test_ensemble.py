@@ -22,7 +22,8 @@ from tiltmeter import (
     stack,
     train,
 )
-from tiltmeter.training.sampling import STRETCH, Draws, Epochs
+from tiltmeter.recipe import Recipe, Watch
+from tiltmeter.recipe.sampling import STRETCH, Draws, Epochs
 
 SGD = partial(torch.optim.SGD, lr=0.1)
 
@@ -168,10 +169,10 @@ def test_nothing_around_it_changes(flat):
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
     dropout = lambda: nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 1))  # noqa: E731
-    first = ensemble(dropout, flat, optimizer=SGD, seeds=3, steps=10)
+    first = ensemble(dropout, flat, None, Recipe(SGD, steps=10), seeds=3)
     assert torch.equal(torch.rand(2), expected[0])
     assert (np.random.rand(2) == expected[1]).all()  # noqa: NPY002
-    assert ensemble(dropout, flat, optimizer=SGD, seeds=3, steps=10) == first
+    assert ensemble(dropout, flat, None, Recipe(SGD, steps=10), seeds=3) == first
 
 
 def test_the_predicted_change_of_leader_is_found_over_seeds():
@@ -194,13 +195,9 @@ def test_the_predicted_change_of_leader_is_found_over_seeds():
         at_zero,
         data,
         look,
-        optimizer=partial(torch.optim.SGD, lr=0.1 / d),
-        loss=Square(),
+        Recipe(lr=0.1 / d, steps=20 * d, batch=1, sampling=Draws(), loss=Square()),
+        watch=Watch(when=log_spaced(40)),
         seeds=8,
-        steps=20 * d,
-        batch=1,
-        sampling=Draws(),
-        when=log_spaced(40),
     )
     mean = run.replace({"loss": run["loss"].mean("seed")})
     late = [crossing for crossing in crossings(mean) if crossing.time > d]

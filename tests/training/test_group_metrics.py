@@ -30,7 +30,7 @@ def test_two_labels(chunk, weighted):
     data = tm.GroupedData(x, y, group, weights)
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
-    tm.train(model, data, data, partial(torch.optim.SGD, lr=0.1), steps=30)
+    tm.train(model, data, data, tm.Recipe(lr=0.1, steps=30))
     with tm.Probe(model, data, chunk=chunk) as probe:
         pass
     run = probe.trajectory()
@@ -62,7 +62,7 @@ def test_ten_classes_of_digits_and_a_users_own_metric():
     def macro_f1(y_true, y_score):
         return sklearn_metrics.f1_score(y_true, y_score.argmax(1), average="macro")
 
-    run = tm.train(model, train, look, partial(torch.optim.SGD, lr=0.1), steps=100, measures=[macro_f1])
+    run = tm.train(model, train, look, tm.Recipe(lr=0.1, steps=100), watch=tm.Watch(measures=(macro_f1,)))
     with torch.no_grad():
         decided = model(look.tensors()[0]).argmax(1).numpy()
     groups = [look.groups[code] for code in look.codes]

@@ -15,8 +15,8 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.passes.streams import streams
+from tiltmeter.recipe.sampling import Draws, Epochs
 from tiltmeter.training.checkpoint import NAME
-from tiltmeter.training.sampling import Draws, Epochs
 
 SGD = partial(torch.optim.SGD, lr=0.1)
 
@@ -67,7 +67,7 @@ class TestWeights:
         for data, weights, lr in ((train, {"b": 0.0}, 0.1), (only, None, 0.1 * len(only) / len(train))):
             torch.manual_seed(0)
             model = nn.Linear(6, 1)
-            tm.train(model, data, look, partial(torch.optim.SGD, lr=lr), steps=20, batch=len(data), weights=weights)
+            tm.train(model, data, look, tm.Recipe(lr=lr, steps=20, batch=len(data), weights=weights))
             finals.append(model.weight.detach())
         torch.testing.assert_close(*finals, rtol=1e-4, atol=1e-6)
 
@@ -76,7 +76,7 @@ class TestWeights:
         loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
         with pytest.raises(ValueError, match="Weights multiply the loss of each point, which CrossEntropyLoss"):
-            tm.train(model, train, look, SGD, loss, steps=3, weights={"b": 2.0})
+            tm.train(model, train, look, tm.Recipe(SGD, steps=3, weights={"b": 2.0}, loss=loss))
 
 
 class TestTrain:
@@ -87,7 +87,7 @@ class TestTrain:
         model = nn.Linear(6, 1)
         mine = nn.Linear(6, 1)
         mine.load_state_dict(model.state_dict())
-        run = tm.train(model, train, look, SGD, tm.Logistic(), steps=30, batch=16, seed=5)
+        run = tm.train(model, train, look, tm.Recipe(SGD, steps=30, batch=16, loss=tm.Logistic()), seed=5)
         optimizer = SGD(mine.parameters())
         x, y = train.tensors()
         for step in range(30):
@@ -110,7 +110,7 @@ class TestTrain:
             torch.manual_seed(seed)
             random.seed(seed)
             before = streams()
-            tm.train(model, train, look, SGD, steps=10, seed=7)
+            tm.train(model, train, look, tm.Recipe(SGD, steps=10), seed=7)
             after = streams()
             assert torch.equal(before["torch"], after["torch"])
             assert before["python"] == after["python"]
@@ -119,7 +119,7 @@ class TestTrain:
 
     def test_epochs_count_batches(self, flat):
         train, look = parts(flat)
-        run = tm.train(nn.Linear(6, 1), train, look, SGD, epochs=3, batch=32)
+        run = tm.train(nn.Linear(6, 1), train, look, tm.Recipe(SGD, epochs=3, batch=32))
         assert run["loss"].time.values[-1] == 3 * 4
 
     def test_proportions_change_who_is_seen(self):
@@ -135,16 +135,14 @@ class TestTrain:
                 nn.Linear(4, 1),
                 train,
                 look,
-                SGD,
-                steps=300,
-                proportions={favoured: 0.95, "ab".replace(favoured, ""): 0.05},
+                tm.Recipe(SGD, steps=300, proportions={favoured: 0.95, "ab".replace(favoured, ""): 0.05}),
             )
             assert tm.leader(run, "error").values[-1] == favoured
 
     def test_a_diverged_run_ends(self, flat, tmp_path):
         train, look = parts(flat)
         run = tm.train(
-            nn.Linear(6, 1), train, look, partial(torch.optim.SGD, lr=1e6), tm.Square(), steps=5000, to=tmp_path / "run"
+            nn.Linear(6, 1), train, look, tm.Recipe(lr=1e6, steps=5000, loss=tm.Square()), to=tmp_path / "run"
         )
         assert run.diverged.item() < 5000
         assert run["loss"].time.values[-1] == run.diverged.item()

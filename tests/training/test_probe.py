@@ -263,7 +263,7 @@ class TestWhen:
 
     def test_the_final_model_is_always_seen(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, when=tm.log_spaced(3)) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.log_spaced(3))) as probe:
             self.loop(probe, model, 15)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 1, 2, 5, 10, 15]
         last, _ = looked(model, flat)
@@ -271,7 +271,7 @@ class TestWhen:
 
     def test_a_call_after_the_last_update_is_the_last_look(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, when=tm.every(5)) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5))) as probe:
             self.loop(probe, model, 10)
             probe(10)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 5, 10]
@@ -280,7 +280,7 @@ class TestWhen:
         model = nn.Linear(6, 1)
 
         def fail():
-            with tm.Probe(model, flat, when=tm.every(5), to=tmp_path / "run") as probe:
+            with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run") as probe:
                 self.loop(probe, model, 8)
                 raise ZeroDivisionError("by hand")
 
@@ -302,15 +302,15 @@ class TestWhen:
     def test_a_resumed_run_passes_over_what_it_has(self, flat, tmp_path):
         model = nn.Linear(6, 1)
         for more in (False, True):
-            with tm.Probe(model, flat, when=tm.every(5), to=tmp_path / "run", resume=more) as probe:
+            with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run", resume=more) as probe:
                 self.loop(probe, model, 10)
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5, 10]
         with pytest.raises(FileExistsError, match="already holds a run"):
-            tm.Probe(model, flat, when=tm.every(5), to=tmp_path / "run")
+            tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run")
 
     def test_divergence_is_recorded_and_training_goes_on(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, when=tm.every(1), to=tmp_path / "run") as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(1)), to=tmp_path / "run") as probe:
             probe(0)
             with torch.no_grad():
                 model.weight.fill_(torch.nan)
@@ -337,12 +337,12 @@ class Outer(nn.Module):
     [
         (lambda d: tm.Probe("model", d), TypeError, "`model` should be a torch.nn.Module. Found str."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`look` should be GroupedData, to look at group by group. Found ndarray."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, when=5), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(when=5)), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, chunk=0), ValueError, "`chunk` should be a positive number of points. Found chunk = 0."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a"))), ValueError, "`look` should have points of every group. Found none in group 'b'."),
         (lambda d: tm.Probe(nn.LazyLinear(1), d), ValueError, "lazy parameters that are not initialised yet: run one batch"),
         (lambda d: tm.Probe(Outer(), d), TypeError, "`model` should return a tensor of scores. Found tuple. Pass read=, as"),
-        (lambda d: tm.Probe(Outer(), d, read=lambda o: o), TypeError, "`read` should return a tensor of scores. Found tuple."),
+        (lambda d: tm.Probe(Outer(), d, watch=tm.Watch(read=lambda o: o)), TypeError, "`read` should return a tensor of scores. Found tuple."),
         (lambda d: tm.Probe(nn.Unflatten(1, (2, 3)), d), ValueError, "Scores should have one number or one row per point. Found shape (8, 2, 3)"),
         (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.y + 1, d.codes)), ValueError, "Labels should lie among the model's 2 outputs, 0 to 1. Found y = 2."),
         (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, 2 * d.y - 1, d.codes)), ValueError, "0 to 1. Found y = -1."),
@@ -354,11 +354,11 @@ class Outer(nn.Module):
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse"), TypeError, "`loss` should be a loss, as Square() or nn.MSELoss(). Found str."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.CrossEntropy()), TypeError, "CrossEntropy() does not fit a model with one output."),
         (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.Hinge()), TypeError, "Hinge() does not fit a model with several outputs."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, measures=[lambda y, s: 0.0]), ValueError, "A measure needs a name for its curve"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, measures=[3]), TypeError, "A measure should be a function. Found int."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, measures=[tm.GroupMetric(max, "tpr")]), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, measures=[tm.GroupMetric(lambda y, s: 1, "m")] * 2)(0), ValueError, "Two measures give a curve 'm': rename one."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, decide=lambda s: s[:3])(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,))), ValueError, "A measure needs a name for its curve"),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(3,))), TypeError, "A measure should be a function. Found int."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.GroupMetric(max, "tpr"),))), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.GroupMetric(lambda y, s: 1, "m")] * 2))(0), ValueError, "Two measures give a curve 'm': rename one."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]))(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
     ],
 )  # fmt: skip
 def test_sentences(make, kind, sentence, flat):

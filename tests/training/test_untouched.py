@@ -277,7 +277,7 @@ def test_everything_is_put_back_when_the_look_fails(flat):
 def test_a_look_between_forward_and_backward_is_allowed(flat):
     """Buffers are only written to where they changed, so that saved tensors stay valid."""
     model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    probe = tm.Probe(model, flat, when=tm.every(1))
+    probe = tm.Probe(model, flat, watch=tm.Watch(when=tm.every(1)))
     x, _ = flat.tensors()
     loss = model(x).square().mean()
     probe(0)

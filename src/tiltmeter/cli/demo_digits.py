@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 
 from tiltmeter import plot
 from tiltmeter.analysis.agreement import agreement
@@ -11,6 +10,7 @@ from tiltmeter.analysis.phases import phases
 from tiltmeter.data.public.digits import digits
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.losses import Square
+from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Section
 
@@ -32,10 +32,11 @@ def digits_section() -> tuple[Section, list[str]]:
         return Section(HEADING, [WITHOUT_TORCH]), [WITHOUT_TORCH]
     from tiltmeter.forecast.forecast import forecast
     from tiltmeter.networks.mlp import mlp
+    from tiltmeter.recipe.sampling import Draws
     from tiltmeter.training.loop import train
-    from tiltmeter.training.sampling import Draws
 
     data, look = digits(share=SHARE, labels="large")
+    recipe = Recipe(lr=LR, steps=STEPS, batch=BATCH, sampling=Draws(), loss=Square())
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # matrices this small are slower on several, and sums would depend on how many
     try:
@@ -43,9 +44,8 @@ def digits_section() -> tuple[Section, list[str]]:
         model = mlp(64, (WIDTH,), 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # how far to trust it is said in words below
-            ahead = forecast(model, data, look, lr=LR, steps=STEPS, batch=BATCH)
-        sgd = partial(torch.optim.SGD, lr=LR)
-        run = train(model, data, look, sgd, loss=Square(), steps=STEPS, batch=BATCH, sampling=Draws())
+            ahead = forecast(model, data, look, recipe)
+        run = train(model, data, look, recipe)
     finally:
         torch.set_num_threads(threads)
     lines = [f"forecast: {in_words(ahead)}", f"trained:  {in_words(run)}", str(noted_horizon(ahead))]

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json as json_text
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
-from tiltmeter.cli.train_config import build_data, build_loss, build_model, options, read_config
+from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
 from tiltmeter.forecast.horizon import noted_horizon
+from tiltmeter.forecast.route import Kernel
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.table import recipe_from_table
+from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
 from tiltmeter.record import save as save_run
 from tiltmeter.record.directory.disk import holds_run
@@ -54,14 +59,16 @@ def forecast(
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
 
-    from tiltmeter.forecast.forecast import check_question
     from tiltmeter.forecast.forecast import forecast as look_ahead
+    from tiltmeter.forecast.inputs import checked_real_steps
     from tiltmeter.forecast.network_kernels import tangent
+    from tiltmeter.forecast.question import check_before_work
 
     if to is not None:
         holds_run(to, resume=False)  # refused now rather than after the work
     data, look = build_data(tables["data"], config.parent)
-    model, chosen = _network(tables, data), _chosen(tables, data)
+    recipe = recipe_from_table(tables["training"], data.groups)
+    watch = Watch(when=build_when(tables))
     given = tables["forecast"]
     points = given.get("sample", 2500) if sample is None else sample
     real = given.get("real_steps", 0) if real_steps is None else real_steps
@@ -74,16 +81,18 @@ def forecast(
         if seeds is not None:
 
             def make() -> Any:
-                return _made(tables, data)
+                return build_model(tables["model"], data, recipe.loss)
 
-            trajectory = look_ahead(make, data, look, sample=points, real_steps=real, seeds=seeds, **chosen)
+            route = Kernel(sample=points, real_steps=real)
+            trajectory = look_ahead(make, data, look, recipe, watch=watch, route=route, seeds=seeds)
         else:
-            check_question(data, real_steps=real, **chosen)
-            kernels = tangent(model, data, look, sample=points)
-            trajectory = kernels.forecast(real_steps=real, **chosen)
-            said.append(_why(kernels, trajectory, chosen))
+            check_before_work(recipe, data)
+            checked_real_steps(real, recipe.total_steps(len(data)))
+            kernels = tangent(build_network(tables, data, recipe.loss), data, look, sample=points)
+            trajectory = kernels.forecast(recipe, watch=watch, real_steps=real)
+            said.append(_why(kernels, trajectory, recipe))
             if best_weights is not None:
-                advice = _advice(kernels, best_weights, chosen)
+                advice = _advice(kernels, best_weights, recipe)
                 said.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
@@ -95,67 +104,21 @@ def forecast(
     _tell(summary, [str(noted_horizon(trajectory)), *said], trajectory, advice, json)
 
 
-def _network(tables: dict[str, dict[str, Any]], data: Any) -> Any:
-    import torch
-
-    torch.manual_seed(tables["training"].get("seed", 0))
-    return _made(tables, data)
-
-
-def _made(tables: dict[str, dict[str, Any]], data: Any) -> Any:
-    return build_model(tables["model"], data, build_loss(tables["training"]))
-
-
-def _chosen(tables: dict[str, dict[str, Any]], data: Any) -> dict[str, Any]:
-    """What the forecast takes, as `train` would take it from the same file."""
-    from tiltmeter.losses import CrossEntropy, Logistic, Square
-    from tiltmeter.training.run_settings import chosen_sampling, total_steps
-
-    given = tables["training"]
-    word = given.get("optimizer", "sgd")
-    if word != "sgd":
-        raise ValueError(f"A forecast knows SGD, with momentum and weight decay. Found optimizer = {word!r}.")
-    if "lr" not in given:
-        raise KeyError("[training] needs `lr`, the learning rate.")
-    found = options(tables, data)
-    batch = found.get("batch", 32)
-    sampling = chosen_sampling(None, found.get("proportions"))
-    loss = build_loss(given)
-    if loss is None:
-        several = data.y.dtype.kind in "iub" and len(data.labels) > 2
-        loss = CrossEntropy() if several else Logistic() if len(data.labels) <= 2 else Square()
-    return {
-        "lr": given["lr"],
-        "steps": total_steps(found.get("steps"), found.get("epochs"), sampling, data, batch),
-        "batch": batch,
-        "loss": loss,
-        "when": found["when"],
-        **{name: found[name] for name in ("weights", "proportions") if name in found},
-        **{name: given[name] for name in ("momentum", "weight_decay") if name in given},
-    }
-
-
-def _why(kernels: Any, trajectory: Trajectory, chosen: dict[str, Any]) -> str:
+def _why(kernels: Any, trajectory: Trajectory, recipe: Recipe) -> str:
     """Whose task is learned fast, at the first crossing or at the end."""
     from tiltmeter.analysis.crossings import crossings
 
     found = crossings(trajectory)
-    step = max(1, round(found[0].time)) if found else chosen["steps"]
-    names = ("lr", "weights", "proportions", "momentum")
-    return str(kernels.why(step=step, **{name: chosen[name] for name in names if name in chosen}))
+    steps: Any = trajectory.origin.settings["steps"]
+    return str(kernels.why(recipe, step=max(1, round(found[0].time)) if found else int(steps)))
 
 
-def _advice(kernels: Any, word: str, chosen: dict[str, Any]) -> Any:
+def _advice(kernels: Any, word: str, recipe: Recipe) -> Any:
     from tiltmeter.forecast.best_weights import best_weights
     from tiltmeter.population import criteria
 
     kinds = dict(zip(CRITERIA, ("WorstGroupLoss", "WorstGroupArea", "FinalGap", "GapArea"), strict=True))
-    names = ("lr", "steps", "loss", "proportions", "momentum", "weight_decay")
-    return best_weights(
-        kernels,
-        criterion=getattr(criteria, kinds[word])(),
-        **{name: chosen[name] for name in names if name in chosen},
-    )
+    return best_weights(kernels, replace(recipe, weights=None), getattr(criteria, kinds[word])())
 
 
 def _tell(summary: Summary, said: list[str], trajectory: Trajectory, advice: Any, as_json: bool) -> None:

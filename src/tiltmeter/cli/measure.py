@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from tiltmeter.cli.flags import Json, Save, To
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.readings import Reading, readings_of
 from tiltmeter.cli.train_config import build_data, read_config, train_as_told
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 
 #: Without a file: a short training that shows the measure.
@@ -71,8 +71,6 @@ def measure(
 
 
 def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
-    import torch
-
     from tiltmeter.measures.catalogue import find
     from tiltmeter.measures.example import example_of
     from tiltmeter.training.loop import train
@@ -81,15 +79,14 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     if config is not None:
         tables = read_config(config, ("measure",))
         chosen = made(kind, tables.get("measure", {}), "measure")
-        return train_as_told(tables, config.parent, to=to, measures=[chosen])
+        return train_as_told(tables, config.parent, (chosen,), to=to)
     chosen, model, data = example_of(kind)
     look = data
     if not hasattr(kind, "example"):
         data, look = build_data({}, Path())
     print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
-    sgd = partial(torch.optim.SGD, lr=LR)
-    when = log_spaced(PER_DECADE)
-    return train(model, data, look, sgd, steps=STEPS, batch=BATCH, when=when, measures=[chosen], to=to)
+    watch = Watch(when=log_spaced(PER_DECADE), measures=(chosen,))
+    return train(model, data, look, Recipe(lr=LR, steps=STEPS, batch=BATCH), watch=watch, to=to)
 
 
 def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:

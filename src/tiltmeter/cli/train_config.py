@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,17 @@ from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
 from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.digits import digits
-from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
-from tiltmeter.record import Trajectory, every, log_spaced
+from tiltmeter.losses import CrossEntropy, Square
+from tiltmeter.recipe.table import KEYS, recipe_from_table
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Trajectory, When, every, log_spaced
 
 TABLES = ("data", "model", "training", "looks", "forecast")
 DATA = ("source", "label", "group", "columns", "look", "seed", "share", "labels", "classes", "shares")
 MODEL = ("hidden", "activation")
-TRAINING = (
-    *("optimizer", "lr", "momentum", "weight_decay", "loss", "steps", "epochs", "batch", "seed"),
-    *("weights", "proportions", "checkpoint"),
-)
+TRAINING = (*KEYS, "seed", "checkpoint")
 LOOKS = ("per_decade",)
 FORECAST = ("sample", "real_steps")
-LOSSES: dict[str, Any] = {
-    "square": Square(),
-    "logistic": Logistic(),
-    "hinge": Hinge(),
-    "cross-entropy": CrossEntropy(),
-}
-OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 
@@ -52,18 +43,38 @@ def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, A
     return tables
 
 
-def train_as_told(tables: Mapping[str, Mapping[str, Any]], folder: Path, **more: Any) -> Trajectory:
-    """Train what the tables describe; `more` is for `train`."""
-    import torch
-
+def train_as_told(
+    tables: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+    measures: tuple[Any, ...] = (),
+    to: Path | None = None,
+    resume: bool = False,
+) -> Trajectory:
+    """Train what the tables describe."""
     from tiltmeter.training.loop import train
 
     data, look = build_data(tables["data"], folder)
-    loss = build_loss(tables["training"])
-    torch.manual_seed(tables["training"].get("seed", 0))
-    model = build_model(tables["model"], data, loss)
+    given = tables["training"]
+    recipe = recipe_from_table(given, data.groups)
+    model = build_network(tables, data, recipe.loss)
+    watch = Watch(when=build_when(tables), measures=measures)
     print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
-    return train(model, data, look, build_optimizer(tables["training"]), loss, **options(tables, data), **more)
+    checkpoint = every(given.get("checkpoint", 1000))
+    seed = given.get("seed", 0)
+    return train(model, data, look, recipe, watch=watch, seed=seed, to=to, checkpoint=checkpoint, resume=resume)
+
+
+def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:
+    """The steps to look at."""
+    return log_spaced(tables["looks"].get("per_decade", 20))
+
+
+def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, loss: Any) -> Any:
+    """The network of the file's seed."""
+    import torch
+
+    torch.manual_seed(tables["training"].get("seed", 0))
+    return build_model(tables["model"], data, loss)
 
 
 def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
@@ -116,45 +127,6 @@ def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), getattr(nn, ACTIVATIONS[word])()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
-
-
-def build_loss(given: Mapping[str, Any]) -> Any:
-    word = given.get("loss")
-    if word is not None and word not in LOSSES:
-        raise KeyError(f"[training] loss: no {word!r}. There are: {', '.join(LOSSES)}.")
-    return None if word is None else LOSSES[word]
-
-
-def build_optimizer(given: Mapping[str, Any]) -> Callable[..., Any]:
-    import torch
-
-    word = given.get("optimizer", "sgd")
-    if word not in OPTIMIZERS:
-        raise KeyError(f"[training] optimizer: no {word!r}. There are: {', '.join(OPTIMIZERS)}.")
-    if "lr" not in given:
-        raise KeyError("[training] needs `lr`, the learning rate.")
-    if "momentum" in given and word != "sgd":
-        raise ValueError(f"[training] momentum belongs to sgd. Found optimizer = {word!r}.")
-    options = {name: given[name] for name in ("lr", "momentum", "weight_decay") if name in given}
-    return partial(getattr(torch.optim, OPTIMIZERS[word]), **options)
-
-
-def options(tables: Mapping[str, Mapping[str, Any]], data: GroupedData) -> dict[str, Any]:
-    """What `train` takes besides data, model and optimiser."""
-    given = tables["training"]
-    found = {name: given[name] for name in ("steps", "epochs", "batch", "seed") if name in given}
-    for name in ("weights", "proportions"):
-        if name in given:
-            found[name] = {_group(key, data): value for key, value in given[name].items()}
-    found["when"] = log_spaced(tables["looks"].get("per_decade", 20))
-    if "checkpoint" in given:
-        found["checkpoint"] = every(given["checkpoint"])
-    return found
-
-
-def _group(text: str, data: GroupedData) -> Any:
-    """The group whose label reads like this key of a TOML table."""
-    return next((group for group in data.groups if str(group) == text), text)
 
 
 def _scaled(part: GroupedData, middle: np.ndarray, width: np.ndarray) -> GroupedData:

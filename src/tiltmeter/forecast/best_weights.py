@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from scipy.optimize import minimize, minimize_scalar
 from tiltmeter.forecast.group_losses import group_losses
 from tiltmeter.forecast.modes import responses
 from tiltmeter.forecast.network_kernels import Tangent
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.sample_correction import corrected_losses, half_samples
-from tiltmeter.forecast.targets import checked_loss, targets
-from tiltmeter.losses import CrossEntropy, Loss, Square
+from tiltmeter.forecast.targets import targets
+from tiltmeter.losses import Square
 from tiltmeter.population.criteria import Criterion, WorstGroupLoss
+from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.record import log_spaced
 
 #: The largest ratio of a weight to the first group's that is tried.
@@ -66,17 +67,7 @@ class BestWeights:
         return text + "."
 
 
-def best_weights(
-    tangent: Tangent,
-    lr: float | Callable[[float], float],
-    steps: int,
-    criterion: Criterion = WorstGroupLoss(),
-    *,
-    loss: Any = Square(),
-    proportions: Mapping[Any, float] | None = None,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-) -> BestWeights:
+def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstGroupLoss()) -> BestWeights:
     """The group weights under which the forecast makes a criterion smallest, without training anything.
 
     Weights have a mean of 1 over the training data, so that the mean pull stays as it is. What is judged are the points
@@ -88,7 +79,7 @@ def best_weights(
     >>> rng = np.random.default_rng(0)
     >>> x, rare = rng.normal(size=(600, 4)), np.arange(600) % 10 == 0
     >>> data = GroupedData(x, np.sign(np.where(rare, x[:, 1], x[:, 0])), np.where(rare, "rare", "common"))
-    >>> found = best_weights(tangent(nn.Linear(4, 1), *data.split(0.5)), lr=0.05, steps=300)
+    >>> found = best_weights(tangent(nn.Linear(4, 1), *data.split(0.5)), Recipe(lr=0.05, steps=300, loss=Square()))
     >>> found.weights["rare"] > 3 and found.after < found.before
     True
     """
@@ -98,11 +89,13 @@ def best_weights(
         raise TypeError(f"`criterion` should be one, as WorstGroupLoss(). Found {_kind(criterion)}.")
     if len(tangent.sample.groups) < 2:
         raise ValueError("Weights of groups need at least two groups. Found one.")
-    optimiser = Optimiser(lr, steps, momentum, weight_decay)
-    found = checked_loss(loss, tangent.columns)
-    looks = np.asarray(sorted({*log_spaced(20).steps(int(steps)), int(steps)}))
+    if checked_recipe(recipe).weights is not None:
+        raise ValueError("`best_weights` searches the weights itself: leave them out of the recipe.")
+    question = tangent.question(recipe)
+    found, steps = question.loss, question.sgd.steps
+    looks = np.asarray(sorted({*log_spaced(20).steps(steps), steps}))
     parts = half_samples(tangent)
-    quick = [_quick(one, found, optimiser, looks, proportions) for one in (tangent, *parts)]
+    quick = [_quick(one, question, looks) for one in (tangent, *parts)]
     shares, groups = tangent.shares, tangent.sample.groups
     limit = np.log(LARGEST_RATIO)
 
@@ -124,7 +117,7 @@ def best_weights(
     goal = targets(tangent.look.y, tangent.columns, found, tangent.positive)
 
     def course(given: Mapping[Any, float] | None) -> np.ndarray:
-        courses = (one.course(optimiser, found, looks, given, proportions) for one in (tangent, *parts))
+        courses = (one.course(replace(question, weights=given), looks) for one in (tangent, *parts))
         losses = (group_losses(tangent.by_point(one.outputs), goal, tangent.look, found)[0] for one in courses)
         return corrected_losses(tangent, losses)
 
@@ -157,26 +150,20 @@ def _search(cost: Callable[[np.ndarray], float], count: int, limit: float) -> np
     return np.asarray(np.clip(ended.x, -limit, limit) if ended.fun < cost(start) else start)
 
 
-def _quick(
-    tangent: Tangent,
-    loss: Loss | CrossEntropy,
-    optimiser: Optimiser,
-    looks: np.ndarray,
-    proportions: Mapping[Any, float] | None,
-) -> Callable[[np.ndarray], np.ndarray]:
+def _quick(tangent: Tangent, question: Question, looks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Losses (looks, groups) as a function of the weights: with the squared loss, a few hundred numbers squared."""
-    groups = tangent.sample.groups
+    groups, loss = tangent.sample.groups, question.loss
     goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
-    if not isinstance(loss, Square) or optimiser.weight_decay:
+    if not isinstance(loss, Square) or question.sgd.weight_decay:
 
         def whole(weights: np.ndarray) -> np.ndarray:
             given = dict(zip(groups, weights.tolist(), strict=True))
-            outputs = tangent.course(optimiser, loss, looks, given, proportions).outputs
+            outputs = tangent.course(replace(question, weights=given), looks).outputs
             return group_losses(tangent.by_point(outputs), goal, tangent.look, loss)[0]
 
         return whole
     features = tangent.features(loss)
-    share = tangent.shared(None, proportions)[:, None]
+    share = tangent.shared(question)[:, None]
     codes = np.repeat(tangent.sample.codes, len(share) // len(tangent.sample))
     aim = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
     distance = tangent.flat(tangent.start_sample - aim)
@@ -188,7 +175,7 @@ def _quick(
     def few(weights: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(np.tensordot(weights, bends, axes=1))
         pull = vectors.T @ np.tensordot(weights, pulls, axes=1)
-        answers, _ = responses(np.maximum(values, 0.0), optimiser, looks)
+        answers, _ = responses(np.maximum(values, 0.0), question.sgd, looks)
         moved = answers[:, :, None] * pull
         outputs = start + np.tensordot(moved, features.look @ vectors, axes=(1, 1)).transpose(0, 2, 1)
         return group_losses(tangent.by_point(outputs), goal, tangent.look, loss)[0]

@@ -9,7 +9,7 @@ import numpy as np
 from tiltmeter.forecast.chebyshev import flow
 from tiltmeter.forecast.features import Features
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this; at least the
 #: first of them, after which only slow directions move, and these as in the gradient flow.
@@ -27,7 +27,7 @@ def convex_course(
     start: tuple[np.ndarray, np.ndarray],
     share: np.ndarray,
     bend: float,
-    optimiser: Optimiser,
+    optimiser: PlainSGD,
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> LinearisedOutputs:
@@ -69,7 +69,7 @@ def convex_course(
 
 
 def _states(
-    slope: Pull, shape: tuple[int, int], sharpest: float, optimiser: Optimiser, looks: np.ndarray, size: int
+    slope: Pull, shape: tuple[int, int], sharpest: float, optimiser: PlainSGD, looks: np.ndarray, size: int
 ) -> tuple[np.ndarray, int]:
     """The weights of the features at every look, and how many steps were taken one by one."""
     state = np.zeros(shape)

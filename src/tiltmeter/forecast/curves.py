@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -10,8 +10,12 @@ import xarray as xr
 
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
+from tiltmeter.measures.group_metric import GroupMetric
+from tiltmeter.measures.snapshot import Measure
+from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory
 from tiltmeter.record.labelled import labels_array
+from tiltmeter.training.probe import as_measure
 
 #: Outputs (numbers) that are read together.
 GATHERED = 2**21
@@ -19,7 +23,17 @@ GATHERED = 2**21
 BEYOND = 1e50
 
 
-def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Origin) -> Trajectory:
+def forecast_measures(watch: Watch) -> tuple[Measure, ...]:
+    """The default curves and those metrics of the watch that need scores alone: there are no weights to look at."""
+    found = tuple(as_measure(measure) for measure in watch.measures)
+    if not all(isinstance(measure, GroupMetric) for measure in found):
+        raise TypeError("`measures` of a forecast should be functions f(y_true, y_score). Found one of a snapshot.")
+    return DEFAULTS + found
+
+
+def curves(
+    answers: Answers, measures: Sequence[Measure], looks: np.ndarray, outputs: np.ndarray, origin: Origin
+) -> Trajectory:
     """The group curves of outputs (steps, points, outputs) at these steps; a look that is not finite ends them."""
     with np.errstate(invalid="ignore"):
         sound = (np.abs(outputs) < BEYOND).all((1, 2))
@@ -27,13 +41,15 @@ def curves(answers: Answers, looks: np.ndarray, outputs: np.ndarray, origin: Ori
     if not last:
         raise ValueError("The outputs of `model` before training should be finite. Found NaN or infinite ones.")
     together = max(1, GATHERED // max(1, outputs[0].size))
-    parts = list(_read(answers, looks[:last], outputs[:last], together))
+    parts = list(_read(answers, measures, looks[:last], outputs[:last], together))
     found = {name: xr.concat([part[name] for part in parts], "time") for name in parts[0]} if parts[1:] else parts[0]
     diverged = None if last == len(looks) else xr.DataArray(float(looks[last]))
     return Trajectory(found, "step", origin, diverged)
 
 
-def _read(answers: Answers, looks: np.ndarray, outputs: np.ndarray, together: int) -> Iterator[dict[str, xr.DataArray]]:
+def _read(
+    answers: Answers, measures: Sequence[Measure], looks: np.ndarray, outputs: np.ndarray, together: int
+) -> Iterator[dict[str, xr.DataArray]]:
     """Several looks at once: to the measures, the same points once for each of them, in groups of their own."""
     groups = labels_array(answers.data.groups)
     for first in range(0, len(looks), together):
@@ -42,7 +58,7 @@ def _read(answers: Answers, looks: np.ndarray, outputs: np.ndarray, together: in
         scores = torch.as_tensor(flat[:, 0] if flat.shape[1] == 1 else flat)
         snapshot = answers.repeated(len(steps)).assemble([(0, scores)])
         found: dict[str, xr.DataArray] = {}
-        for measure in DEFAULTS:
+        for measure in measures:
             for name, reading in measure(snapshot).items():
                 array = reading.values.reshape(len(steps), len(groups), *reading.shape[1:])
                 kept = {str(dim): reading.coords[dim].values for dim in reading.dims[1:]}

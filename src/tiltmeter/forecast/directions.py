@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.forecast.modes import responses
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import Square
 from tiltmeter.record.labelled import labels_array
@@ -45,10 +44,8 @@ def _percent(share: float) -> str:
 
 def learned_share(
     tangent: Tangent,
-    optimiser: Optimiser,
+    question: Question,
     looks: np.ndarray,
-    weights: Mapping[Any, float] | None,
-    proportions: Mapping[Any, float] | None,
 ) -> xr.DataArray:
     """Of every group's task, labels minus first outputs at its points, the share in directions learned by each step.
 
@@ -58,10 +55,10 @@ def learned_share(
     """
     loss = Square()
     features = tangent.features(loss)
-    root = np.sqrt(tangent.shared(weights, proportions))[:, None]
+    root = np.sqrt(tangent.shared(question))[:, None]
     left, sizes, _ = np.linalg.svd(root * features.sample, full_matrices=False)
     curvatures = sizes**2
-    answers, _ = responses(curvatures, optimiser, looks)
+    answers, _ = responses(curvatures, question.sgd, looks)
     goal = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
     task = root * tangent.flat(goal - tangent.start_sample)
     codes = np.repeat(tangent.sample.codes, len(root) // len(tangent.sample))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,12 +12,11 @@ from tiltmeter.forecast.displacement import pulled
 from tiltmeter.forecast.group_losses import group_losses
 from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.real_steps import turned
 from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.forecast.warn_caller import warn_caller
-from tiltmeter.losses import CrossEntropy, Loss
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.tangent.kernel import tangent_kernel
 
@@ -34,39 +33,35 @@ def horizon_of(
     tangent: Tangent,
     course: LinearisedOutputs,
     parts: Sequence[LinearisedOutputs],
-    optimiser: Optimiser,
-    loss: Loss | CrossEntropy,
-    weights: Mapping[Any, float] | None,
-    proportions: Mapping[Any, float] | None,
-    batch: int | None,
+    question: Question,
     real_steps: int,
 ) -> Horizon:
     """How far this course is to be trusted; `parts` are those of the halves of the sample, where it is not all."""
     looks = course.looks
     linear = linear_until(lambda row: departure(tangent, course, row), looks)
-    goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
+    goal = targets(tangent.look.y, tangent.columns, question.loss, tangent.positive)
     (whole, error), *others = (
-        group_losses(tangent.by_point(one.outputs), goal, tangent.look, loss) for one in (course, *parts)
+        group_losses(tangent.by_point(one.outputs), goal, tangent.look, question.loss) for one in (course, *parts)
     )
     half = np.mean([losses for losses, _ in others], axis=0) if others else whole
     kernel = None
     if real_steps:
-        mass = masses(tangent.sample, tangent.stands_for, tangent.shares, weights, proportions)
+        mass = masses(tangent.sample, tangent.stands_for, tangent.shares, question.weights, question.proportions)
         angle = turned(
             tangent.model,
             tangent.points(),
             tangent.sample.y,
             mass,
-            loss,
-            optimiser,
-            min(batch or len(mass), len(mass)),
+            question.loss,
+            question.sgd,
+            min(question.batch or len(mass), len(mass)),
             real_steps,
             tangent.read,
             tangent.outputs,
             0,
         )
         kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
-    return Horizon(optimiser.steps, linear, sample_until(whole, half, error, looks), kernel)
+    return Horizon(question.sgd.steps, linear, sample_until(whole, half, error, looks), kernel)
 
 
 def warn_early(horizon: Horizon, course: LinearisedOutputs) -> None:

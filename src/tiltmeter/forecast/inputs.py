@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.measures.task import task_of
-from tiltmeter.record import When
+from tiltmeter.recipe.watch import checked_watch
 from tiltmeter.tangent.gradient_check import check_statistics
 
 #: Bytes of both kernels up to which all pairs of outputs are kept.
@@ -79,17 +79,16 @@ def checked_sample(sample: Any, seed: Any) -> int:
     return int(sample)
 
 
-def checked_looks(when: Any, steps: int) -> np.ndarray:
+def looks_of(watch: Any, steps: int, read: Any) -> np.ndarray:
     """The steps to look at, the last one included."""
-    if not isinstance(when, When):
-        raise TypeError(f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(when).__name__}.")
-    return np.asarray(sorted({*when.steps(int(steps)), int(steps)}))
+    given = checked_watch(watch)
+    if given.read is not None and given.read is not read:
+        raise ValueError("`read` of a forecast is that of its kernels: pass it to `tangent`.")
+    return np.asarray(sorted({*given.when.steps(int(steps)), int(steps)}))
 
 
-def checked_steps(batch: Any, real_steps: Any, steps: int) -> None:
-    """The size of batches, and how many real steps may be taken."""
-    if batch is not None and (not _whole(batch) or batch < 1):
-        raise ValueError(f"`batch` should be a positive integer. Found batch = {batch!r}.")
+def checked_real_steps(real_steps: Any, steps: int) -> None:
+    """How many real steps may be taken."""
     if not _whole(real_steps) or real_steps < 0 or real_steps == 1:
         raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {real_steps!r}.")
     if real_steps > steps:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
-def responses(curvatures: np.ndarray, optimiser: Optimiser, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def responses(curvatures: np.ndarray, optimiser: PlainSGD, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """What a unit pull does to each mode by the steps `looks`: arrays (looks, modes).
 
     The first answers a constant pull, the second (None without weight decay) the pull of initial weights that shrink.
     The exact updates of torch.optim.SGD on the linearised model, averaged over batches; not the gradient flow, from
     which they differ once lr times curvature is not small.
 
-    >>> one, _ = responses(np.array([2.0]), Optimiser(lr=0.1, steps=10), np.array([0, 1, 10]))
+    >>> one, _ = responses(np.array([2.0]), PlainSGD(lr=0.1, steps=10), np.array([0, 1, 10]))
     >>> (-one[:, 0]).round(4).tolist(), round((1 - 0.8**10) / 2, 4)
     ([0.0, 0.1, 0.4463], 0.4463)
     """
     if optimiser.plain:
-        return -_closed(curvatures, float(optimiser.lr), looks), None  # type: ignore[arg-type]
+        return -_closed(curvatures, float(optimiser.lr), looks), None
     return _recursion(curvatures, optimiser, looks)
 
 
@@ -43,7 +43,7 @@ def _closed(curvatures: np.ndarray, lr: float, looks: np.ndarray) -> np.ndarray:
     return np.where(still, lr * looks[:, None], moved)
 
 
-def _recursion(curvatures: np.ndarray, optimiser: Optimiser, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _recursion(curvatures: np.ndarray, optimiser: PlainSGD, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Step by step: heavy ball, weight decay and schedules change the factor from step to step."""
     momentum, decay = optimiser.momentum, optimiser.weight_decay
     stiffness = curvatures + decay
@@ -69,7 +69,7 @@ def _recursion(curvatures: np.ndarray, optimiser: Optimiser, looks: np.ndarray) 
     return found[:, 0], found[:, 1] if rows == 2 else None
 
 
-def kept_weights(optimiser: Optimiser, looks: np.ndarray) -> np.ndarray:
+def kept_weights(optimiser: PlainSGD, looks: np.ndarray) -> np.ndarray:
     """The factor by which weight decay alone has shrunk the initial weights by these steps."""
     kept, speed = 1.0, 0.0
     course = [kept]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.convex import convex_course
-from tiltmeter.forecast.curves import curves
+from tiltmeter.forecast.curves import curves, forecast_measures
 from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
@@ -23,29 +23,32 @@ from tiltmeter.forecast.inputs import (
     checked_classes,
     checked_data,
     checked_kernel,
-    checked_looks,
     checked_model,
+    checked_real_steps,
     checked_sample,
-    checked_steps,
+    looks_of,
     outputs_of,
     say_held_out,
 )
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.forecast.question import Question, question_of
 from tiltmeter.forecast.sample import masses, sampled
 from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
 from tiltmeter.forecast.square import square_course
 from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
-from tiltmeter.forecast.targets import bend, checked_loss, slope, targets
+from tiltmeter.forecast.targets import bend, slope, targets
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
+from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
-from tiltmeter.record.labelled import labels_array, plain_pairs
+from tiltmeter.record.labelled import labels_array
 from tiltmeter.tangent.kernel import initial_scores, kernels
 from tiltmeter.tangent.spectrum import spectrum
 
@@ -92,81 +95,66 @@ class Tangent:
         return int(self.start_look.shape[1])
 
     def forecast(
-        self,
-        *,
-        lr: float | Callable[[float], float],
-        steps: int,
-        batch: int | None = None,
-        loss: Any = Square(),
-        weights: Mapping[Any, float] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        when: When = log_spaced(20),
-        decide: Callable[[Any], Any] | None = None,
-        horizon: bool = True,
-        real_steps: int = 0,
+        self, recipe: Recipe, *, watch: Watch = Watch(), horizon: bool = True, real_steps: int = 0
     ) -> Trajectory:
-        """The group curves of a training with these settings, as `forecast` gives them; cheap, for what-if.
+        """The group curves of a training by this recipe, as `tm.forecast` gives them; cheap, for what-if.
 
         Curves are those of all training data, estimated from the sample and its halves where it is a part only.
-        `horizon=False` leaves out the tests of how far to trust them.
+        `horizon=False` leaves out the tests of how far to trust them; `real_steps` allows that many steps of SGD on a
+        copy for one more of them.
         """
-        optimiser = Optimiser(lr, steps, momentum, weight_decay)
-        found = checked_loss(loss, self.columns)
-        looks = checked_looks(when, steps)
-        checked_steps(batch, real_steps, steps)
+        question = self.question(recipe)
+        looks = looks_of(watch, question.sgd.steps, self.read)
+        checked_real_steps(real_steps, question.sgd.steps)
+        measures = forecast_measures(watch)
         with untouched(self.model):
-            answers = Answers(self.model, self.look, found, decide, self.read, 256, False)
-        course, *parts = (
-            one.course(optimiser, found, looks, weights, proportions) for one in (self, *half_samples(self))
-        )
-        limits = self._limits(course, optimiser, found, batch, weights, proportions)
-        wild = too_fast(limits, optimiser, batch)
+            keep = len(measures) > len(DEFAULTS)
+            answers = Answers(self.model, self.look, question.loss, watch.decide, self.read, 256, keep)
+        course, *parts = (one.course(question, looks) for one in (self, *half_samples(self)))
+        limits = self._limits(course, question)
+        wild = too_fast(limits, question.sgd, question.batch)
         trust: dict[str, Any] = {}
         if horizon or real_steps:
-            trusted = horizon_of(self, course, parts, optimiser, found, weights, proportions, batch, real_steps)
+            trusted = horizon_of(self, course, parts, question, real_steps)
             trust["horizon"] = trusted.to_json()
             if not wild:
                 warn_early(trusted, course)
         settings = {
             **self.settings,
-            **optimiser.to_json(),
-            "loss": found.definition,
-            "when": when.to_json(),
-            "batch": batch,
-            "weights": plain_pairs(weights),
-            "proportions": plain_pairs(proportions),
+            "recipe": recipe.to_json(),
+            "steps": question.sgd.steps,
+            "loss": question.loss.definition,
+            "when": watch.when.to_json(),
             "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
             "sharpest": course.sharpest,
             **limits,
             **trust,
         }
         origin = Origin("forecast", problem={"look": self.look.to_json()}, settings=settings)
-        told, *others = (curves(answers, looks, self.by_point(one.outputs), origin) for one in (course, *parts))
+        told, *others = (
+            curves(answers, measures, looks, self.by_point(one.outputs), origin) for one in (course, *parts)
+        )
         return corrected(told, others, unseen(self))
 
-    def course(
-        self,
-        optimiser: Optimiser,
-        loss: Loss | CrossEntropy,
-        looks: np.ndarray,
-        weights: Mapping[Any, float] | None,
-        proportions: Mapping[Any, float] | None,
-    ) -> LinearisedOutputs:
+    def question(self, recipe: Recipe) -> Question:
+        """The recipe as the kernels can answer it, checked against this network and its data."""
+        return question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+
+    def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
         """The outputs themselves at these steps."""
-        share = self.shared(weights, proportions)
+        loss, sgd = question.loss, question.sgd
+        share = self.shared(question)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
-        decay = self._radial() if optimiser.weight_decay else None
+        decay = self._radial() if sgd.weight_decay else None
         if isinstance(loss, Square):
             distance, start = self.flat(self.start_sample - goal), self.flat(self.start_look)
-            return square_course(self.kernel, self.cross, distance, start, share, optimiser, looks, decay)
+            return square_course(self.kernel, self.cross, distance, start, share, sgd, looks, decay)
 
         def pull(outputs: np.ndarray) -> np.ndarray:
             return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
 
         first = self.flat(self.start_sample), self.flat(self.start_look)
-        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), optimiser, looks, decay)
+        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
         """The kernels in a few hundred features, found once for every loss."""
@@ -180,34 +168,16 @@ class Tangent:
             self._found[loss] = features(self.kernel, self.cross, np.concatenate(apart, axis=1))
         return self._found[loss]
 
-    def learned_share(
-        self,
-        *,
-        lr: float | Callable[[float], float],
-        steps: int,
-        weights: Mapping[Any, float] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        momentum: float = 0.0,
-        when: When = log_spaced(20),
-    ) -> Trajectory:
+    def learned_share(self, recipe: Recipe, *, when: When = log_spaced(20)) -> Trajectory:
         """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
-        optimiser = Optimiser(lr, steps, momentum)
-        looks = checked_looks(when, steps)
-        found = learned_share(self, optimiser, looks, weights, proportions)
-        origin = Origin("forecast", settings={**self.settings, **optimiser.to_json()})
+        question = self.question(recipe)
+        found = learned_share(self, question, looks_of(Watch(when=when), question.sgd.steps, None))
+        origin = Origin("forecast", settings={**self.settings, "recipe": recipe.to_json()})
         return Trajectory({"learned_share": found}, "step", origin)
 
-    def why(
-        self,
-        *,
-        lr: float | Callable[[float], float],
-        step: int,
-        weights: Mapping[Any, float] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        momentum: float = 0.0,
-    ) -> Why:
+    def why(self, recipe: Recipe, *, step: int) -> Why:
         """Whose task the network learns fast: a sentence about the directions learned by this step."""
-        course = self.learned_share(lr=lr, steps=step, weights=weights, proportions=proportions, momentum=momentum)
+        course = self.learned_share(replace(checked_recipe(recipe), steps=step, epochs=None))
         found = course["learned_share"].sel(time=step).values.tolist()
         return Why(int(step), dict(zip(self.sample.groups, found, strict=True)))
 
@@ -223,9 +193,9 @@ class Tangent:
         names = labels_array(self.sample.groups)
         return found.assign_coords(group=names[found.coords["group"].values])
 
-    def shared(self, weights: Mapping[Any, float] | None, proportions: Mapping[Any, float] | None) -> np.ndarray:
+    def shared(self, question: Question) -> np.ndarray:
         """What every row of the sample's kernel counts in the mean gradient."""
-        mass = masses(self.sample, self.stands_for, self.shares, weights, proportions)
+        mass = masses(self.sample, self.stands_for, self.shares, question.weights, question.proportions)
         return np.repeat(mass, self.columns if self.outputs == "full" else 1) / len(mass)
 
     def flat(self, values: np.ndarray) -> np.ndarray:
@@ -241,21 +211,13 @@ class Tangent:
         found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
         return found
 
-    def _limits(
-        self,
-        course: LinearisedOutputs,
-        optimiser: Optimiser,
-        loss: Loss | CrossEntropy,
-        batch: int | None,
-        weights: Mapping[Any, float] | None,
-        proportions: Mapping[Any, float] | None,
-    ) -> dict[str, float | None]:
+    def _limits(self, course: LinearisedOutputs, question: Question) -> dict[str, float | None]:
         """The learning rates up to which training is stable; the noise of batches grows without end in squares only."""
-        mean, noise = stability_limit(course.sharpest, optimiser), None
-        if batch is not None and batch < self.settings["train"]["points"] and isinstance(loss, Square):
-            each = self.shared(weights, proportions) @ self.kernel.diagonal()
+        mean, noise = stability_limit(course.sharpest, question.sgd), None
+        if question.batch is not None and isinstance(question.loss, Square):
+            each = self.shared(question) @ self.kernel.diagonal()
             trace = float(each) / (self.columns if self.outputs == "full" else 1)
-            noise = batch_limit(course.sharpest, trace, batch, optimiser)
+            noise = batch_limit(course.sharpest, trace, question.batch, question.sgd)
         return {"stability_limit": mean, "batch_limit": noise}
 
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
@@ -292,7 +254,7 @@ def tangent(
     >>> kernels = tangent(nn.Linear(5, 1), *data.split(0.5), sample=100)
     >>> kernels
     <Tangent of Linear, 100 points of the training data, 200 to look at, 1 output (full)>
-    >>> kernels.forecast(lr=0.05, steps=50, weights={"b": 2.0})["loss"].sizes["group"]
+    >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
     """
     model = bare(checked_model(model))

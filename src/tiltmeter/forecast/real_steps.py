@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.tangent.kernel import Outputs, tangent_kernel
 from tiltmeter.tangent.rotation import rotation
 
@@ -26,7 +26,7 @@ def turned(
     y: np.ndarray,
     mass: np.ndarray,
     loss: Any,
-    optimiser: Optimiser,
+    optimiser: PlainSGD,
     batch: int,
     steps: int,
     read: Read | None,

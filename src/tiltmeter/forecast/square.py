@@ -7,7 +7,7 @@ import numpy as np
 from tiltmeter.forecast.lanczos import Krylov, lanczos
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.forecast.modes import flow_responses, kept_weights, responses
-from tiltmeter.forecast.optimiser import Optimiser
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: The error of the outputs at the sample, over their root mean square distance from the labels, at which Lanczos stops.
 TOLERANCE = 1e-9
@@ -19,7 +19,7 @@ def square_course(
     distance: np.ndarray,
     start: np.ndarray,
     share: np.ndarray,
-    optimiser: Optimiser,
+    optimiser: PlainSGD,
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> LinearisedOutputs:

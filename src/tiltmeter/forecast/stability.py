@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.warn_caller import warn_caller
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
-def stability_limit(sharpest: float, optimiser: Optimiser) -> float | None:
+def stability_limit(sharpest: float, optimiser: PlainSGD) -> float | None:
     """The largest learning rate of the mean over batches: 2 (1 + momentum) / curvature; None without curvature."""
     curvature = sharpest + optimiser.weight_decay
     return 2.0 * (1.0 + optimiser.momentum) / curvature if curvature > 0 else None
 
 
-def batch_limit(sharpest: float, trace: float, batch: int, optimiser: Optimiser) -> float | None:
+def batch_limit(sharpest: float, trace: float, batch: int, optimiser: PlainSGD) -> float | None:
     r"""The learning rate near which the noise of batches makes the squared loss diverge; None without curvature.
 
     1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
     all curvatures. Exact for Gaussian points of equal variances; for unequal ones it warns early, up to a factor 2.
 
-    >>> round(batch_limit(1.0, 20.0, 4, Optimiser(lr=0.1, steps=1)), 3)
+    >>> round(batch_limit(1.0, 20.0, 4, PlainSGD(lr=0.1, steps=1)), 3)
     0.32
     """
     mean = (sharpest + optimiser.weight_decay) / (2.0 * (1.0 + optimiser.momentum))
@@ -28,7 +28,7 @@ def batch_limit(sharpest: float, trace: float, batch: int, optimiser: Optimiser)
     return 1.0 / (mean + noise) if mean + noise > 0 else None
 
 
-def too_fast(limits: dict[str, float | None], optimiser: Optimiser, batch: int | None) -> bool:
+def too_fast(limits: dict[str, float | None], optimiser: PlainSGD, batch: int | None) -> bool:
     """Whether the learning rate is beyond a limit; says so aloud."""
     fastest = optimiser.fastest()
     mean, noise = (limits[name] or np.inf for name in ("stability_limit", "batch_limit"))

@@ -24,9 +24,16 @@ def trained(trajectory: Trajectory) -> Table:
     model = settings.get("model")
     if isinstance(model, dict):
         rows.append(("model", f"{model.get('class')}, {model.get('parameters', 0):,} parameters"))
-    for name in ("loss", "optimizer", "steps", "batch"):
-        if settings.get(name) is not None:
-            rows.append((name, _brief(settings[name])))
+    recipe = settings.get("recipe", settings)  # runs of format 1 name the parts of the recipe one by one
+    for name, value in (
+        ("loss", settings.get("loss")),
+        ("optimiser", recipe.get("optimiser", recipe.get("optimizer"))),
+        ("schedule", recipe.get("schedule")),
+        ("steps", settings.get("steps")),
+        ("batch", recipe.get("batch")),
+    ):
+        if value is not None:
+            rows.append((name, _brief(value)))
     if trajectory.origin.seeds:
         rows.append(("seeds", ", ".join(map(str, trajectory.origin.seeds))))
     looks = max((curve.sizes["time"] for curve in trajectory.values()), default=0)

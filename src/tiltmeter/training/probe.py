@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,9 +19,10 @@ from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.passes.description import describe
-from tiltmeter.passes.forward import Read, bare
+from tiltmeter.passes.forward import bare
 from tiltmeter.passes.untouched import untouched, versions
-from tiltmeter.record import Origin, Recorder, Trajectory, When, log_spaced
+from tiltmeter.recipe.watch import Watch, checked_watch
+from tiltmeter.record import Origin, Recorder, Trajectory, When
 
 
 class Probe:
@@ -30,10 +31,9 @@ class Probe:
     `probe(step)` stands before the update; leaving the `with` block without an exception takes one last look, so that
     the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
     confidence, calibration_gap, for two labels positive_rate, tpr and fpr, for more class_accuracy, each with its
-    standard error `<name>_se`; `measures` adds more: functions f(y_true, y_score), `GroupMetric`s or functions of a
-    `Snapshot`. `when` chooses steps, `to` a run directory (None: memory). `loss` is the one to record, by default
-    logistic, cross-entropy or half squared error, whichever fits; `decide` turns scores into decisions; `read` finds
-    the scores in the model's output. `settings` and `seed` are noted in the Origin.
+    standard error `<name>_se`. `watch` says when to look and adds measures; `to` is a run directory (None: memory).
+    `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
+    and `seed` are noted in the Origin.
 
     The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser and random streams.
     Under DistributedDataParallel only rank 0 looks and writes.
@@ -43,31 +43,28 @@ class Probe:
         self,
         model: nn.Module,
         look: GroupedData,
-        measures: Sequence[Callable[..., Any]] = (),
-        when: When = log_spaced(20),
+        watch: Watch = Watch(),
         to: str | os.PathLike[str] | None = None,
         *,
         loss: Any = None,
-        decide: Callable[[Any], Any] | None = None,
-        read: Read | None = None,
         chunk: int = 256,
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
     ) -> None:
-        _check(model, look, when, chunk)
-        self.model, self.when = bare(model), when
-        self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in measures)
+        _check(model, look, chunk)
+        self.model, self.when = bare(model), checked_watch(watch).when
+        self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         self.silent = distributed.is_available() and distributed.is_initialized() and distributed.get_rank() != 0
         with untouched(self.model):
-            self._answers = Answers(self.model, look, loss, decide, read, chunk, bool(measures))
+            self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
         origin = Origin(
             "training",
             problem={"look": look.to_json()},
             settings={
                 "model": describe(self.model),
                 "loss": self._answers.loss.definition,
-                "when": when.to_json(),
+                "when": self.when.to_json(),
                 **dict(settings or {}),
             },
             seeds=() if seed is None else (seed,),
@@ -179,13 +176,11 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
     return measure if len(wanted) == 1 else GroupMetric(measure)
 
 
-def _check(model: object, look: object, when: object, chunk: object) -> None:
+def _check(model: object, look: object, chunk: object) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     if not isinstance(look, GroupedData):
         raise TypeError(f"`look` should be GroupedData, to look at group by group. Found {type(look).__name__}.")
-    if not isinstance(when, When):
-        raise TypeError(f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(when).__name__}.")
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
     mass = np.bincount(look.codes, look.weights, len(look.groups))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.training.sampling import Sampling
+from tiltmeter.recipe.sampling import Sampling
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_optimizers import Update
+from tiltmeter.training.stacked_updates import Rate, Update
 
 
 def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int]) -> Iterator[Tensor]:
@@ -25,6 +25,7 @@ def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Se
 def train_stacked(
     stacked: Stacked,
     update: Update,
+    rate: Callable[[int], Rate],
     batches: Iterator[Tensor],
     points: Tensor,
     loss: Callable[[Tensor, Tensor], Tensor],
@@ -33,8 +34,9 @@ def train_stacked(
 ) -> None:
     """Train all runs at once to the last of `looks`; `look(step)`, after that many updates, says whether to go on.
 
-    `loss` gives the loss of every run from its outputs and the places of its batch among the points. `batches` may
-    serve fewer runs than there are: each batch then serves as many neighbouring runs as it takes.
+    `rate` gives the learning rate of every step. `loss` gives the loss of every run from its outputs and the places of
+    its batch among the points. `batches` may serve fewer runs than there are: each batch then serves as many
+    neighbouring runs as it takes.
     """
     step = 0
     for stop in looks:
@@ -44,7 +46,7 @@ def train_stacked(
                 places = places.repeat_interleave(stacked.runs // len(places), dim=0)
             batch = points.index_select(0, places.flatten()).view(*places.shape, *points.shape[1:])
             _, gradients = stacked.differentiate(batch, lambda outputs, places=places: loss(outputs, places))  # type: ignore[misc]
-            update(stacked.parameters, gradients)
+            update(stacked.parameters, gradients, rate(step))
             step += 1
         if not look(step):
             return

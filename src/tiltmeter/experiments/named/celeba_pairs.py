@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.celeba import Faces, celeba
@@ -17,6 +16,7 @@ from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.shared.lead import lead, on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.small_cnn import small_cnn
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.training.ensemble import ensemble
 
@@ -74,12 +74,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
             partial(small_cnn, 3, 1, setting.width),
             grouped("train", target, group),
             grouped("test", target, group),
-            optimizer=partial(torch.optim.SGD, lr=setting.lr, momentum=0.9),
+            Recipe(lr=setting.lr, momentum=0.9, steps=setting.steps, batch=setting.batch, loss=Logistic()),
+            watch=Watch(when=log_spaced(setting.per_decade)),
             seeds=setting.seeds,
-            loss=Logistic(),
-            steps=setting.steps,
-            batch=setting.batch,
-            when=log_spaced(setting.per_decade),
         )
 
     return {name_of(*pair): keep(name_of(*pair), partial(make, *pair)) for pair in PAIRS}

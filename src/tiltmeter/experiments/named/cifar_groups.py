@@ -7,7 +7,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 from scipy.stats import t as student_t
 
 from tiltmeter.data.grouped import GroupedData
@@ -18,6 +17,7 @@ from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.training.ensemble import ensemble
 
@@ -81,13 +81,15 @@ def run(setting: Setting, keep: Keep) -> Runs:
             partial(mlp, 3072, (setting.hidden,), 1),
             train,
             look,
-            optimizer=partial(torch.optim.SGD, lr=setting.lr),
+            Recipe(
+                lr=setting.lr,
+                steps=setting.steps,
+                batch=setting.batch,
+                proportions={FIRST: rho, SECOND: 1.0 - rho},
+                loss=Square(),
+            ),
+            watch=Watch(when=log_spaced(setting.per_decade)),
             seeds=range(FRESH, FRESH + setting.seeds),
-            loss=Square(),
-            steps=setting.steps,
-            batch=setting.batch,
-            proportions={FIRST: rho, SECOND: 1.0 - rho},
-            when=log_spaced(setting.per_decade),
         )
 
     return {f"rho {rho:g}": keep(f"rho {rho:g}", partial(at, rho)) for rho in setting.rhos}

@@ -21,9 +21,10 @@ from tiltmeter.measures.named.last_layer_probe import LastLayerProbe
 from tiltmeter.measures.sometimes import Sometimes
 from tiltmeter.networks.resnet import resnet18
 from tiltmeter.networks.small_cnn import small_cnn
+from tiltmeter.recipe import Watch
+from tiltmeter.recipe.sampling import Epochs
 from tiltmeter.record import Trajectory, at, stack
 from tiltmeter.training.probe import Probe
-from tiltmeter.training.sampling import Epochs
 
 TITLE = "Dominoes of MNIST and CIFAR-10: the last features lose the photograph, and when"
 PAPER = "Tsoy and Konstantinov, Simplicity Bias of Two-Layer Networks beyond Linearly Separable Data (2024), section 5"
@@ -136,7 +137,14 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> Tra
     steps = at(sorted({0, *np.geomspace(4, total, setting.looks - 1).round().astype(int).tolist()}))
     measure = Sometimes(LastLayerProbe(most_steps=setting.probe_steps), steps)
     settings = {"optimizer": {"class": "SGD", "lr": setting.lr, "weight_decay": weight_decay}, "digits": digits}
-    with Probe(model, look, [measure], steps, loss=nn.CrossEntropyLoss(), seed=seed, settings=settings) as probe:
+    with Probe(
+        model,
+        look,
+        watch=Watch(when=steps, measures=(measure,)),
+        loss=nn.CrossEntropyLoss(),
+        seed=seed,
+        settings=settings,
+    ) as probe:
         for step in range(total):
             probe(step)
             model.train()

@@ -25,6 +25,7 @@ from tiltmeter.measures.sometimes import Sometimes
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.plot.theme import PALETTE, axis, frame, legend, rows, short
+from tiltmeter.recipe import Watch
 from tiltmeter.record import Trajectory, at, every, stack
 from tiltmeter.training.probe import Probe
 
@@ -90,7 +91,12 @@ def descend(setting: Setting, data: GroupedData, lr: float, linear: bool, seed: 
     few = max(2, setting.points // 10)
     means, last = [], []
     with Probe(
-        model, data, [sharp, OpposingSignals(few)], when, loss=Square(), settings=_notes(setting, data, lr), seed=seed
+        model,
+        data,
+        watch=Watch(when=when, measures=(sharp, OpposingSignals(few))),
+        loss=Square(),
+        settings=_notes(setting, data, lr),
+        seed=seed,
     ) as probe:
         for step in range(setting.steps):
             probe(step)

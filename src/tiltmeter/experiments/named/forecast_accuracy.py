@@ -15,7 +15,9 @@ from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score, share_error
 from tiltmeter.experiments.shared.forecast_tasks import PEOPLE, PICTURES, Task, draw, of_people
+from tiltmeter.forecast.route import Kernel
 from tiltmeter.losses import Square
+from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Table
 
@@ -95,33 +97,31 @@ class Prepared:
         return forecast(
             self.model(seed),
             *self.points,
-            lr=self.task.lr,
-            steps=setting.steps,
-            batch=setting.batch,
-            sample=setting.sample,
-            weights=weights,
+            Recipe(lr=self.task.lr, steps=setting.steps, batch=setting.batch, weights=weights, loss=Square()),
+            route=Kernel(sample=setting.sample),
         )
 
     def trained(
         self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None, draws: int | None = None
     ) -> Trajectory:
         """What became of it: plain SGD on points drawn anew at every step; `draws` is their seed, if not the same."""
-        import torch
 
+        from tiltmeter.recipe.sampling import Draws
         from tiltmeter.training.loop import train
-        from tiltmeter.training.sampling import Draws
 
         data, look = self.points
         return train(
             self.model(seed),
             data,
             look,
-            partial(torch.optim.SGD, lr=self.task.lr),
-            loss=Square(),
-            steps=setting.steps,
-            batch=setting.batch,
-            weights=weights,
-            sampling=Draws(),
+            Recipe(
+                lr=self.task.lr,
+                steps=setting.steps,
+                batch=setting.batch,
+                sampling=Draws(),
+                weights=weights,
+                loss=Square(),
+            ),
             seed=seed if draws is None else draws,
         )
 

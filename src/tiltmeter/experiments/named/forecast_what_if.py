@@ -18,6 +18,7 @@ from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, s
 from tiltmeter.experiments.shared.forecast_tasks import PICTURES, draw
 from tiltmeter.losses import Square
 from tiltmeter.plot.horizon_rule import horizon_step
+from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Table
 
@@ -81,14 +82,16 @@ def _weights(made: Prepared, seed: int, setting: Setting, way: str) -> dict[Any,
     if way == "inverse frequency":
         return {group: len(train) / (len(train.groups) * size) for group, size in train.sizes.items()}
     kernels = tangent(made.model(seed), *made.points, sample=setting.sample)
-    found = best_weights(kernels, lr=made.task.lr, steps=setting.steps, criterion=WorstGroupLoss(), loss=Square())
+    found = best_weights(
+        kernels, Recipe(lr=made.task.lr, steps=setting.steps, batch=None, loss=Square()), criterion=WorstGroupLoss()
+    )
     return dict(found.weights)
 
 
 def weights_of(run: Trajectory) -> dict[Any, float] | None:
     """The weights that a run says it had."""
-    settings: Any = run.origin.settings
-    return None if settings["weights"] is None else {group: float(value) for group, value in settings["weights"]}
+    recipe: Any = run.origin.settings["recipe"]
+    return None if "weights" not in recipe else {group: float(value) for group, value in recipe["weights"]}
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

@@ -17,6 +17,7 @@ from tiltmeter.experiments.shared.symmetric_network import clusters_of, extremes
 from tiltmeter.measures.named.early_alignment import EarlyAlignment
 from tiltmeter.measures.shared.merged_network import merged
 from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.recipe import Watch
 from tiltmeter.record import Trajectory, log_spaced, stack
 from tiltmeter.training.probe import Probe
 
@@ -83,8 +84,13 @@ def _one(setting: Setting, scale: float, seed: int) -> Trajectory:
     angle = EarlyAlignment(lr=setting.lr).tolerance(extremes_of(data))
     four = merged(wide, angle, most=4)
     looked = [
-        Probe(wide, data, [DistanceTo(four), EarlyAlignment(lr=setting.lr)], log_spaced(10), seed=seed),
-        Probe(four, data, [], log_spaced(10), seed=seed),
+        Probe(
+            wide,
+            data,
+            watch=Watch(when=log_spaced(10), measures=(DistanceTo(four), EarlyAlignment(lr=setting.lr))),
+            seed=seed,
+        ),
+        Probe(four, data, watch=Watch(when=log_spaced(10), measures=()), seed=seed),
     ]
     with looked[0], looked[1]:
         for step in range(setting.steps):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from tiltmeter.measures.named.kernel_spectrum import KernelSpectrum
 from tiltmeter.measures.named.opposing_signals import OpposingSignals
 from tiltmeter.measures.named.subgroup_auc import SubgroupAUC
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced, stack
 from tiltmeter.training.loop import train
 
@@ -74,12 +74,8 @@ def _one(setting: Setting, seed: int) -> Trajectory:
         mlp(64, (setting.hidden,), 1),
         data,
         look,
-        partial(torch.optim.SGD, lr=setting.lr),
-        loss=Logistic(),
-        steps=setting.steps,
-        batch=setting.batch,
-        measures=measures,
-        when=log_spaced(setting.per_decade),
+        Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=Logistic()),
+        watch=Watch(when=log_spaced(setting.per_decade), measures=measures),
         seed=seed,
     )
 

@@ -22,6 +22,7 @@ from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, every, log_spaced, stack
 from tiltmeter.training.loop import train
 
@@ -124,11 +125,8 @@ def _parity(
         make(),
         data,
         data,
-        adam,
-        steps=steps,
-        batch=min(512, points),
-        when=log_spaced(8),
-        measures=[BooleanSensitivity(), BooleanSpectrum()],
+        Recipe(adam, steps=steps, batch=min(512, points)),
+        watch=Watch(when=log_spaced(8), measures=(BooleanSensitivity(), BooleanSpectrum())),
         seed=seed,
     )
 
@@ -145,11 +143,8 @@ def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> Traje
         make(),
         data,
         data,
-        partial(torch.optim.Adam, lr=3e-3),
-        steps=setting.image_steps,
-        batch=64,
-        when=every(15),
-        measures=[NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100)],
+        Recipe(partial(torch.optim.Adam, lr=3e-3), steps=setting.image_steps, batch=64),
+        watch=Watch(when=every(15), measures=(NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100),)),
         seed=seed,
     )
 

@@ -17,6 +17,7 @@ from tiltmeter.experiments.named.bias_crossing import centred
 from tiltmeter.experiments.shared.network_students import student, told
 from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import Square
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 
 TITLE = "Memorisation: a finite data set, many epochs, wrong labels (open question)"
@@ -49,7 +50,6 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def _networks(setting: Setting, name: str) -> Trajectory:
-    import torch
 
     from tiltmeter.training.ensemble import ensemble
 
@@ -67,12 +67,9 @@ def _networks(setting: Setting, name: str) -> Trajectory:
         partial(student, setting.d, (setting.width,)),
         data,
         look,
-        optimizer=partial(torch.optim.SGD, lr=setting.lr / setting.d),
-        loss=Square(),
+        Recipe(lr=setting.lr / setting.d, epochs=setting.epochs, batch=setting.batch, loss=Square()),
+        watch=Watch(when=log_spaced(10)),
         seeds=setting.seeds,
-        epochs=setting.epochs,
-        batch=setting.batch,
-        when=log_spaced(10),
     )
     per_epoch = -(-setting.examples // setting.batch)
     return told(run.on_clock("epoch", steps_per_epoch=per_epoch), "network")

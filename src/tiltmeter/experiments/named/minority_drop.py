@@ -19,6 +19,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.plot.curves import curves
+from tiltmeter.recipe import Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced, stack
 from tiltmeter.training.probe import Probe
 
@@ -89,7 +90,7 @@ def descend(setting: Setting, ratio: int, seed: int, equal: bool) -> Trajectory:
     model = mlp(setting.d, (setting.units,), 2)
     parameters = list(model.parameters())
     x, y = train.tensors()
-    with Probe(model, look, when=log_spaced(12), seed=seed) as probe:
+    with Probe(model, look, watch=Watch(when=log_spaced(12)), seed=seed) as probe:
         for step in range(setting.steps):
             probe(step)
             losses = torch.nn.functional.cross_entropy(model(x), y, reduction="none")

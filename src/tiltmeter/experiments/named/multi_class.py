@@ -15,6 +15,7 @@ from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.shared.network_students import told
 from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import CrossEntropy
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 
 TITLE = "Several classes with shared structure: do groups still cross? (open question)"
@@ -77,12 +78,9 @@ def _networks(setting: Setting, overlap: float) -> Trajectory:
         make,
         several_classes(setting, overlap, (large, total - large), seed=0),
         several_classes(setting, overlap, (3000, 3000), seed=1),
-        optimizer=partial(torch.optim.SGD, lr=setting.lr),
-        loss=CrossEntropy(),
+        Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=CrossEntropy()),
+        watch=Watch(when=log_spaced(10)),
         seeds=setting.seeds,
-        steps=setting.steps,
-        batch=setting.batch,
-        when=log_spaced(10),
     )
     return told(run, "network")
 

@@ -22,6 +22,7 @@ from tiltmeter.measures.named.truncated_accuracy import TruncatedAccuracy
 from tiltmeter.networks.deep_linear import deep_linear
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.plot.labelled_lines import labelled_lines
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, every, log_spaced, stack
 from tiltmeter.training.loop import train
 
@@ -88,11 +89,12 @@ def _arm(setting: Setting, name: str) -> Trajectory:
                 _network(setting, depth),
                 data,
                 data,
-                made,
-                steps=40 if depth == 1 else setting.steps,
-                batch=min(batch, len(data)) if batch < POINTS else len(data),
-                when=every(2),
-                measures=[ComponentError()],
+                Recipe(
+                    made,
+                    steps=40 if depth == 1 else setting.steps,
+                    batch=min(batch, len(data)) if batch < POINTS else len(data),
+                ),
+                watch=Watch(when=every(2), measures=(ComponentError(),)),
                 seed=seed,
             )
         )
@@ -114,17 +116,14 @@ def _digits(setting: Setting) -> Trajectory:
         data, look = plain_digits(seed=seed)
         torch.manual_seed(seed)
         sgd = partial(torch.optim.SGD, lr=0.2)
-        measures = [TruncatedAccuracy((2, 8, 16, 32, 61))]
+        measures = (TruncatedAccuracy((2, 8, 16, 32, 61)),)
         runs.append(
             train(
                 mlp(64, (64, 64), 10),
                 data,
                 look,
-                sgd,
-                steps=setting.digits_steps,
-                batch=50,
-                when=log_spaced(12),
-                measures=measures,
+                Recipe(sgd, steps=setting.digits_steps, batch=50),
+                watch=Watch(when=log_spaced(12), measures=measures),
                 seed=seed,
             )
         )
@@ -153,8 +152,8 @@ def _law(trajectory: Trajectory, depth: int) -> np.ndarray:
 
 
 def _lr(trajectory: Trajectory) -> float:
-    optimizer: Any = trajectory.origin.settings["optimizer"]
-    return float(optimizer["lr"])
+    recipe: Any = trajectory.origin.settings["recipe"]
+    return float(recipe["optimiser"]["lr"])
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from tiltmeter.analysis.pairs import SURE, pair_gap
@@ -20,6 +19,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.lead import lead, leads, share
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.training.ensemble import ensemble
 
@@ -93,13 +93,15 @@ def run(setting: Setting, keep: Keep) -> Runs:
             partial(network, setting.hidden),
             train,
             look,
-            optimizer=partial(torch.optim.SGD, lr=setting.lr),
+            Recipe(
+                lr=setting.lr,
+                steps=setting.steps,
+                batch=setting.batch,
+                proportions={UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho},
+                loss=Square(),
+            ),
+            watch=Watch(when=log_spaced(setting.per_decade)),
             seeds=setting.seeds,
-            loss=Square(),
-            steps=setting.steps,
-            batch=setting.batch,
-            proportions={UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho},
-            when=log_spaced(setting.per_decade),
         )
 
     return {name: keep(name, partial(make, *how)) for name, how in asked.items()}

@@ -18,6 +18,7 @@ from tiltmeter.experiments.shared.arrival import first_below, times_later
 from tiltmeter.measures.named.frequency_error import FrequencyError
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.plot.labelled_lines import labelled_lines
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, every, stack
 from tiltmeter.training.loop import train
 
@@ -77,11 +78,8 @@ def _train(setting: Setting, name: str, seed: int) -> Trajectory:
         model,
         data,
         data,
-        partial(torch.optim.Adam, lr=setting.lr),
-        steps=setting.steps,
-        batch=setting.points,
-        when=every(setting.look),
-        measures=[FrequencyError(target)],
+        Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.points),
+        watch=Watch(when=every(setting.look), measures=(FrequencyError(target),)),
         seed=seed,
     )
 

@@ -23,6 +23,7 @@ from tiltmeter.measures.named.line_spectrum import LineSpectrum
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.plot.labelled_lines import labelled_lines
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced, stack
 from tiltmeter.training.loop import train
 
@@ -89,14 +90,14 @@ def _train(setting: Setting, noise: float, seed: int) -> Trajectory:
         mlp(64, (setting.width, setting.width), 10),
         data,
         data,
-        partial(torch.optim.Adam, lr=setting.lr),
-        steps=setting.steps,
-        batch=50,
-        when=log_spaced(6),
-        measures=[
-            LineSpectrum(("random",), setting.lines, window="hann", detrend="linear", constant=False),
-            HeldOut(look),
-        ],
+        Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=50),
+        watch=Watch(
+            when=log_spaced(6),
+            measures=(
+                LineSpectrum(("random",), setting.lines, window="hann", detrend="linear", constant=False),
+                HeldOut(look),
+            ),
+        ),
         seed=seed,
     )
 

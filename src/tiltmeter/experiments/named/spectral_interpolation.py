@@ -17,6 +17,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.named.line_spectrum import LineSpectrum
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.plot.labelled_lines import labelled_lines
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced, stack
 from tiltmeter.training.loop import train
 
@@ -62,11 +63,11 @@ def _train(setting: Setting, name: str, seed: int) -> Trajectory:
         model,
         data,
         look,
-        partial(torch.optim.Adam, lr=setting.lr),
-        steps=setting.steps,
-        batch=50,
-        when=log_spaced(4),
-        measures=[LineSpectrum(lines=setting.lines, window="hann", detrend="linear", signal="distance")],
+        Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=50),
+        watch=Watch(
+            when=log_spaced(4),
+            measures=(LineSpectrum(lines=setting.lines, window="hann", detrend="linear", signal="distance"),),
+        ),
         seed=seed,
     )
 

@@ -21,6 +21,7 @@ from tiltmeter.losses import Square
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.kernel_spectrum import KernelSpectrum
 from tiltmeter.plot.labelled_lines import labelled_lines
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, every, stack
 from tiltmeter.tangent.circle import circle_eigenvalues, region_half_times
 from tiltmeter.training.loop import train
@@ -115,7 +116,14 @@ def _density(setting: Setting, frequency: int, amplitude: float) -> Trajectory:
     runs = []
     for seed, model in enumerate(made(lambda: FirstLayer(setting.width, True), range(setting.seeds))):
         runs.append(
-            train(model, data, look, sgd, Square(), steps=setting.steps, batch=len(data), when=every(4), seed=seed)
+            train(
+                model,
+                data,
+                look,
+                Recipe(sgd, steps=setting.steps, batch=len(data), loss=Square()),
+                watch=Watch(when=every(4)),
+                seed=seed,
+            )
         )
     return stack(runs)
 
@@ -137,8 +145,8 @@ def left(trajectory: Trajectory) -> xr.DataArray:
 def half_times(trajectory: Trajectory) -> np.ndarray:
     """(seeds, regions): the time, steps x rate x 2, at which half of the wave is left; infinite if never."""
     part = left(trajectory).transpose("seed", "group", "time")
-    optimizer: Any = trajectory.origin.settings["optimizer"]
-    time = TWICE * float(optimizer["lr"]) * part["time"].values.astype(float)
+    recipe: Any = trajectory.origin.settings["recipe"]
+    time = TWICE * float(recipe["optimiser"]["lr"]) * part["time"].values.astype(float)
     found = np.full(part.shape[:2], np.inf)
     for place in np.ndindex(found.shape):
         values = part.values[place]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
-
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.adult import adult
 from tiltmeter.data.public.compas import compas
@@ -18,6 +16,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.lead import lead, on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.training.ensemble import ensemble
 
@@ -59,12 +58,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
             partial(mlp, train.x.shape[1], (setting.hidden,), 1),
             train,
             look,
-            optimizer=partial(torch.optim.SGD, lr=setting.lr),
+            Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=Logistic()),
+            watch=Watch(when=log_spaced(setting.per_decade)),
             seeds=setting.seeds,
-            loss=Logistic(),
-            steps=setting.steps,
-            batch=setting.batch,
-            when=log_spaced(setting.per_decade),
         )
 
     return {name: keep(name, partial(make, load)) for name, load in TABLES.items()}

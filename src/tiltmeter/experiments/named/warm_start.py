@@ -19,6 +19,7 @@ from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import Square
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Start, Zero
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 from tiltmeter.theory.limits import asymptotes
 from tiltmeter.theory.predict import predict
@@ -95,12 +96,8 @@ def _networks(setting: Setting, name: str) -> Trajectory:
                 model,
                 first,
                 first.take(range(0, len(first), len(first) // 200)),
-                sgd,
-                Square(),
-                setting.before,
-                setting.batch,
-                proportions=only,
-                when=log_spaced(1),
+                Recipe(sgd, steps=setting.before, batch=setting.batch, proportions=only, loss=Square()),
+                watch=Watch(when=log_spaced(1)),
             )
         return model
 
@@ -108,12 +105,9 @@ def _networks(setting: Setting, name: str) -> Trajectory:
         make,
         data,
         look,
-        optimizer=sgd,
-        loss=Square(),
+        Recipe(sgd, steps=setting.steps, batch=setting.batch, loss=Square()),
+        watch=Watch(when=log_spaced(10)),
         seeds=setting.seeds,
-        steps=setting.steps,
-        batch=setting.batch,
-        when=log_spaced(10),
     )
     return told(run.on_clock("t", d=setting.d), "network")
 

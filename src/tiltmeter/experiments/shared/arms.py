@@ -18,7 +18,7 @@ from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record import Origin, Recorder, Trajectory
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_optimizers import stacked_update
+from tiltmeter.training.stacked_updates import stacked_update
 
 
 def train_arms(
@@ -36,7 +36,7 @@ def train_arms(
     their order of labels; `loss(outputs, labels)` gives one number per run.
     """
     stacked = Stacked(models)
-    update = stacked_update(torch.optim.SGD(models[0].parameters(), lr=lr), lr, 0.0)
+    update = stacked_update(torch.optim.SGD(models[0].parameters(), lr=lr), weight_decay=0.0)
     with Recorder(None, clock="step", origin=origin) as recorder:
         for step in range(looks[-1] + 1):
             if step in looks:
@@ -44,7 +44,7 @@ def train_arms(
             if step < looks[-1]:
                 x, y = batch(step)
                 _, gradients = stacked.differentiate(x, partial(_swapped, loss, y))
-                update(stacked.parameters, gradients)
+                update(stacked.parameters, gradients, lr)
         return recorder.trajectory()
 
 

@@ -11,6 +11,7 @@ from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.losses import Square
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 
 
@@ -42,12 +43,14 @@ def train_students(
         partial(student, d, hidden),
         data,
         look,
-        optimizer=partial(torch.optim.SGD, **plain) if optimizer is None else optimizer,
-        loss=Square(),
+        Recipe(
+            partial(torch.optim.SGD, **plain) if optimizer is None else optimizer,
+            steps=steps,
+            batch=batch,
+            loss=Square(),
+        ),
+        watch=Watch(when=log_spaced(per_decade)),
         seeds=seeds,
-        steps=steps,
-        batch=batch,
-        when=log_spaced(per_decade),
     )
     return told(run.on_clock("t", d=d), "network" if hidden else "linear network")
 

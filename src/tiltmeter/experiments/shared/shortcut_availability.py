@@ -15,6 +15,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.availability import Availability
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, at, stack
 from tiltmeter.training.loop import train
 
@@ -76,11 +77,8 @@ def _network(setting: Amplified, depth: int, ratio: float, seed: int) -> Traject
         mlp(setting.d, (setting.width,) * depth, 1),
         data,
         data,
-        partial(torch.optim.Adam, lr=setting.lr),
-        steps=setting.steps,
-        batch=setting.batch,
-        when=at([0, setting.steps // 10, setting.steps]),
-        measures=[Availability(latents)],
+        Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.batch),
+        watch=Watch(when=at([0, setting.steps // 10, setting.steps]), measures=(Availability(latents),)),
         seed=seed,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.named.cue_adoption import CueAdoption
 from tiltmeter.measures.named.last_layer_probe import LastLayerProbe
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, at, stack
 from tiltmeter.training.loop import train
 
@@ -64,18 +64,19 @@ def _one(setting: Domino, seed: int) -> Trajectory:
         model,
         learned,
         apart,
-        partial(
-            torch.optim.SGD,
+        Recipe(
             lr=setting.lr,
             momentum=setting.momentum,
             nesterov=True,
             weight_decay=setting.weight_decay,
+            steps=setting.steps,
+            batch=setting.batch,
+            loss=nn.CrossEntropyLoss(),
         ),
-        loss=nn.CrossEntropyLoss(),
-        steps=setting.steps,
-        batch=setting.batch,
-        when=at(looks),
-        measures=[LastLayerProbe(seed=seed, most_steps=300), CueAdoption(("easy block", "digit"), cells)],
+        watch=Watch(
+            when=at(looks),
+            measures=(LastLayerProbe(seed=seed, most_steps=300), CueAdoption(("easy block", "digit"), cells)),
+        ),
         seed=seed,
     )
 

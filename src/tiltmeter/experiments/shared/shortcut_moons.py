@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from tiltmeter.experiments.catalogue import Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.named.starvation import Starvation
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, at, stack
 from tiltmeter.training.loop import train
 
@@ -65,13 +65,14 @@ def _one(setting: Moons, margin: float, strength: float, seed: int) -> Trajector
         mlp(2, (setting.width,), 1),
         data,
         data,
-        partial(torch.optim.SGD, lr=setting.lr, momentum=setting.momentum),
-        loss=Decoupled(strength),
-        decide=lambda score: score > 0,
-        steps=setting.steps,
-        batch=len(data),
-        when=at([0, setting.steps // 10, setting.steps // 2, setting.steps]),
-        measures=[Starvation(side=60)],
+        Recipe(
+            lr=setting.lr, momentum=setting.momentum, steps=setting.steps, batch=len(data), loss=Decoupled(strength)
+        ),
+        watch=Watch(
+            when=at([0, setting.steps // 10, setting.steps // 2, setting.steps]),
+            measures=(Starvation(side=60),),
+            decide=lambda score: score > 0,
+        ),
         seed=seed,
     )
 

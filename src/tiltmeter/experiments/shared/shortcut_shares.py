@@ -13,6 +13,7 @@ from tiltmeter.experiments.catalogue import Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.measures.named.feature_variance import FeatureVariance
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, at, stack
 from tiltmeter.training.loop import train
 
@@ -41,11 +42,11 @@ def _one(setting: Shares, seed: int) -> Trajectory:
         mlp(setting.bits, setting.hidden, 4),
         data,
         data,
-        partial(torch.optim.Adam, lr=setting.lr),
-        steps=setting.steps,
-        batch=len(x),
-        when=at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
-        measures=[FeatureVariance({"easy": easy, "hard": hard})],
+        Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=len(x)),
+        watch=Watch(
+            when=at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
+            measures=(FeatureVariance({"easy": easy, "hard": hard}),),
+        ),
         seed=seed,
     )
 

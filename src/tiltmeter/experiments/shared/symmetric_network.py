@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 import xarray as xr
@@ -14,6 +13,7 @@ from tiltmeter.measures.named.early_alignment import EarlyAlignment
 from tiltmeter.measures.shared.alignment_pull import Extremes, Pull
 from tiltmeter.measures.shared.neurons import neurons_of
 from tiltmeter.networks.two_layer import TwoLayer, two_layer
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, When
 from tiltmeter.training.loop import train
 
@@ -46,11 +46,8 @@ def descend(net: TwoLayer, data: GroupedData, lr: float, steps: int, when: When,
         net,
         data,
         data,
-        partial(torch.optim.SGD, lr=lr),
-        steps=steps,
-        batch=len(data),
-        when=when,
-        measures=[EarlyAlignment(lr=lr)],
+        Recipe(lr=lr, steps=steps, batch=len(data)),
+        watch=Watch(when=when, measures=(EarlyAlignment(lr=lr),)),
         seed=seed,
     )
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tiltmeter.training.stacked_linear_layers import Product
-
-#: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.SGD, momentum=0.9)`.
-MakeOptimizer: TypeAlias = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 #: A number for all runs, or one for each, of shape (runs,).
 Rate: TypeAlias = float | Tensor
 
-#: Changes the parameters of all runs, by name, given their gradients (None: no part in the loss).
-Update: TypeAlias = Callable[[Mapping[str, Tensor], Mapping[str, Tensor | Product | None]], None]
+#: Gradients of all runs by the name of their parameter (None: no part in the loss).
+Gradients: TypeAlias = Mapping[str, Tensor | Product | None]
+
+#: Changes the parameters of all runs, by name, given their gradients and the learning rate of this step.
+Update: TypeAlias = Callable[[Mapping[str, Tensor], Gradients, Rate], None]
+
+#: A formula for one parameter: its name, itself, its gradient, spare memory of its size, the learning rate.
+Formula: TypeAlias = Callable[[str, Tensor, Tensor, Tensor, Rate], None]
 
 
-def stacked_update(settings: torch.optim.Optimizer, lr: Rate, weight_decay: Rate) -> Update:
-    """The update that this optimiser makes, for stacked parameters, with these rates instead of its own.
+def stacked_update(settings: torch.optim.Optimizer, weight_decay: Rate, clip: float | None = None) -> Update:
+    """The update that this optimiser makes, for stacked parameters, with this weight decay instead of its own.
 
     The formulas are those of `torch.optim`, in the same order of operations.
     """
@@ -30,23 +33,23 @@ def stacked_update(settings: torch.optim.Optimizer, lr: Rate, weight_decay: Rate
     kind = type(settings)
     if len(settings.param_groups) > 1:
         raise ValueError(
-            f"`optimizer` should treat all parameters alike. Found {len(settings.param_groups)} parameter groups."
+            f"`optimiser` should treat all parameters alike. Found {len(settings.param_groups)} parameter groups."
         )
     if kind not in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-        raise TypeError(f"`optimizer` should make a torch.optim SGD, Adam or AdamW. Found {kind.__name__}.")
+        raise TypeError(f"`optimiser` should make an SGD, Adam or AdamW of torch.optim. Found {kind.__name__}.")
     for option in ("maximize", "amsgrad", "differentiable"):
         if defaults.get(option):
-            raise ValueError(f"`optimizer` should not set {option}: stacked runs cannot. Found {option} = True.")
+            raise ValueError(f"`optimiser` should not set {option}: stacked runs cannot. Found {option} = True.")
     if kind is torch.optim.SGD:
-        return _sgd(lr, weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"])
+        return _sgd(weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"], clip)
     decoupled = kind is torch.optim.AdamW or bool(defaults.get("decoupled_weight_decay"))
-    return _adam(lr, weight_decay, defaults["betas"], defaults["eps"], decoupled)
+    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip)
 
 
-def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nesterov: bool) -> Update:
+def _sgd(weight_decay: Rate, momentum: float, dampening: float, nesterov: bool, clip: float | None) -> Update:
     velocities: dict[str, Tensor] = {}
 
-    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         gradient = _decayed(gradient, parameter, weight_decay, spare)
         if momentum:
             if name not in velocities:
@@ -60,7 +63,7 @@ def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nester
         else:
             parameter.addcmul_(gradient, _along(lr, parameter), value=-1)
 
-    def at_once(parameter: Tensor, gradient: Product) -> bool:
+    def at_once(parameter: Tensor, gradient: Product, lr: Rate) -> bool:
         # Plain descent adds the product to the weights while it is taken.
         if momentum or parameter.shape[1] == 1 or isinstance(weight_decay, Tensor):
             return False
@@ -73,15 +76,15 @@ def _sgd(lr: Rate, weight_decay: Rate, momentum: float, dampening: float, nester
             parameter.transpose(1, 2).baddbmm_(inputs, slopes * _along(lr, slopes), alpha=-1)
         return True
 
-    return _for_each(change, at_once)
+    return _for_each(change, at_once, clip)
 
 
-def _adam(lr: Rate, weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: bool) -> Update:
+def _adam(weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: bool, clip: float | None) -> Update:
     first, second = (float(beta) for beta in betas)
     states: dict[str, tuple[Tensor, Tensor]] = {}
     counts: dict[str, int] = {}
 
-    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor) -> None:
+    def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         if name not in states:
             states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter)
         mean, square = states[name]
@@ -99,12 +102,10 @@ def _adam(lr: Rate, weight_decay: Rate, betas: tuple[Any, Any], eps: float, deco
         else:
             parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
-    return _for_each(change, lambda *_: False)
+    return _for_each(change, lambda *_: False, clip)
 
 
-def _for_each(
-    change: Callable[[str, Tensor, Tensor, Tensor], None], at_once: Callable[[Tensor, Product], bool]
-) -> Update:
+def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:
     """Apply a formula to every parameter; `spare` is memory of its size, at the formula's disposal.
 
     Fresh memory for stacked parameters costs more than the arithmetic, so it is taken only once. Gradients are left
@@ -113,17 +114,31 @@ def _for_each(
     spares: dict[str, Tensor] = {}
 
     @torch.no_grad()
-    def update(parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor | Product | None]) -> None:
+    def update(parameters: Mapping[str, Tensor], gradients: Gradients, lr: Rate) -> None:
+        if clip is not None:
+            gradients = _clipped(parameters, gradients, clip)
         for name, gradient in gradients.items():
             parameter = parameters[name]
-            if gradient is None or (isinstance(gradient, Product) and at_once(parameter, gradient)):
+            if gradient is None or (isinstance(gradient, Product) and at_once(parameter, gradient, lr)):
                 continue
             if name not in spares:
                 spares[name] = torch.empty_like(parameter)
             dense = gradient.dense(spares[name]) if isinstance(gradient, Product) else gradient
-            change(name, parameter, dense, spares[name])
+            change(name, parameter, dense, spares[name], lr)
 
     return update
+
+
+def _clipped(parameters: Mapping[str, Tensor], gradients: Gradients, largest: float) -> Gradients:
+    """The gradients of every run scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does for one."""
+    dense = {
+        name: gradient.dense(torch.empty_like(parameters[name])) if isinstance(gradient, Product) else gradient
+        for name, gradient in gradients.items()
+        if gradient is not None
+    }
+    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in dense.values()]).norm(dim=0)
+    factors = (largest / (norms + 1e-6)).clamp(max=1.0)
+    return {name: gradient * _along(factors, gradient) for name, gradient in dense.items()}
 
 
 def _is_set(rate: Rate) -> bool:

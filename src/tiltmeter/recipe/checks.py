@@ -1,0 +1,146 @@
+"""Checks of a recipe, one sentence each, made once when the recipe is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiltmeter.recipe.optimisers import SHORT, check_optimiser, unwrapped
+from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.recipe.sampling import Epochs, Sampling
+
+if TYPE_CHECKING:
+    from tiltmeter.recipe.recipe import Recipe
+
+
+def check_recipe(recipe: Recipe) -> None:
+    """Everything that is wrong with a recipe whatever the data."""
+    _check_rates(recipe)
+    _check_length(recipe)
+    _check_batches(recipe)
+    for name in ("weights", "proportions"):
+        given = getattr(recipe, name)
+        if given is not None and not isinstance(given, Mapping):
+            kind = "numbers" if name == "weights" else "shares"
+            raise TypeError(f"`{name}` should map groups to {kind}. Found {type(given).__name__}.")
+    if isinstance(recipe.loss, (type, str)):
+        what = f"the class {recipe.loss.__name__}: call it" if isinstance(recipe.loss, type) else repr(recipe.loss)
+        raise TypeError(f"`loss` should be a loss, as tm.Logistic(). Found {what}.")
+    if recipe.clip is not None and not _between(recipe.clip, 0.0, np.inf, low_too=False):
+        raise ValueError(f"`clip` should be a positive norm of gradients, or None. Found clip = {recipe.clip!r}.")
+    laws: object = recipe.interventions
+    if not isinstance(laws, (tuple, list)):
+        raise TypeError(f"`interventions` should be a tuple. Found {type(recipe.interventions).__name__}.")
+
+
+def check_plain(recipe: Recipe) -> None:
+    """Refuse what the closed form of the kernel does not know."""
+    known = "A forecast from the kernel knows SGD, with momentum, weight decay and a schedule."
+    if recipe.optimiser is not None:
+        import torch
+
+        made = recipe.make_optimiser([torch.zeros(1, requires_grad=True)])
+        if type(made) is not torch.optim.SGD:
+            raise ValueError(f"{known} Found optimiser = {type(made).__name__}.")
+        for name in ("nesterov", "dampening", "maximize"):
+            if made.defaults.get(name):
+                raise ValueError(f"{known} Found {name} = {made.defaults[name]}.")
+    if recipe.nesterov:
+        raise ValueError(f"{known} Found nesterov = True.")
+    if recipe.clip is not None:
+        raise ValueError(f"{known} Found clip = {recipe.clip}: `train` can clip gradients.")
+    check_no_interventions(recipe, "A forecast from the kernel")
+
+
+def check_no_interventions(recipe: Recipe, who: str) -> None:
+    """Refuse interventions where none can be applied."""
+    if recipe.interventions:
+        raise ValueError(f"{who} applies no interventions. Found {recipe.interventions[0]!r}.")
+
+
+def _check_rates(recipe: Recipe) -> None:
+    if recipe.optimiser is None:
+        if recipe.lr is None and recipe.schedule is None:
+            raise ValueError(
+                "A recipe needs a learning rate, as Recipe(lr=0.01, ...), or an optimiser, as "
+                "Recipe(partial(torch.optim.AdamW, lr=3e-4), ...)."
+            )
+    else:
+        check_optimiser(recipe.optimiser)
+        for name in SHORT:
+            if getattr(recipe, name):
+                _, settings = unwrapped(recipe.optimiser)
+                where = f", which has {name} = {settings[name]}" if name in settings else ""
+                raise ValueError(f"`{name}` belongs to the short form for SGD: set it in the optimiser{where}.")
+    if recipe.lr is not None and not _between(recipe.lr, 0.0, np.inf, low_too=False):
+        hint = ": give a function of the step as schedule=" if callable(recipe.lr) else ""
+        raise ValueError(f"`lr` should be a positive number{hint}. Found lr = {recipe.lr!r}.")
+    if not _between(recipe.momentum, 0.0, 1.0):
+        raise ValueError(f"`momentum` should lie between 0 and 1, 1 excluded. Found momentum = {recipe.momentum!r}.")
+    if not isinstance(recipe.nesterov, bool) or (recipe.nesterov and not recipe.momentum):
+        raise ValueError(f"`nesterov` needs a momentum and is True or False. Found nesterov = {recipe.nesterov!r}.")
+    if not _between(recipe.weight_decay, 0.0, np.inf):
+        raise ValueError(f"`weight_decay` should not be negative. Found weight_decay = {recipe.weight_decay!r}.")
+    if recipe.schedule is not None and not callable(recipe.schedule):
+        raise TypeError(
+            "`schedule` should be a function of the step, as tm.schedules.Cosine(0.1, 1000), or make a torch "
+            f"scheduler. Found {type(recipe.schedule).__name__}."
+        )
+    if recipe.optimiser is None and recipe.lr is None:
+        _check_own_schedule(recipe)
+
+
+def _check_own_schedule(recipe: Recipe) -> None:
+    from tiltmeter.recipe.rates import is_function_of_step
+
+    assert recipe.schedule is not None
+    if not is_function_of_step(recipe.schedule):
+        raise ValueError("A torch scheduler changes a learning rate: give `lr` too.")
+
+
+def _check_length(recipe: Recipe) -> None:
+    for name in ("steps", "epochs", "batch"):
+        value = getattr(recipe, name)
+        if value is not None and (not is_whole(value) or value < 1):
+            raise ValueError(f"`{name}` should be a positive integer. Found {name} = {value!r}.")
+    if (recipe.steps is None) == (recipe.epochs is None):
+        raise ValueError("Say how long to train with either steps= or epochs=.")
+
+
+def _check_batches(recipe: Recipe) -> None:
+    sampling, order = recipe.sampling, recipe.order
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise TypeError(f"`sampling` should be Epochs() or Draws(). Found {type(sampling).__name__}.")
+    if sampling is not None and recipe.proportions is not None:
+        raise ValueError("`proportions` is short for `sampling=Draws(proportions)`: give one of them.")
+    drawn = recipe.proportions is not None or (sampling is not None and not isinstance(sampling, Epochs))
+    if recipe.epochs is not None and drawn:
+        raise ValueError("`epochs` needs finite data; with proportions every batch is drawn anew: give steps=.")
+    if order is None or is_whole(order):
+        if order is not None and order < 0:
+            raise ValueError(f"`order` should be a seed from 0, or an array of places. Found order = {order!r}.")
+        return
+    if isinstance(order, (str, bool, float)):
+        raise TypeError(f"`order` should be a seed from 0, or an array of places. Found order = {order!r}.")
+    given = GivenOrder(getattr(order, "places", order))
+    if drawn:
+        raise ValueError("An array as `order` says which points come: leave out `proportions` and `sampling`.")
+    if recipe.epochs is not None:
+        raise ValueError("An array as `order` has its own length: give steps= instead of epochs=.")
+    if recipe.steps is not None and given.steps < recipe.steps:
+        raise ValueError(f"`order` should have a row for each of the {recipe.steps} steps. Found {given.steps}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is an integer (a boolean is not)."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _between(value: object, low: float, high: float, low_too: bool = True) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (Real, np.number)):
+        return False
+    number = float(value)
+    return (low <= number if low_too else low < number) and number < high

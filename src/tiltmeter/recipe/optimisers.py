@@ -1,0 +1,91 @@
+"""Optimisers: factories of torch.optim, checked, described as JSON and rebuilt from it by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from tiltmeter.record.labelled import JSON
+
+#: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.AdamW, lr=3e-4)`.
+MakeOptimiser: TypeAlias = Callable[[Iterable[Any]], Any]
+
+#: Shown wherever a wrong kind of optimiser is met.
+RIGHT = "partial(torch.optim.AdamW, lr=3e-4)"
+#: The settings of torch.optim.SGD that a recipe spells out in its short form.
+SHORT = ("lr", "momentum", "nesterov", "weight_decay")
+
+
+def check_optimiser(given: object) -> None:
+    """Refuse what cannot make a torch optimiser, with an example of what can."""
+    if isinstance(given, str):
+        raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found the text {given!r}.")
+    if hasattr(given, "param_groups"):
+        kind = type(given).__name__
+        raise TypeError(
+            f"`optimiser` should make one from the parameters, as partial(torch.optim.{kind}, lr=...). Found a {kind} "
+            "that already holds parameters."
+        )
+    if not callable(given):
+        kind, home = type(given).__name__, type(given).__module__
+        own = " of tm.optimisers, which `simulate` takes" if home.startswith("tiltmeter.") else ""
+        raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found {kind}{own}.")
+
+
+def made_by(make: MakeOptimiser, parameters: Iterable[Any]) -> Any:
+    """The optimiser of these parameters."""
+    from torch.optim import Optimizer
+
+    made = make(parameters)
+    if not isinstance(made, Optimizer):
+        raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found that it makes {_kind(made)}.")
+    return made
+
+
+def optimiser_to_json(make: MakeOptimiser) -> dict[str, JSON]:
+    """Class and settings where both can be rebuilt; else what the callable calls itself."""
+    base, settings = unwrapped(make)
+    name = getattr(base, "__name__", "")
+    if base is _torch_class(name) and all(_plain(value) for value in settings.values()):
+        return {"class": name, **{key: _json(value) for key, value in settings.items()}}
+    return {"callable": getattr(make, "__qualname__", repr(make))}
+
+
+def optimiser_from_json(value: Mapping[str, Any]) -> MakeOptimiser:
+    """The factory that `optimiser_to_json` wrote: classes of torch.optim by name, never an imported one."""
+    settings = {key: tuple(one) if isinstance(one, list) else one for key, one in value.items() if key != "class"}
+    base = _torch_class(str(value.get("class", "")))
+    if base is None:
+        raise ValueError(f"The optimiser {value.get('callable', value)!r} cannot be rebuilt: it is not of torch.optim.")
+    return partial(base, **settings)
+
+
+def unwrapped(make: MakeOptimiser) -> tuple[Any, dict[str, Any]]:
+    """What a (nested) partial calls in the end, and the settings that it passes."""
+    settings: dict[str, Any] = {}
+    while isinstance(make, partial):
+        settings = {**make.keywords, **settings}
+        make = make.func
+    return make, settings
+
+
+def _torch_class(name: str) -> Any:
+    from torch import optim
+
+    found = getattr(optim, name, None) if name.isidentifier() else None
+    return found if isinstance(found, type) and issubclass(found, optim.Optimizer) else None
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(_plain(one) for one in value)
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _json(value: Any) -> JSON:
+    return [_json(one) for one in value] if isinstance(value, (tuple, list)) else value
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__

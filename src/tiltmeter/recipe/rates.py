@@ -1,0 +1,143 @@
+"""Rates: the learning rate of every step, from a schedule of ours or a scheduler of torch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.record.labelled import JSON
+from tiltmeter.schedule import schedule_from_json, schedule_to_json
+
+
+def is_function_of_step(schedule: Callable[..., Any]) -> bool:
+    """Whether this is a function of the step that gives a rate; else it should make a torch scheduler.
+
+    >>> is_function_of_step(lambda step: 0.1 / (1 + step))
+    True
+    """
+    base: Any = schedule
+    while isinstance(base, partial):
+        base = base.func
+    if isinstance(base, type) and base.__module__.startswith("torch."):
+        return False
+    try:
+        return isinstance(schedule(0), (Real, np.number))
+    except Exception:  # a factory of schedulers has no use for a number
+        return False
+
+
+def scheduled_rates(schedule: Callable[[float], float], steps: int) -> np.ndarray:
+    """The rate of every update, the first at step 0."""
+    found = np.asarray([float(schedule(step)) for step in range(steps)])
+    bad = ~(np.isfinite(found) & (found >= 0))
+    if bad.any():
+        step = int(np.argmax(bad))
+        raise ValueError(f"`schedule` should be a number from 0 at every step. Found {found[step]} at step {step}.")
+    return found
+
+
+def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray:
+    """The rates that a torch scheduler gives the first parameter group, by running it alone."""
+    import torch
+
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    scheduler = torch_scheduler(make, optimiser)
+    found = np.empty(steps)
+    with warnings.catch_warnings():  # torch misses the updates, of which there are none
+        warnings.simplefilter("ignore", UserWarning)
+        for step in range(steps):
+            found[step] = optimiser.param_groups[0]["lr"]
+            scheduler.step()
+    return found
+
+
+def torch_scheduler(make: Callable[[Any], Any], optimiser: Any) -> Any:
+    """The scheduler of this optimiser, if it can go on without being told a metric."""
+    from torch.optim import lr_scheduler
+
+    found = make(optimiser)
+    if isinstance(found, lr_scheduler.ReduceLROnPlateau):
+        raise TypeError("`schedule` should depend on the step alone. Found ReduceLROnPlateau, which needs a metric.")
+    if not isinstance(found, lr_scheduler.LRScheduler):
+        raise TypeError(
+            "`schedule` should be a function of the step, as tm.schedules.Cosine(0.1, 1000), or make a torch "
+            "scheduler, as partial(torch.optim.lr_scheduler.CosineAnnealingLR, T_max=1000). "
+            f"Found that it makes {found!r:.80}."
+        )
+    return found
+
+
+class Scheduling:
+    """Sets the rates of an optimiser before every update; short-lived, with a state to resume from.
+
+    A schedule of ours gives the rate of the first parameter group; the others keep their ratio to it. A torch scheduler
+    does as it does in any loop.
+    """
+
+    def __init__(self, schedule: Callable[..., Any] | None, optimiser: Any) -> None:
+        self._groups = optimiser.param_groups
+        ours = schedule is not None and is_function_of_step(schedule)
+        self._function = schedule if ours else None
+        self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
+        first = float(self._groups[0]["lr"]) or 1.0
+        self._ratios = [float(group["lr"]) / first for group in self._groups]
+
+    def before(self, step: int) -> None:
+        """Before the update that makes `step` into `step + 1`."""
+        if self._function is not None:
+            rate = float(self._function(step))
+            if not 0 <= rate < np.inf:
+                raise ValueError(f"`schedule` should be a number from 0 at every step. Found {rate} at step {step}.")
+            for group, ratio in zip(self._groups, self._ratios, strict=True):
+                group["lr"] = rate * ratio
+
+    def after(self) -> None:
+        """After the update."""
+        if self._scheduler is not None:
+            self._scheduler.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {} if self._scheduler is None else dict(self._scheduler.state_dict())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if self._scheduler is not None:
+            self._scheduler.load_state_dict(state)
+
+
+def recipe_schedule_to_json(schedule: Any) -> JSON:
+    """Ours and torch's by name and settings; anything else by what it calls itself."""
+    if schedule is None or is_function_of_step(schedule):
+        return None if schedule is None else schedule_to_json(schedule)
+    base, settings = schedule, dict[str, Any]()
+    while isinstance(base, partial):
+        settings = {**base.keywords, **settings}
+        base = base.func
+    name = getattr(base, "__name__", "")
+    if base is _torch_scheduler_class(name) and all(isinstance(v, (bool, int, float, str)) for v in settings.values()):
+        return {"scheduler": name, **settings}
+    return {"schedule": "callable", "repr": getattr(schedule, "__qualname__", repr(schedule))}
+
+
+def recipe_schedule_from_json(value: Any) -> Any:
+    """The schedule or the torch scheduler's factory that was written."""
+    if value is None:
+        return None
+    if "scheduler" not in value:
+        return schedule_from_json(value)
+    settings = dict(value)
+    base = _torch_scheduler_class(str(settings.pop("scheduler")))
+    if base is None:
+        raise ValueError(f"The scheduler {value['scheduler']!r} cannot be rebuilt: it is not of torch.optim.")
+    return partial(base, **settings)
+
+
+def _torch_scheduler_class(name: str) -> Any:
+    from torch.optim import lr_scheduler
+
+    found = getattr(lr_scheduler, name, None) if name.isidentifier() else None
+    return found if isinstance(found, type) and issubclass(found, lr_scheduler.LRScheduler) else None

@@ -1,0 +1,167 @@
+"""Recipe: everything that decides the updates of a network, in one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.recipe import checks, json_form
+from tiltmeter.recipe.optimisers import MakeOptimiser, made_by
+from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.recipe.plain_sgd import PlainSGD
+from tiltmeter.recipe.rates import Scheduling, is_function_of_step, scheduled_rates, torch_rates
+from tiltmeter.recipe.sampling import Draws, Epochs, Sampling
+from tiltmeter.record.labelled import JSON
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained: optimiser, learning rates, length, batches, loss. `seed` and data are given elsewhere.
+
+    >>> recipe = Recipe(lr=0.01, steps=1000, batch=16)  # plain SGD in short
+    >>> from functools import partial
+    >>> import torch
+    >>> Recipe(partial(torch.optim.AdamW, lr=3e-4), epochs=10).batch
+    32
+
+    - `optimiser` makes one of torch.optim from parameters; or give `lr`, `momentum`, `nesterov` and `weight_decay` of
+      torch.optim.SGD. `schedule` gives the learning rate of every step (one of `tm.schedules`, any function of the
+      step) or makes a torch scheduler; with one of ours, `lr` may be left out.
+    - `steps` or `epochs` say how long; `batch` how many points an update sees (None: all of them).
+    - Every point comes once per epoch, in an order that `order` (a seed) fixes; None takes the seed of the run. An
+      array gives the batches themselves, a row for every step. With `proportions` {group: share}, or
+      `sampling=Draws()`, every batch is drawn anew.
+    - `weights` {group or (group, label): number} multiply losses. `loss` is one of ours or any callable of torch; None
+      takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
+    - `clip` is the largest norm of a gradient. `interventions` has room for ways to change the bias.
+
+    It is checked here, once. `dataclasses.replace(recipe, lr=0.02)` asks what another setting would do.
+    """
+
+    optimiser: MakeOptimiser | None = None
+    _: KW_ONLY
+    lr: float | None = None
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    schedule: Callable[..., Any] | None = None
+    steps: int | None = None
+    epochs: int | None = None
+    batch: int | None = 32
+    sampling: Sampling | None = None
+    order: Any = None
+    weights: Mapping[Any, float] | None = None
+    proportions: Mapping[Any, float] | None = None
+    loss: Any = None
+    clip: float | None = None
+    interventions: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        checks.check_recipe(self)
+        for name in ("weights", "proportions"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else dict(given))
+        if self.order is not None and not checks.is_whole(self.order):
+            object.__setattr__(self, "order", GivenOrder(getattr(self.order, "places", self.order)))
+        object.__setattr__(self, "interventions", tuple(self.interventions))
+
+    @property
+    def drawn(self) -> Mapping[Any, float] | None:
+        """The proportions in which groups are drawn; None: as in the data."""
+        return self.proportions if self.sampling is None else getattr(self.sampling, "proportions", None)
+
+    def total_steps(self, points: int) -> int:
+        """How many updates on so many points, from `steps` or `epochs`.
+
+        >>> Recipe(lr=0.1, epochs=2, batch=64).total_steps(100)
+        4
+        """
+        if self.steps is not None:
+            return int(self.steps)
+        assert self.epochs is not None
+        return int(self.epochs) * -(-points // self.batch_size(points))
+
+    def batch_size(self, points: int) -> int:
+        """Points of a batch, of so many in all."""
+        if isinstance(self.order, GivenOrder):
+            return self.order.size
+        return points if self.batch is None else int(self.batch)
+
+    def batches(self, data: GroupedData) -> Sampling:
+        """How batches of this data are made, checked against it."""
+        if isinstance(self.order, GivenOrder):
+            self.order.check(len(data), 1 if self.steps is None else int(self.steps))
+            return self.order
+        if self.proportions is not None:
+            share_of(data, self.proportions)
+            return Draws(self.proportions)
+        sampling = Epochs() if self.sampling is None else self.sampling
+        share_of(data, getattr(sampling, "proportions", None))
+        return sampling
+
+    def batch_seed(self, seed: int) -> int:
+        """The seed from which batches are made in the run of this seed."""
+        return seed if self.order is None or isinstance(self.order, GivenOrder) else int(self.order)
+
+    def make_optimiser(self, parameters: Iterable[Any]) -> Any:
+        """The torch optimiser of these parameters."""
+        if self.optimiser is not None:
+            return made_by(self.optimiser, parameters)
+        import torch
+
+        rate = self.lr if self.lr is not None else float(self.schedule(0))  # type: ignore[misc]
+        given: dict[str, Any] = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        return torch.optim.SGD(parameters, lr=rate, nesterov=self.nesterov, **given)
+
+    def scheduling(self, optimiser: Any) -> Scheduling:
+        """What sets the learning rates of this optimiser, step by step."""
+        return Scheduling(self.schedule, optimiser)
+
+    def learning_rates(self, steps: int) -> float | np.ndarray:
+        """The learning rate of the first parameter group: one number, or one for every step."""
+        if self.schedule is not None and is_function_of_step(self.schedule):
+            return scheduled_rates(self.schedule, steps)
+        rate = float(self.lr if self.optimiser is None else self._defaults()["lr"])  # type: ignore[arg-type]
+        return rate if self.schedule is None else torch_rates(self.schedule, rate, steps)
+
+    def plain_sgd(self, points: int) -> PlainSGD:
+        """The recipe as gradient descent with momentum and weight decay, which a forecast from the kernel knows.
+
+        >>> PlainSGD(0.1, 10) == Recipe(lr=0.1, steps=10).plain_sgd(100)
+        True
+        """
+        checks.check_plain(self)
+        defaults = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        if self.optimiser is not None:
+            defaults = self._defaults()
+        steps = self.total_steps(points)
+        rates = self.learning_rates(steps)
+        return PlainSGD(rates, steps, float(defaults["momentum"]), float(defaults["weight_decay"]))
+
+    def to_json(self) -> dict[str, JSON]:
+        """All parts as plain JSON; what `from_json` cannot rebuild is named by what it calls itself."""
+        return json_form.recipe_to_json(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Recipe:
+        """The recipe that `to_json` wrote. Only optimisers and schedulers of torch.optim are rebuilt, by name."""
+        return cls(**json_form.recipe_from_json(value))
+
+    def _defaults(self) -> dict[str, Any]:
+        import torch
+
+        return dict(self.make_optimiser([torch.zeros(1, requires_grad=True)]).defaults)
+
+
+def checked_recipe(recipe: object) -> Recipe:
+    """The recipe itself, or a sentence that says what one is."""
+    if isinstance(recipe, Recipe):
+        return recipe
+    raise TypeError(
+        "`recipe` should be a Recipe, as tm.Recipe(lr=0.01, steps=1000, batch=16) or "
+        f"tm.Recipe(partial(torch.optim.AdamW, lr=3e-4), steps=1000). Found {type(recipe).__name__}."
+    )

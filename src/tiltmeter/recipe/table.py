@@ -1,0 +1,108 @@
+"""The text form of a recipe: the `[training]` table of a TOML file.
+
+[training]
+optimiser = "adamw"        # or sgd, adam, or a table {class = "RMSprop", lr = 0.01, alpha = 0.9}
+lr = 0.001
+schedule = {kind = "Cosine", initial = 0.001, duration = 5000}
+steps = 5000
+batch = 64                 # or "all"
+loss = "logistic"
+clip = 1.0
+weights = {rare = 4.0}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
+from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.schedule import SCHEDULES
+
+#: Keys of the table that belong to the recipe.
+KEYS = (
+    *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "schedule", "steps", "epochs", "batch", "order"),
+    *("weights", "proportions", "loss", "clip"),
+)
+LOSSES: dict[str, Any] = {
+    "square": Square(),
+    "logistic": Logistic(),
+    "hinge": Hinge(),
+    "cross-entropy": CrossEntropy(),
+}
+OPTIMISERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+
+
+def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ()) -> Recipe:
+    """The recipe that a `[training]` table describes; `groups` are the labels that its keys may name.
+
+    >>> recipe_from_table({"lr": 0.1, "steps": 100, "loss": "logistic", "weights": {"2": 3.0}}, (1, 2)).weights
+    {2: 3.0}
+    """
+    given: dict[str, Any] = {name: table[name] for name in ("steps", "epochs", "order", "clip") if name in table}
+    given |= _optimiser(table)
+    if "batch" in table:
+        given["batch"] = None if table["batch"] == "all" else table["batch"]
+    if "loss" in table:
+        given["loss"] = loss_named(table["loss"])
+    if "schedule" in table:
+        given["schedule"] = _schedule(table["schedule"])
+    for name in ("weights", "proportions"):
+        if name in table:
+            given[name] = _by_group(name, table[name], groups)
+    return Recipe(**given)
+
+
+def loss_named(word: Any) -> Any:
+    """The loss of this name."""
+    if not isinstance(word, str) or word not in LOSSES:
+        raise KeyError(f"[training] loss: no {word!r}. There are: {', '.join(LOSSES)}.")
+    return LOSSES[word]
+
+
+def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
+    word = table.get("optimiser", "sgd")
+    settings = {name: table[name] for name in SHORT if name in table}
+    if isinstance(word, Mapping):
+        if settings:
+            raise ValueError(f"[training] {next(iter(settings))} belongs into the table of the optimiser.")
+        return {"optimiser": optimiser_from_json(word)}
+    if not isinstance(word, str) or word not in OPTIMISERS:
+        raise KeyError(f"[training] optimiser: no {word!r}. There are: {', '.join(OPTIMISERS)}.")
+    if "lr" not in table and "schedule" not in table:
+        raise KeyError("[training] needs `lr`, the learning rate.")
+    if word == "sgd":
+        return settings
+    for name in ("momentum", "nesterov"):
+        if name in table:
+            raise ValueError(f"[training] {name} belongs to sgd. Found optimiser = {word!r}.")
+    import torch
+
+    return {"optimiser": partial(getattr(torch.optim, OPTIMISERS[word]), **settings)}
+
+
+def _schedule(given: Any) -> Any:
+    if not isinstance(given, Mapping) or "kind" not in given:
+        raise TypeError(
+            '[training] schedule should be a table, as {kind = "Cosine", initial = 0.1, duration = 1000}. '
+            f"Found {given!r}."
+        )
+    fields = dict(given)
+    kind = fields.pop("kind")
+    if kind not in SCHEDULES:
+        raise KeyError(f"[training] schedule: no kind {kind!r}. There are: {', '.join(SCHEDULES)}.")
+    try:
+        return SCHEDULES[kind](**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
+    except TypeError:
+        wanted = ", ".join(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
+        raise KeyError(f"[training] schedule {kind} takes {wanted}. Found {', '.join(fields) or 'nothing'}.") from None
+
+
+def _by_group(name: str, given: Any, groups: Sequence[Hashable]) -> Any:
+    """Keys of a TOML table are texts: each stands for the group whose label reads like it."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"[training] {name} should be a table of groups, as {{rare = 2.0}}. Found {given!r}.")
+    return {next((group for group in groups if str(group) == key), key): value for key, value in given.items()}

@@ -1,0 +1,50 @@
+"""Watch: what is looked at during a training, and when. It never changes the training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tiltmeter.record import When, log_spaced
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a probe reads and when; `Probe`, `train`, `ensemble` and `forecast` share it.
+
+    >>> from tiltmeter.record import every
+    >>> Watch(when=every(100)).when
+    every(100)
+
+    `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
+    or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
+    returns.
+    """
+
+    when: When = log_spaced(20)
+    measures: tuple[Callable[..., Any], ...] = ()
+    decide: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.when, When):
+            raise TypeError(
+                f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(self.when).__name__}."
+            )
+        given: object = self.measures
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"`measures` should be a tuple of measures. Found {type(self.measures).__name__}.")
+        object.__setattr__(self, "measures", tuple(self.measures))
+        for name in ("decide", "read"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                raise TypeError(f"`{name}` should be a function. Found {type(value).__name__}.")
+
+
+def checked_watch(watch: object) -> Watch:
+    """The watch itself, or a sentence that says what one is."""
+    if isinstance(watch, Watch):
+        return watch
+    hint = f": pass tm.Watch(when={watch!r})" if isinstance(watch, When) else ""
+    raise TypeError(f"`watch` should be a Watch, as tm.Watch(when=tm.every(100)). Found {type(watch).__name__}{hint}.")
