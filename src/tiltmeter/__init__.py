@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
+    from tiltmeter.losses import Loss as Loss
     from tiltmeter.losses import Square as Square
     from tiltmeter.measures.group_metric import GroupMetric as GroupMetric
     from tiltmeter.measures.measure import measure as measure
@@ -79,6 +80,7 @@ _HOMES = {
     # simulation at finite d
     "simulate": "simulation.simulate",
     # losses
+    "Loss": "losses",
     "Square": "losses",
     "Logistic": "losses",
     "Hinge": "losses",

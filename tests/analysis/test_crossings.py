@@ -9,7 +9,6 @@ from tiltmeter import (
     Mixture,
     Origin,
     Trajectory,
-    cases,
     crossing_count,
     crossings,
     leader,
@@ -19,6 +18,7 @@ from tiltmeter import (
     save,
     teacher_mixture,
 )
+from tiltmeter.problem import cases
 
 
 def measured(values, times=None, se=None, seeds=False, better="lower", name="loss"):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, cases, crossings, drivers, predict, teacher_mixture, timescales
+from tiltmeter import SGD, crossings, drivers, predict, teacher_mixture, timescales
+from tiltmeter.problem import cases
 from tiltmeter.problem.start import Random
 from tiltmeter.theory.closed_form import two_group_constants
 from tiltmeter.theory.limits import asymptotes

@@ -24,7 +24,7 @@ class Setting:
 
 def experiment(name, value):
     """A module like those of the room; `value` None fails."""
-    module = ModuleType(f"tiltmeter.experiments.{name}")
+    module = ModuleType(f"tiltmeter.experiments.named.{name}")
     module.TITLE, module.PAPER, module.NEEDS = f"About {name}", "Nobody", ()
     module.QUICK = module.FULL = Setting()
 
@@ -49,9 +49,9 @@ def three(tmp_path, monkeypatch):
     for name in EXPERIMENTS_BEFORE:
         monkeypatch.delitem(EXPERIMENTS, name)
     for name, value in (("large", 2.0), ("broken", None), ("small", 0.5)):
-        monkeypatch.setitem(sys.modules, f"tiltmeter.experiments.{name}", experiment(name, value))
+        monkeypatch.setitem(sys.modules, f"tiltmeter.experiments.named.{name}", experiment(name, value))
         monkeypatch.setattr(
-            f"tiltmeter.experiments.{name}", sys.modules[f"tiltmeter.experiments.{name}"], raising=False
+            f"tiltmeter.experiments.named.{name}", sys.modules[f"tiltmeter.experiments.named.{name}"], raising=False
         )
         monkeypatch.setitem(EXPERIMENTS, name, name)
     return tmp_path

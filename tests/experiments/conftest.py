@@ -30,7 +30,7 @@ class Toy(ModuleType):
     QUICK, FULL = Setting(), Setting(steps=8, seeds=5)
 
     def __init__(self):
-        super().__init__("tiltmeter.experiments.toy_of_the_tests")
+        super().__init__("tiltmeter.experiments.named.toy_of_the_tests")
         self.calls, self.fail_at, self.error = [], None, RuntimeError("boom")
 
     def run(self, setting, keep):
@@ -62,7 +62,7 @@ class Toy(ModuleType):
 def toy(monkeypatch):
     made = Toy()
     monkeypatch.setitem(sys.modules, made.__name__, made)
-    monkeypatch.setattr("tiltmeter.experiments.toy_of_the_tests", made, raising=False)
+    monkeypatch.setattr("tiltmeter.experiments.named.toy_of_the_tests", made, raising=False)
     monkeypatch.setitem(EXPERIMENTS, "toy", "toy_of_the_tests")
     return made
 

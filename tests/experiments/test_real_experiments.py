@@ -9,15 +9,9 @@ import xarray as xr
 torch = pytest.importorskip("torch")
 
 from tiltmeter import Origin, Trajectory  # noqa: E402
-from tiltmeter.data import sources  # noqa: E402
-from tiltmeter.experiments import (  # noqa: E402
-    celeba_pairs,
-    cifar_groups,
-    domino,
-    rotated_mnist,
-    tabular_groups,
-)
+from tiltmeter.data.public import sources  # noqa: E402
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find, make_now  # noqa: E402
+from tiltmeter.experiments.named import celeba_pairs, cifar_groups, domino, rotated_mnist, tabular_groups  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("tiny")
 MODULES = {

@@ -6,15 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tiltmeter.experiments import (
-    low_sensitivity,
-    shortcut_availability,
-    shortcut_domino,
-    shortcut_moons,
-    shortcut_shares,
-    shortcuts,
-)
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.named import low_sensitivity, shortcuts
+from tiltmeter.experiments.shared import shortcut_availability, shortcut_domino, shortcut_moons, shortcut_shares
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 from tiltmeter import Origin, Trajectory
-from tiltmeter.experiments import principal_components, spectral_1d
 from tiltmeter.experiments.catalogue import find, make_now
+from tiltmeter.experiments.named import principal_components, spectral_1d
 from tiltmeter.experiments.shared.arrival import first_below, times_later
 
 SMALL = {

@@ -8,15 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from tiltmeter import (
-    Probe,
-    every,
-    hugging_face_callback,
-    ignite_handler,
-    lightning_callback,
-    skorch_callback,
-)
+from tiltmeter import Probe, every
 from tiltmeter.recipe import Watch
+from tiltmeter.training.adapters.hugging_face import hugging_face_callback
+from tiltmeter.training.adapters.ignite import ignite_handler
+from tiltmeter.training.adapters.lightning import lightning_callback
+from tiltmeter.training.adapters.skorch import skorch_callback
 
 STEPS = 12
 

@@ -12,7 +12,6 @@ from tiltmeter import (
     GroupMetric,
     Square,
     at,
-    cases,
     crossings,
     ensemble,
     every,
@@ -22,6 +21,7 @@ from tiltmeter import (
     stack,
     train,
 )
+from tiltmeter.problem import cases
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.recipe.sampling import STRETCH, Draws, Epochs
 

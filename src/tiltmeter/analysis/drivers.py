@@ -34,7 +34,7 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> split = drivers(problem, sgd, [4.0])
-    >>> {name: round(split[name].item(), 5) for name in split}
+    >>> {name: round(split[name].item(), 5) + 0.0 for name in split}
     {'loss_gap': 0.04234, 'shift': -0.02549, 'variance': 0.08355, 'representation': -0.01571, 'rest': 0.0}
 
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.

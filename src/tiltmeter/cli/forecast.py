@@ -58,6 +58,7 @@ def forecast(
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
+    import torch  # noqa: F401  # said now rather than after the data are read
 
     from tiltmeter.forecast.forecast import forecast as look_ahead
     from tiltmeter.forecast.inputs import checked_real_steps

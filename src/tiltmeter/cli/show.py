@@ -65,7 +65,7 @@ def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
         from tiltmeter.cli.equilibrium import tell
 
         if save:
-            raise ValueError(f"{run} holds no curves over time: draw it in Python with `plot.equilibrium_sweep`.")
+            raise ValueError(f"{run} holds no curves over time to draw: try `plot.equilibrium_sweep` in Python.")
         if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
             # Not a result of the command line: xarray's own description says most.
             curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}

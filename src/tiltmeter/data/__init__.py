@@ -1,6 +1,7 @@
 """Data: points that belong to groups.
 
 >>> import numpy as np
+>>> from tiltmeter import GroupedData
 >>> rng = np.random.default_rng(0)
 >>> x, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
 >>> group = np.where(np.arange(400) < 320, "majority", "minority")

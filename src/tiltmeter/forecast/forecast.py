@@ -35,7 +35,7 @@ def forecast(
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5))
     >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
-    >>> ahead = forecast(nn.Linear(5, 1), *data.split(0.5), Recipe(lr=0.05, steps=100))
+    >>> ahead = forecast(nn.Linear(5, 1), *data.split(0.5), Recipe(lr=0.5, steps=100))
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
 

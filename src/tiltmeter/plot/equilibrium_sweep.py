@@ -45,7 +45,7 @@ def equilibrium_sweep(
     >>> from tiltmeter import Square, equilibrium as trained, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = trained(problem, Square(), ("samples", [0.5, 1.0, 2.0, 4.0]), ridge=0.3)
-    >>> len(equilibrium(found).to_dict()["vconcat"])
+    >>> len(equilibrium_sweep(found).to_dict()["vconcat"])
     2
     """
     sets = [theory] if measured is None else [theory, measured]

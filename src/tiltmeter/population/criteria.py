@@ -2,7 +2,7 @@
 
 >>> import tiltmeter as tm
 >>> theory = tm.predict(*tm.cases.three_phases())
->>> bool(WorstGroupLoss().of(theory) < WorstGroupArea().of(theory))
+>>> bool(WorstGroupLoss().of(theory) > FinalGap().of(theory))
 True
 """
 

@@ -8,7 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tiltmeter.problem.activation import Activation, Erf, activation_from_json, activation_to_json
+from tiltmeter.problem.activation import Activation, activation_from_json, activation_to_json
+from tiltmeter.problem.activation import Erf as Erf
+from tiltmeter.problem.activation import Identity as Identity
+from tiltmeter.problem.activation import ReLU as ReLU
+from tiltmeter.problem.activation import Tanh as Tanh
 from tiltmeter.record.labelled import JSON
 
 
