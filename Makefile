@@ -2,27 +2,35 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow lint docs bench clean
+.DEFAULT_GOAL := help
+.PHONY: help demo check test test-slow lint docs bench clean
 
-demo: .venv/run.stamp
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/run.stamp ## forecast a network, train it, and write a page of pictures
 	$(BIN)/tiltmeter demo
 
-test: .venv/dev.stamp lint
+check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a minute
+	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/contracts/test_parameters.py tests/test_names.py \
+		tests/test_public_names.py tests/problem tests/population tests/recipe tests/analysis
+
+test: .venv/dev.stamp lint ## everything that must be green; under 12 minutes on 2 cores
 	$(BIN)/pytest -n 2 -q
 
-test-slow: .venv/dev.stamp
+test-slow: .venv/dev.stamp ## statistical, long and real-data checks
 	$(BIN)/pytest -n 2 -q -m slow
 
-lint: .venv/dev.stamp
+lint: .venv/dev.stamp ## formatting and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: .venv/dev.stamp
+docs: .venv/dev.stamp ## build the documentation offline
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-bench: .venv/dev.stamp
+bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(BIN)/tiltmeter bench
 
 .venv/bin/python:
@@ -37,5 +45,5 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
 
-clean:
+clean: ## remove everything that was installed or built
 	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

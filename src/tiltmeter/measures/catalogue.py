@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import xarray as xr
+if TYPE_CHECKING:
+    import xarray as xr
 
-from tiltmeter.measures.snapshot import Snapshot
+    from tiltmeter.measures.snapshot import Snapshot
 
 #: Name on the command line -> module and class. The files are imported only when asked for.
 MEASURES: dict[str, str] = {
@@ -72,6 +73,8 @@ class BiasMeasure(Protocol):
     exact: ClassVar[str]
     #: When the bias does not appear, in words.
     absent: ClassVar[str]
+    #: Whether the weights of points count. A measure that does not say so counts every point once.
+    weighs: ClassVar[bool] = False
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]: ...
 

@@ -54,6 +54,7 @@ class CloneAccuracy:
     takes: ClassVar[str] = "a model that decides, real inputs in classes (not tokens); several points of every class"
     exact: ClassVar[str] = "moments of the clones; transported points have the mean and covariance of their target"
     absent: ClassVar[str] = "a linear model may never tell a Gaussian clone from the real points"
+    weighs: ClassVar[bool] = True
 
     clones: Mapping[str, Clone] = field(default_factory=lambda: dict(CLONES))
     fit: GroupedData | None = None

@@ -40,6 +40,7 @@ class ProjectionDependence:
     )
     exact: ClassVar[str] = "a function of k directions: rank k if the search finds them"
     absent: ClassVar[str] = "large initialisation (lazy): many directions stay in use"
+    weighs: ClassVar[bool] = True
 
     ranks: tuple[int, ...] = (1, 2, 4, 8, 16)
     search: Search = FirstLayer()

@@ -40,6 +40,7 @@ class Randomised:
     takes: ClassVar[str] = "any model that decides; tokens too, if sets are coordinates; AUC needs two labels"
     exact: ClassVar[str] = "a model of one coordinate: 0.5 with it exchanged, unchanged with the rest exchanged"
     absent: ClassVar[str] = "features that are equally simple share the work: no set alone brings chance"
+    weighs: ClassVar[bool] = True
 
     features: Mapping[str, Any] | None = None
     basis: np.ndarray | None = None

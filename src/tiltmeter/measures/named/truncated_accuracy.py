@@ -40,6 +40,7 @@ class TruncatedAccuracy:
     takes: ClassVar[str] = "any classifier of inputs that are numbers, not tokens"
     exact: ClassVar[str] = "with all components kept it is the accuracy itself"
     absent: ClassVar[str] = "where labels depend on components of little variance, or all variances are equal"
+    weighs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if any(k < 0 or k != int(k) for k in self.kept) or list(self.kept) != sorted(set(self.kept)):
