@@ -137,7 +137,29 @@ def _agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) ->
     for part in old:
         # An upgrade of the code in between is no reason to lose a long run; its file keeps the version it began with.
         if part != "version" and old[part] != new[part]:
+            place, was, now = _first_difference(part, old[part], new[part])
             raise ValueError(
-                f"{directory} has another origin: `{part}` was {old[part]!r} and is now {new[part]!r}. "
+                f"{directory} has another origin: `{place}` was {was} and is now {now}. "
                 "Resume it with the origin it began with, or choose a new name."
             )
+
+
+def _first_difference(place: str, old: JSON, new: JSON) -> tuple[str, str, str]:
+    """Where two descriptions differ first, as settings.recipe.batch, and what stands there in each."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            if key not in old or key not in new:
+                was, now = (_short(one[key]) if key in one else "not set" for one in (old, new))
+                return f"{place}.{key}", was, now
+            if old[key] != new[key]:
+                return _first_difference(f"{place}.{key}", old[key], new[key])
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            if one != other:
+                return _first_difference(f"{place}[{number}]", one, other)
+    return place, _short(old), _short(new)
+
+
+def _short(value: JSON) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:197]}..."
