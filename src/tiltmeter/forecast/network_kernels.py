@@ -45,6 +45,7 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
+from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
@@ -138,7 +139,11 @@ class Tangent:
 
     def question(self, recipe: Recipe) -> Question:
         """The recipe as the kernels can answer it, checked against this network and its data."""
-        return question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        found = question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        if recipe.optimiser is not None:
+            weights = list(self.model.parameters())
+            check_alike(recipe.make_optimiser(weights), weights)
+        return found
 
     def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
         """The outputs themselves at these steps."""

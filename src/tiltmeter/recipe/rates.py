@@ -27,7 +27,7 @@ def is_function_of_step(schedule: Callable[..., Any]) -> bool:
         return False
     try:
         return isinstance(schedule(0), (Real, np.number))
-    except Exception:  # a factory of schedulers has no use for a number
+    except (TypeError, AttributeError):  # a factory of schedulers has no use for a number
         return False
 
 
@@ -52,6 +52,11 @@ def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray
         warnings.simplefilter("ignore", UserWarning)
         for step in range(steps):
             found[step] = optimiser.param_groups[0]["lr"]
+            if optimiser.param_groups[0]["momentum"]:
+                raise ValueError(
+                    "`schedule` should change the learning rate alone here. Found that it changes the momentum too "
+                    "(cycle_momentum=False leaves it alone); `train` can follow it."
+                )
             scheduler.step()
     return found
 
@@ -84,8 +89,7 @@ class Scheduling:
         ours = schedule is not None and is_function_of_step(schedule)
         self._function = schedule if ours else None
         self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
-        first = float(self._groups[0]["lr"]) or 1.0
-        self._ratios = [float(group["lr"]) / first for group in self._groups]
+        self._ratios = _ratios([float(group["lr"]) for group in self._groups]) if ours else []
 
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""
@@ -107,6 +111,17 @@ class Scheduling:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if self._scheduler is not None:
             self._scheduler.load_state_dict(state)
+
+
+def _ratios(rates: list[float]) -> list[float]:
+    """Every group's rate over that of the first; a schedule that starts from zero gives all the same."""
+    if not any(rates):
+        return [1.0 for _ in rates]
+    if not rates[0]:
+        raise ValueError(
+            "With a `schedule`, other parameter groups keep their ratio to the first. Found lr = 0 in the first."
+        )
+    return [rate / rates[0] for rate in rates]
 
 
 def recipe_schedule_to_json(schedule: Any) -> JSON:
