@@ -85,11 +85,11 @@ class Scheduling:
     """
 
     def __init__(self, schedule: Callable[..., Any] | None, optimiser: Any) -> None:
-        self._groups = optimiser.param_groups
+        self._optimiser = optimiser  # whose groups are new ones after it has loaded a state
         ours = schedule is not None and is_function_of_step(schedule)
         self._function = schedule if ours else None
         self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
-        self._ratios = _ratios([float(group["lr"]) for group in self._groups]) if ours else []
+        self._ratios = _ratios([float(group["lr"]) for group in optimiser.param_groups]) if ours else []
 
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""
@@ -97,7 +97,7 @@ class Scheduling:
             rate = float(self._function(step))
             if not 0 <= rate < np.inf:
                 raise ValueError(f"`schedule` should be a number from 0 at every step. Found {rate} at step {step}.")
-            for group, ratio in zip(self._groups, self._ratios, strict=True):
+            for group, ratio in zip(self._optimiser.param_groups, self._ratios, strict=True):
                 group["lr"] = rate * ratio
 
     def after(self) -> None:
