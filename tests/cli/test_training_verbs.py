@@ -75,6 +75,24 @@ class TestTrain:
         assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
         assert tm.load("two").origin.settings["recipe"]["proportions"] == [["turned", 0.5], ["upright", 0.5]]
 
+    def test_schedule_clip_and_order_of_the_table_are_those_of_the_recipe(self, run, tmp_path):
+        more = (
+            'batch = 16\norder = 3\nclip = 0.5\nloss = "cross-entropy"\n'
+            'schedule = { kind = "Cosine", initial = 0.1, duration = 60 }'
+        )
+        (tmp_path / "t.toml").write_text(DIGITS.replace("lr = 0.1\n", "").replace("batch = 16", more))
+        code, _, err = run("train", "t.toml", "--to", "run")
+        assert code == 0, err
+        found = tm.load("run")
+        expected = tm.Recipe(
+            schedule=tm.schedules.Cosine(0.1, 60), steps=60, batch=16, order=3, clip=0.5, loss=tm.CrossEntropy()
+        )
+        assert tm.Recipe.from_json(found.origin.settings["recipe"]) == expected
+        (tmp_path / "t.toml").write_text((tmp_path / "t.toml").read_text().replace("clip = 0.5", "clip = 0.25"))
+        code, _, err = run("train", "t.toml", "--to", "run", "--resume")
+        assert code == 2
+        assert "`settings.recipe.clip` was 0.5 and is now 0.25." in err
+
     def test_a_table(self, run, tmp_path):
         people().to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(

@@ -99,10 +99,10 @@ def test_a_recipe_keeps_what_it_was_given():
 
 
 class Own(Sampling):
-    def batches(self, data, batch):
+    def batches(self, data, batch):  # noqa: ARG002
         return 1
 
-    def stretch(self, data, batch, seed, number):
+    def stretch(self, data, batch, seed, number):  # noqa: ARG002
         return np.arange(batch)
 
 
@@ -133,7 +133,7 @@ def own_optimiser(parameters):
 def test_what_cannot_be_rebuilt_is_described_and_says_so(given, sentence):
     recipe = tm.Recipe(**{"lr": None if "optimiser" in given else 0.1, "steps": 2, **given})
     written = json.loads(json.dumps(recipe.to_json()))
-    with pytest.raises(ValueError, match="rebuilt|too long") as error:
+    with pytest.raises(ValueError, match=r"rebuilt|too long") as error:
         tm.Recipe.from_json(written)
     assert sentence in str(error.value)
 
