@@ -79,7 +79,7 @@ def test_resume_keeps_divergence(tmp_path, origin):
         ({"origin": Origin("other")}, "has another origin: `source` was 'example' and is now 'other'."),
         (
             {"origin": Origin("example", problem={"rho": 0.8}, settings={"lr": 0.2}, seeds=(3,))},
-            "`settings` was {'lr': 0.1} and is now {'lr': 0.2}. Resume it with the origin it began with, or choose a new",
+            "`settings.lr` was 0.1 and is now 0.2. Resume it with the origin it began with, or choose a new",
         ),
     ],
 )
