@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
 from tiltmeter.record.origin import Origin
+from tiltmeter.record.points import HeldPoints, Points, join_points
 
 Clock: TypeAlias = Literal["t", "step", "epoch"]
 CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
@@ -27,6 +29,11 @@ class Trajectory(Mapping[str, xr.DataArray]):
     (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves at other times; it is
     neither stored nor compared.
 
+    `points` holds arrays beside the curves, one value for each point at each look kept (per-point losses, decisions).
+    They are read when asked for and not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
+    gives them back without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
+    keep them, `to_json` leaves them out.
+
     >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
     ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
     >>> trajectory = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
@@ -37,12 +44,13 @@ class Trajectory(Mapping[str, xr.DataArray]):
       loss  (time: 2, group: 2)  time 0 .. 1
     """
 
-    __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin")
+    __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin", "points")
     _curves: dict[str, xr.DataArray]
     clock: Clock
     origin: Origin
     diverged: xr.DataArray | None
     evaluate: Callable[[Any], Trajectory] | None
+    points: Points
 
     def __init__(
         self,
@@ -51,6 +59,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
         origin: Origin,
         diverged: xr.DataArray | None = None,
         evaluate: Callable[[Any], Trajectory] | None = None,
+        points: Mapping[str, xr.DataArray] | None = None,
     ) -> None:
         if clock not in CLOCKS:
             raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
@@ -64,6 +73,12 @@ class Trajectory(Mapping[str, xr.DataArray]):
             raise TypeError(f"`diverged` should be an xarray.DataArray. Found {type(diverged).__name__}.")
         object.__setattr__(self, "diverged", None if diverged is None else _read_only(diverged))
         object.__setattr__(self, "evaluate", evaluate)
+        held = (
+            points
+            if isinstance(points, Points)
+            else Points({str(name): HeldPoints(_freeze(str(name), array)) for name, array in (points or {}).items()})
+        )
+        object.__setattr__(self, "points", held)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("A Trajectory is immutable: build a new one instead.")
@@ -101,13 +116,13 @@ class Trajectory(Mapping[str, xr.DataArray]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Only for handing a value to another process; nothing is stored or loaded this way.
-        return (Trajectory, (self._curves, self.clock, self.origin, self.diverged))
+        return (Trajectory, (self._curves, self.clock, self.origin, self.diverged, None, self.points))
 
     def replace(
         self, curves: Mapping[str, xr.DataArray], evaluate: Callable[[Any], Trajectory] | None = None
     ) -> Trajectory:
         """The same clock and origin with other curves."""
-        return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate)
+        return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate, self.points)
 
     def to_dataset(self, *names: str) -> xr.Dataset:
         """The named curves (default: all) as one Dataset; they must share one time coordinate."""
@@ -182,6 +197,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
             None
             if inner is None
             else lambda times: inner(np.asarray(times) / factor).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch),
+            self.points.with_times_scaled(factor),
         )
 
     def __repr__(self) -> str:
@@ -191,6 +207,8 @@ class Trajectory(Mapping[str, xr.DataArray]):
         lines += [f"  {name:<{width}}  {_shape(curve)}  {_span(curve)}" for name, curve in self._curves.items()]
         if self.diverged is not None:
             lines.append(f"  diverged: {int(np.isfinite(self.diverged.values).sum())} of {self.diverged.size}")
+        if self.points:
+            lines.append(f"  points: {', '.join(self.points)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -214,7 +232,8 @@ def stack(
 ) -> Trajectory:
     """Runs of the same experiment as one trajectory with one more dimension (default: `seed`).
 
-    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ...
+    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ... Points are joined when they
+    are asked for, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
     """
     if not trajectories:
         raise ValueError("`stack` needs at least one trajectory.")
@@ -249,8 +268,8 @@ def stack(
     diverged = None
     if any(trajectory.diverged is not None for trajectory in trajectories):
         diverged = xr.concat(times, dim=index, coords="minimal", compat="override", join="outer")
-    origin = Origin(first.origin.source, first.origin.problem, first.origin.settings, seeds, first.origin.version)
-    return Trajectory(curves, first.clock, origin, diverged)
+    points = join_points([trajectory.points for trajectory in trajectories], dim, tuple(labels))
+    return Trajectory(curves, first.clock, replace(first.origin, seeds=seeds), diverged, points=points)
 
 
 def _freeze(name: str, curve: xr.DataArray) -> xr.DataArray:
