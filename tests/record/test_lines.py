@@ -21,12 +21,7 @@ def lines(path):
 
 
 def contents(path, unchecked=0):
-    """What the lines say, without their checksums."""
-    entries = [entry for block in read_blocks(path, unchecked) for entry in block.entries]
-    return [
-        {key: part for key, part in entry.items() if key != "crc"} if isinstance(entry, dict) else entry
-        for entry in entries
-    ]
+    return [entry for block in read_blocks(path, unchecked) for entry in block.entries]
 
 
 A = b'{"a":1,"crc":"a702fc6e"}\n'

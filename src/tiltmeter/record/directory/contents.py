@@ -84,7 +84,7 @@ class Contents:
 
     def looks_on_end(self, times: list[Time], values: Mapping[str, list[Any]], first: int) -> bool:
         """Many looks at known curves, as `look` would take them; False, and nothing done, if any is in doubt."""
-        if not {type(time) for time in times} <= {int, float} or not values.keys() <= self.columns.keys():
+        if not set(map(type, times)) <= {int, float} or not values.keys() <= self.columns.keys():
             return False
         before = [] if self.last_time is None else [self.last_time]
         steps = np.asarray([*before, *times])

@@ -17,7 +17,9 @@ was written.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ INLINE = 1024
 _FILE = re.compile(r"[\w-]+\.npy", re.ASCII)
 _POINT_FILE = re.compile(r"[0-9]{1,9}\.bin", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{8}", re.ASCII)
-_PLAIN_LOOK = {"kind", "time", "values", "crc"}
+_PLAIN_LOOK = {"kind", "time", "values"}
 
 
 def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
@@ -61,7 +63,7 @@ def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[
     for block in read_blocks(directory / CURVES, unchecked):
         whole = block.end
         for first, entries in _alike(block):
-            if len(entries) > 1 and _add_plain_looks(contents, entries, first):
+            if _add_plain_looks(contents, entries, first):
                 continue
             for number, entry in enumerate(entries, first):
                 try:
@@ -90,14 +92,27 @@ def stop(directory: Path) -> Problem:
     return raise_it
 
 
-def _alike(block: Block) -> list[tuple[int, list[Any]]]:
+def _alike(block: Block) -> Iterator[tuple[int, list[Any]]]:
     """Lines on end that are plain looks at the same curves, together; every other by itself."""
-    found, first = [], block.first
+    if _all_alike(block.entries):
+        yield block.first, block.entries
+        return
+    first = block.first
     for _, some in groupby(enumerate(block.entries), lambda pair: _curves_of(pair[1]) or pair[0]):
         entries = [entry for _, entry in some]
-        found.append((first, entries))
+        yield first, entries
         first += len(entries)
-    return found
+
+
+def _all_alike(entries: list[Any]) -> bool:
+    curves = _curves_of(entries[0])
+    if curves is None or set(map(type, entries)) != {dict} or set(map(len, entries)) != {len(_PLAIN_LOOK)}:
+        return False
+    try:
+        values = list(map(itemgetter("values"), entries))
+        return {"look"} == set(map(itemgetter("kind"), entries)) and {curves} == set(map(tuple, values))
+    except (KeyError, TypeError):
+        return False
 
 
 def _curves_of(entry: Any) -> tuple[str, ...] | None:
@@ -108,10 +123,17 @@ def _curves_of(entry: Any) -> tuple[str, ...] | None:
 
 
 def _add_plain_looks(contents: Contents, entries: list[Any], first: int) -> bool:
-    columns = {name: [entry["values"][name] for entry in entries] for name in entries[0]["values"]}
-    if any(dict in set(map(type, values)) for values in columns.values()):
+    if _curves_of(entries[0]) is None:
         return False
-    return contents.looks_on_end([entry["time"] for entry in entries], columns, first)
+    try:
+        values = list(map(itemgetter("values"), entries))
+        columns = {name: list(map(itemgetter(name), values)) for name in values[0]}
+        times = list(map(itemgetter("time"), entries))
+    except (KeyError, TypeError):
+        return False
+    if any(dict in set(map(type, readings)) for readings in columns.values()):
+        return False
+    return contents.looks_on_end(times, columns, first)
 
 
 def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line
+from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
 
 #: Lines are decoded this many bytes at a time: far faster than one by one, and a run is never held as text.
 BLOCK_BYTES = 2**17
@@ -66,7 +66,7 @@ class Lines:
 
 
 class Block(NamedTuple):
-    """Some lines on end: the number of the first, what each says, and the byte at which the last one ends.
+    """Some lines on end: the number of the first, what each says but its checksum, and the byte where the last ends.
 
     A ValueError in place of an entry says what is wrong with that line.
     """
@@ -94,11 +94,12 @@ def read_blocks(path: Path, unchecked: int | None = 0) -> Iterator[Block]:
 
 
 def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
-    if all(map(line_is_intact, lines)):
+    texts = texts_if_intact(lines)
+    if texts is not None:
         try:
-            entries = _DECODER.decode(f"[{b','.join(lines).decode()}]")
+            entries: list[Any] = _DECODER.decode(f"[{b'},'.join(texts).decode()}}}]")
             if len(entries) == len(lines):
-                return list(entries)
+                return entries
         except (ValueError, RecursionError):
             pass  # one by one, to say which
     found = []
@@ -110,6 +111,8 @@ def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
 
 def _decode_one(line: bytes, required: bool) -> Any:
     intact = line_is_intact(line)
+    if intact:
+        line = line[: line.rindex(b",")] + b"}"
     try:
         entry = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:

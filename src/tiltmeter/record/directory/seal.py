@@ -27,6 +27,13 @@ def line_is_intact(line: bytes) -> bool:
     return line[-_TAIL:] == b',"crc":"%08x"}\n' % zlib.crc32(line[:-_TAIL])
 
 
+def texts_if_intact(lines: list[bytes]) -> list[bytes] | None:
+    """The texts of many lines without their checksums and closing braces, or None if any was changed."""
+    texts = [line[:-_TAIL] for line in lines]
+    expected = [b',"crc":"%08x"}\n' % checksum for checksum in map(zlib.crc32, texts)]
+    return texts if expected == [line[-_TAIL:] for line in lines] else None
+
+
 def line_is_sealed(line: bytes) -> bool:
     """Whether a line ends with a checksum, right or wrong."""
     return line[-_TAIL:].startswith(b',"crc":"')
