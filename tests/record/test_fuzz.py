@@ -281,10 +281,10 @@ def test_a_changed_digit_anywhere_is_found(tmp_path, make_run):
         (path / name).write_bytes(good)
 
 
-def test_a_few_hundred_mutations(tmp_path):
+def test_two_hundred_mutations(tmp_path):
     (tmp_path / "runs").mkdir()
-    refused, _ = fuzz(tmp_path / "runs", 400, seed=0)
-    assert refused > 200
+    refused, _ = fuzz(tmp_path / "runs", 200, seed=0)
+    assert refused > 100
 
 
 @pytest.mark.slow
