@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiltmeter.forecast.optimiser import Optimiser
 
 from tiltmeter.forecast.features import features
 from tiltmeter.forecast.lanczos import lanczos
