@@ -17,7 +17,7 @@ Problem: TypeAlias = Callable[[int, str], None]
 
 #: Readings wait as Python lists until there are this many numbers, then become one block: as fast as converting
 #: everything at the end, without ever holding a whole run as Python objects.
-BLOCK = 2**14
+BLOCK = 2**10
 
 
 class Column:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
 
-#: Lines are decoded this many bytes at a time: far faster than one by one, and a run is never held as text.
-BLOCK_BYTES = 2**17
+#: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
+#: garbage collector has nothing to walk through.
+BLOCK_BYTES = 2**14
 
 
 class Lines:
