@@ -5,7 +5,6 @@ import pytest
 
 from tiltmeter.forecast.features import features
 from tiltmeter.forecast.lanczos import lanczos
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.square import TOLERANCE, square_course
 from tiltmeter.recipe.plain_sgd import PlainSGD
 

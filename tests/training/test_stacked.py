@@ -8,14 +8,7 @@ from torch import nn
 
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_linear_layers import linear_layers
-<<<<<<< HEAD
-<<<<<<< HEAD
 from tiltmeter.training.stacked_updates import stacked_update
-=======
->>>>>>> 4b1f176 (Recording page: points, damage, one writer, rewinding, a JSON schema of the run directory)
-=======
-from tiltmeter.training.stacked_optimizers import stacked_update
->>>>>>> e3c1c67 (Pattern as a raw string)
 
 RUNS, BATCH, STEPS = 3, 5, 8
 

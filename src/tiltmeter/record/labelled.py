@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -214,11 +215,19 @@ def values_to_json(values: np.ndarray) -> JSON:
     return nested
 
 
+_NUMBER_TYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|[<>][fiu][248]", re.ASCII)
+
+
+def number_type(name: object) -> np.dtype[Any]:
+    """The type of numbers of this name. Only names that we write: NumPy knows aliases that warn, run code or change."""
+    if not isinstance(name, str) or not _NUMBER_TYPE.fullmatch(name):
+        raise ValueError(f"{quoted(name)} is not a type of numbers")
+    return np.dtype(name)
+
+
 def values_from_json(nested: Any, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """The numbers that `values_to_json` wrote."""
-    kind = np.dtype(dtype)
-    if kind.kind not in "fiub":
-        raise ValueError(f"values of type {quoted(dtype)} are not numbers")
+    kind = number_type(dtype)
     plain = np.asarray(nested) if kind.kind == "f" else np.asarray(nested, dtype=kind)
     # Only lists with null or a word in them need the slow walk.
     values = plain if plain.dtype.kind in "fiub" else np.asarray(_decode_non_finite(nested))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.labelled import coords_from_json, layout_to_json
+from tiltmeter.record.labelled import coords_from_json, layout_to_json, number_type
 from tiltmeter.record.quoted import quoted
 
 Layout: TypeAlias = dict[str, Any]
@@ -107,12 +107,7 @@ def checked(value: object, labels: bool = True) -> Layout:
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
     if not whole or not all(isinstance(dim, str) for dim in dims) or not len(set(dims)) == len(dims) == len(shape):
         raise ValueError("a layout should have one size for each dimension")
-    try:
-        numbers = str(np.dtype(value["dtype"])) == value["dtype"] and np.dtype(value["dtype"]).kind in "fiub"
-    except (TypeError, ValueError, SyntaxError):
-        numbers = False
-    if not numbers:
-        raise ValueError(f"{quoted(value['dtype'])} is not a type of numbers")
+    number_type(value["dtype"])
     if math.prod(shape) > 2**40:
         raise ValueError("a layout should have sizes that fit into memory")
     if labels:
