@@ -1,7 +1,7 @@
 """Loading a run of 100,000 looks, and recording one look, against the least that any reader of JSON lines does.
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
-reader of format 1 did before anything else: there the whole took 2.8 times as long as the decoding. Times are those of
+reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. Times are those of
 the process, taken in turn, the shortest of several.
 """
 
