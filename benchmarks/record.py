@@ -1,8 +1,8 @@
 """Loading a run of 100,000 looks, and recording one look, against the least that any reader of JSON lines does.
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
-reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. Times are those of
-the process, taken in turn, the shortest of several.
+reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. Times are
+those of the process, taken in turn, the shortest of several.
 """
 
 from __future__ import annotations
