@@ -13,6 +13,7 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
 from tiltmeter.analysis.exact import exact_curve, theory_of
 from tiltmeter.analysis.pairs import Pair, pair_gap, the_pair
+from tiltmeter.names import NOBODY
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
@@ -77,27 +78,14 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     times = trajectory[curve].coords["time"].values
     times = times[times > 0]
     theory = theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
-    opening = found[0].leader_before if found else _only_leader(trajectory, curve, chosen)
-    if opening is None or times.size == 0:
+    if found.first_leader == NOBODY or times.size == 0:
         return Phases((), curve, chosen, trajectory.clock)
     edges = [float(times[0]), *(crossing.time for crossing in found), float(times[-1])]
-    leaders = [opening, *(crossing.leader_after for crossing in found)]
     segments = [
         _phase(trajectory, curve, chosen, low, high, leader, theory)
-        for (low, high), leader in zip(pairwise(edges), leaders, strict=True)
+        for (low, high), leader in zip(pairwise(edges), found.leaders, strict=True)
     ]
     return Phases(segments, curve, chosen, trajectory.clock)
-
-
-def _only_leader(trajectory: Trajectory, curve: str, pair: Pair) -> Hashable | None:
-    from tiltmeter.analysis.pairs import ROUNDING, SURE, leader_sign
-
-    gap, error = pair_gap(trajectory, curve, pair)
-    margin = ROUNDING if error is None else SURE * error
-    decided = gap.where(abs(gap) > margin).dropna("time").values
-    if decided.size == 0:
-        return None
-    return pair[1] if decided[0] * leader_sign(curve, trajectory[curve]) > 0 else pair[0]
 
 
 def _phase(

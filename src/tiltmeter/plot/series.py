@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.plot.theme import GroupStyle, group_name, style_of
@@ -108,11 +109,9 @@ def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray
     values = trajectory[curve]
     values = values.where(np.isfinite(values))
     if "seed" in values.dims:
-        count = values.notnull().sum("seed")
-        mean = values.mean("seed")
+        mean, error = over_seeds(values)
         if values.sizes["seed"] > 1:
-            scatter = (((values - mean) ** 2).sum("seed") / (count - 1).where(count > 1)) ** 0.5
-            return mean, SURE * scatter / count**0.5
+            return mean, SURE * error
         values = mean
     if f"{curve}_se" in trajectory:
         error = trajectory[f"{curve}_se"]
