@@ -35,7 +35,7 @@ class TestBadInput:
             ),
             (
                 {"schedule": lambda step: -1.0},
-                "`schedule` should be a number from 0 at every step. Found -1.0 at step 0.",
+                "The schedule of `lr` should give non-negative numbers. Found -1.0 at step = 0.",
             ),
             ({"steps": 0}, "`steps` should be a positive integer. Found steps = 0."),
             ({"momentum": 1.0}, "`momentum` should lie between 0 and 1"),

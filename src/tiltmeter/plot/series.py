@@ -13,6 +13,7 @@ from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.plot.theme import GroupStyle, group_name, style_of
+from tiltmeter.record.run_names import numbered
 from tiltmeter.record.trajectory import Trajectory
 
 #: Origins that are calculated rather than measured: drawn as lines when both kinds share a chart.
@@ -41,7 +42,7 @@ def series_of(
     trajectories: Sequence[Trajectory], curve: str, groups: Sequence[Hashable] | None, labels: Sequence[str] | None
 ) -> list[Series]:
     """All series of a chart, in the order of the legend: trajectory by trajectory, group by group."""
-    names = source_names(trajectories) if labels is None else list(labels)
+    names = numbered([one.origin.source for one in trajectories]) if labels is None else list(labels)
     every = groups_among(trajectories, curve)
     wanted = every if groups is None else chosen(every, groups)
     together = any(t.origin.source in CALCULATED for t in trajectories)
@@ -96,12 +97,6 @@ def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashab
         if group not in every:
             raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, every))}.")
     return list(groups)
-
-
-def source_names(trajectories: Sequence[Trajectory]) -> list[str]:
-    """What made each trajectory, in a word or two; numbered where that does not tell them apart."""
-    names = [trajectory.origin.source for trajectory in trajectories]
-    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
 
 
 def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:

@@ -17,6 +17,7 @@ from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.names import better_of
 from tiltmeter.plot.curves import curves as draw
 from tiltmeter.record import Trajectory, load
+from tiltmeter.record.run_names import numbered
 from tiltmeter.report import facts
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.page import Section, write_page
@@ -169,4 +170,4 @@ def _names(runs: Sequence[Run], loaded: Sequence[Trajectory | xr.Dataset]) -> li
         Path(run).name if isinstance(run, (str, os.PathLike)) else _source(one)
         for run, one in zip(runs, loaded, strict=True)
     ]
-    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return numbered(names)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, loss_weights, parameters
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.schedule import value_at
 from tiltmeter.theory.piecewise_integration import by_pieces
 
 
@@ -63,23 +67,18 @@ def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     """The learning rate at time t, at every grid point."""
     if not callable(sgd.lr):
         return par.lr
-    return np.full(par.size, _checked(sgd.lr(t), "lr", t))
+    return np.full(par.size, value_at(sgd.lr, t, "lr"))
 
 
 def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     """The loss weights at time t, at every grid point."""
-    if not any(callable(weight) for weight in (sgd.weights or {}).values()):
+    given: Mapping[Any, Any] = sgd.weights or {}
+    if not any(callable(weight) for weight in given.values()):
         return par.s
-    now = loss_weights(sgd, par.groups, t)
-    fixed = [not callable((sgd.weights or {}).get(group)) for group in par.groups]
     columns = [
-        par.s[:, i] if fixed[i] else np.full(par.size, _checked(now[i], f"weights[{group!r}]", t))
+        np.full(par.size, value_at(given[group], t, f"weights[{group!r}]"))
+        if callable(given.get(group))
+        else par.s[:, i]
         for i, group in enumerate(par.groups)
     ]
     return np.stack(columns, axis=1)
-
-
-def _checked(value: float, name: str, t: float) -> float:
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"The schedule of `{name}` should give non-negative numbers. Found {value} at t = {t:.4g}.")
-    return float(value)
