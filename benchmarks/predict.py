@@ -84,9 +84,11 @@ def main() -> None:
     before = best(lambda: [one_by_one(par, n) for n in chosen[: SAMPLE // 2]], 1)
     fast = best(into_arrays, 20)
     labelled = best(lambda: predict(problem, sgd, TIMES, ORDER_PARAMETERS))
-    everything = best(
-        lambda: predict(problem, sgd, TIMES, ("loss", "M", "R", "Q", "error", "positive_rate", "tpr", "fpr", "ppv"))
-    )
+    rates = ("loss", "M", "R", "Q", "error", "positive_rate", "tpr", "fpr", "ppv")
+    everything = best(lambda: dict(predict(problem, sgd, TIMES, rates)))
+    every = best(lambda: dict(predict(problem, sgd, TIMES)))
+    only_loss = best(lambda: predict(problem, sgd, TIMES, ("loss",))["loss"])
+    loss_of_every = best(lambda: predict(problem, sgd, TIMES)["loss"])
     after = best(lambda: [one_by_one(par, n) for n in chosen[SAMPLE // 2 :]], 1)
     slow = (before + after) / SAMPLE * PROBLEMS
     rough = max(float(np.abs(one_by_one(par, n)[4] - arrays.Q[n]).max()) for n in chosen[:20])
@@ -119,6 +121,12 @@ def main() -> None:
             "order parameters and losses into arrays": row(fast, 1000.0),
             "the same through predict, labelled": row(labelled, 300.0),
             "with errors and rates": row(everything, 80.0),
+            "all default curves, read": row(every, 150.0),
+            "the loss of all curves over the loss alone (at most)": {
+                "ratio": loss_of_every / only_loss,
+                "bar": 1.3,
+                "met": loss_of_every / only_loss <= 1.3,
+            },
             "peak memory over size of the result (at most)": {
                 "ratio": peak / size,
                 "bar": 2.0,

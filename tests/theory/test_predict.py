@@ -250,3 +250,43 @@ def test_initial_leader_from_a_warm_start_is_the_one_ahead():
     problem = teacher_mixture(0.3, variance=(0.5, 1.5), overlap=0.5)
     assert first_leader(problem, SGD(lr=0.1, start=start)).item() == "+"
     assert initial_rates(problem, SGD(lr=0.1)).loss.values[0] > initial_rates(problem, SGD(lr=0.1)).loss.values[1]
+
+
+class TestOnlyWhatIsAsked:
+    def counted(self, monkeypatch):
+        from tiltmeter.population import labelled_curves
+
+        calls, real = [], labelled_curves.rates
+        monkeypatch.setattr(labelled_curves, "rates", lambda *a, **k: calls.append(1) or real(*a, **k))
+        return calls
+
+    def test_the_loss_takes_no_rates(self, monkeypatch):
+        calls = self.counted(monkeypatch)
+        theory = predict(*cases.centred_crossing())
+        theory["loss"], theory["loss_gap"], theory["risk"], theory["Q"]
+        assert calls == []
+
+    def test_all_curves_take_the_rates_once(self, monkeypatch):
+        calls = self.counted(monkeypatch)
+        assert list(dict(predict(*cases.centred_crossing()))) == list(EVERY)
+        assert len(calls) == 1
+
+    def test_a_curve_asked_for_alone_is_the_one_among_all(self):
+        problem, sgd, times = cases.three_phases()
+        every = predict(problem, sgd, times)
+        for name in EVERY:
+            assert predict(problem, sgd, times, curves=(name,))[name].identical(every[name])
+
+    def test_gaps_of_a_grid_keep_its_memory_layout(self):
+        grid = teacher_mixture(rho=("rho", np.linspace(0.2, 0.8, 7)), variance=(0.5, 1.5), overlap=0.5)
+        theory = predict(grid, SGD(lr=0.1), np.geomspace(0.01, 10, 5))
+        gap = theory["tpr_gap"]
+        for curve in (gap, theory["tpr"]):  # the grid is furthest apart in both, so that nothing is copied across it
+            assert curve.dims[-1] == "rho"
+            assert max(curve.values.strides) == curve.values.strides[-1]
+        np.testing.assert_array_equal(
+            gap.isel(pair=0, drop=True).transpose("time", "rho"),
+            (theory["tpr"].sel(group="+", drop=True) - theory["tpr"].sel(group="-", drop=True)).transpose(
+                "time", "rho"
+            ),
+        )

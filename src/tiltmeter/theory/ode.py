@@ -75,10 +75,8 @@ def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     given: Mapping[Any, Any] = sgd.weights or {}
     if not any(callable(weight) for weight in given.values()):
         return par.s
-    columns = [
-        np.full(par.size, value_at(given[group], t, f"weights[{group!r}]"))
-        if callable(given.get(group))
-        else par.s[:, i]
-        for i, group in enumerate(par.groups)
-    ]
-    return np.stack(columns, axis=1)
+    now = par.s.copy()
+    for i, group in enumerate(par.groups):
+        if callable(given.get(group)):
+            now[:, i] = value_at(given[group], t, f"weights[{group!r}]")
+    return now
