@@ -290,3 +290,40 @@ class TestOnlyWhatIsAsked:
                 "time", "rho"
             ),
         )
+
+
+class TestEvaluateNamedCurves:
+    @pytest.mark.parametrize("lr", [0.1, Cosine(0.4, 20.0), Steps((0.0, 5.0), (0.4, 0.1))])
+    def test_named_curves_at_other_times_are_those_of_a_fresh_prediction(self, lr):
+        theory = predict(PROBLEM, SGD(lr=lr), TIMES, curves=("loss",))
+        again = theory.evaluate([0.5, 5.0, 60.0], curves=("error", "loss_gap"))
+        fresh = predict(PROBLEM, SGD(lr=lr), [0.5, 5.0, 60.0])
+        assert list(again) == ["error", "loss_gap"]
+        for name in again:
+            np.testing.assert_allclose(again[name], fresh[name], rtol=1e-8, atol=1e-10)
+        assert list(theory.evaluate([0.5])) == ["loss"]
+        with pytest.raises(KeyError, match="There is no curve 'lose'"):
+            theory.evaluate([0.5], curves=("lose",))
+
+    def test_the_times_asked_for_are_had_again_to_the_bit(self):
+        theory = predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        for name, curve in theory.evaluate(TIMES).items():
+            np.testing.assert_array_equal(curve, theory[name])
+
+    def test_schedules_are_integrated_once_up_to_the_last_time_and_again_beyond_it(self, monkeypatch):
+        from tiltmeter.theory import ode
+
+        calls, real = [], ode.by_pieces
+        monkeypatch.setattr(ode, "by_pieces", lambda *a, **k: calls.append(1) or real(*a, **k))
+        theory = predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        theory.evaluate([1.0]), theory.evaluate([1.0, 100.0], ("loss",))
+        assert len(calls) == 1
+        beyond = theory.evaluate([150.0])["loss"]
+        assert len(calls) == 2
+        np.testing.assert_allclose(beyond, predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), [150.0])["loss"], rtol=1e-9)
+
+    def test_a_grid_with_a_schedule_keeps_no_steps(self):
+        grid = teacher_mixture(rho=("rho", [0.2, 0.8]), variance=(0.5, 1.5), overlap=0.5)
+        theory = predict(grid, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        assert theory.evaluate._solved is None
+        np.testing.assert_allclose(theory.evaluate([TIMES[7]])["loss"], theory["loss"].isel(time=[7]), rtol=1e-8)

@@ -31,8 +31,9 @@ def gap(curve: xr.DataArray) -> xr.DataArray:
     # In the memory layout of the curve, whichever dimension comes first in it: reading along is what takes the time.
     shape = tuple(len(pairs) if dim == "group" else size for dim, size in curve.sizes.items())
     found = np.empty_like(curve.values, shape=shape)
-    for pair, (i, j) in zip(np.moveaxis(found, curve.dims.index("group"), 0), pairs, strict=True):
-        np.subtract(each[i], each[j], out=pair)
+    into = np.moveaxis(found, curve.dims.index("group"), 0)
+    for k, (i, j) in enumerate(pairs):
+        np.subtract(each[i], each[j], out=into[k, ...])
     coords = {name: coord for name, coord in curve.coords.items() if "group" not in coord.dims}
     names = [pair_name(groups[i], groups[j]) for i, j in pairs]
     dims = tuple("pair" if dim == "group" else dim for dim in curve.dims)

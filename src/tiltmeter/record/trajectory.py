@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,12 @@ Clock: TypeAlias = Literal["t", "step", "epoch"]
 CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
 
 
+class Evaluate(Protocol):
+    """How an exact trajectory is had again at other times: all of its curves, or those named."""
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory: ...
+
+
 class Trajectory(Mapping[str, xr.DataArray]):
     """Curves over training, each with its own time coordinate, and what made them.
 
@@ -25,8 +31,9 @@ class Trajectory(Mapping[str, xr.DataArray]):
 
     Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step",
     "epoch"). `diverged` holds, for runs that ended early, the time of divergence per seed or grid point
-    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves at other times; it is
-    neither stored nor compared. Curves handed over as `LazyCurves` are computed when they are first asked for.
+    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves, or those named, at other
+    times: `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. Curves handed over as
+    `LazyCurves` are computed when they are first asked for.
 
     >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
     ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
@@ -43,7 +50,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
     clock: Clock
     origin: Origin
     diverged: xr.DataArray | None
-    evaluate: Callable[[Any], Trajectory] | None
+    evaluate: Evaluate | None
 
     def __init__(
         self,
@@ -51,7 +58,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
         clock: Clock,
         origin: Origin,
         diverged: xr.DataArray | None = None,
-        evaluate: Callable[[Any], Trajectory] | None = None,
+        evaluate: Evaluate | None = None,
     ) -> None:
         if clock not in CLOCKS:
             raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
@@ -102,9 +109,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
         # Only for handing a value to another process; nothing is stored or loaded this way.
         return (Trajectory, (dict(self), self.clock, self.origin, self.diverged))
 
-    def replace(
-        self, curves: Mapping[str, xr.DataArray], evaluate: Callable[[Any], Trajectory] | None = None
-    ) -> Trajectory:
+    def replace(self, curves: Mapping[str, xr.DataArray], evaluate: Evaluate | None = None) -> Trajectory:
         """The same clock and origin with other curves."""
         return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate)
 
@@ -173,14 +178,17 @@ class Trajectory(Mapping[str, xr.DataArray]):
             return curve.assign_coords(time=curve.coords["time"] * factor)
 
         inner = self.evaluate
+
+        def again(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+            assert inner is not None
+            return inner(np.asarray(times) / factor, curves).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch)
+
         return Trajectory(
             _changed(self._curves, convert),
             clock,
             self.origin,
             None if self.diverged is None else self.diverged * factor,
-            None
-            if inner is None
-            else lambda times: inner(np.asarray(times) / factor).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch),
+            None if inner is None else again,
         )
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.schedule import value_at
-from tiltmeter.theory.piecewise_integration import by_pieces
+from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
 def velocity(
@@ -42,25 +42,34 @@ def integrate(
 ) -> tuple[Parameters, OverlapCurves]:
     """Overlaps and losses at `times` by DOP853, all grid points in one system, restarted where schedules break."""
     par = parameters(problem, sgd)
+    return par, overlaps_of(par, solve(par, sgd, times, rtol, atol)[0])
+
+
+def solve(
+    par: Parameters, sgd: SGD, times: np.ndarray, rtol: float = 1e-11, atol: float = 1e-13, keep: bool = False
+) -> tuple[np.ndarray, Solution | None]:
+    """The state of all grid points at `times`, flat, and as a function of time if that should be kept."""
     points, number = par.m.shape
 
-    def split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        state = y.reshape(points, 2 * number + 2)
-        return state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
-
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
-        M, R, Q, bias = split(y)
+        state = y.reshape(points, 2 * number + 2)
+        M, R, Q, bias = state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
         dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
-    found = by_pieces(rhs, state, times, sgd, "DOP853", rtol, atol)
-    values = found.reshape(len(times), points, 2 * number + 2).transpose(1, 0, 2)
+    return by_pieces(rhs, state, times, sgd, "DOP853", rtol, atol, keep)
+
+
+def overlaps_of(par: Parameters, states: np.ndarray) -> OverlapCurves:
+    """Overlaps and losses from the states of all grid points, one row for each time."""
+    points, number = par.m.shape
+    values = states.reshape(len(states), points, 2 * number + 2).transpose(1, 0, 2)
     M, R, Q, bias = (
         np.ascontiguousarray(part)
         for part in (values[..., :number], values[..., number : 2 * number], values[..., -2], values[..., -1])
     )
-    return par, OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
+    return OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
 
 
 def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
