@@ -29,7 +29,7 @@ class LinearTheory:
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> linear_theory(problem, sgd)([1.0], curves=("loss",))["loss"].values.round(4)
-    array([[0.4728, 0.4673]])
+    array([[0.4724, 0.4673]])
     """
 
     problem: Mixture
