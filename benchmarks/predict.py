@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,11 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.modes import evaluate_modes, modes
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _measure import best, report
+from _measure import best as shortest
+from _measure import report
+
+#: CPU time of all threads: what other work on the machine takes does not count, nor does it that two cores share ours.
+best = partial(shortest, clock=time.process_time)
 
 PROBLEMS, SAMPLE, LR = 10_000, 150, 0.2
 TIMES = np.geomspace(0.01, 200.0, 200)
@@ -102,14 +107,14 @@ def main() -> None:
     tracemalloc.stop()
     size = sum(curve.nbytes for curve in result.values())
 
-    start = time.perf_counter()
+    start = time.process_time()
     grid = teacher_mixture(
         rho=("rho", np.linspace(0.02, 0.98, 200)), variance=(0.5, ("D", np.geomspace(0.1, 5, 200))), overlap=0.5
     )
     curves = predict(grid, SGD(lr=0.1), np.geomspace(0.01, 500, 100), ("loss",))
     last = curves.replace({"loss": curves["loss"].isel(time=slice(-1, None))})
     leader(last), crossing_count(curves)
-    diagram = time.perf_counter() - start
+    diagram = time.process_time() - start
 
     def row(seconds: float, bar: float) -> dict[str, float]:
         ratio = slow / seconds
