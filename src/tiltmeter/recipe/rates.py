@@ -89,9 +89,7 @@ class Scheduling:
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""
         if self._function is not None:
-            rate = float(self._function(step))
-            if not 0 <= rate < np.inf:
-                raise ValueError(f"`schedule` should be a number from 0 at every step. Found {rate} at step {step}.")
+            rate = value_at(self._function, step, "lr", "step")
             for group, ratio in zip(self._optimiser.param_groups, self._ratios, strict=True):
                 group["lr"] = rate * ratio
 
