@@ -15,7 +15,8 @@ def parted(settings):
     """What belongs to the recipe, and what says how to calculate."""
     how = {name: settings[name] for name in ("sample", "seed", "real_steps") if name in settings}
     given = {name: value for name, value in settings.items() if name not in how}
-    return {"lr": 0.1, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
+    rate = {} if "schedule" in given else {"lr": 0.1}
+    return {**rate, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
 
 
 def asked(data, **settings):
