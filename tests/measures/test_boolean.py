@@ -163,7 +163,7 @@ def test_bad_inputs_are_refused():
         read(Majority(), 21, BooleanSpectrum())
     with pytest.raises(ValueError, match="`samples` should be at least 2"):
         BooleanSensitivity(samples=1)
-    with pytest.raises(ValueError, match="`rho` should hold correlations"):
+    with pytest.raises(ValueError, match="`rho` should contain correlations"):
         BooleanSpectrum(rho=(1.5,))
     with pytest.raises(ValueError, match=r"2\^n decisions. Found 3"):
         flip_shares(np.zeros(3))

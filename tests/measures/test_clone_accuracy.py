@@ -78,7 +78,7 @@ def test_images_sequences_and_what_is_refused():
     with pytest.raises(TypeError, match="Clones need points made of real numbers, not of tokens or counts"):
         tm.measure("distributional", transformer(6, vocabulary=2), tokens)
     numbers = tm.GroupedData(rng.normal(size=(60, 2)), rng.normal(size=60), [0] * 60)
-    with pytest.raises(ValueError, match="A model of a regression decides nothing: clones need classes"):
+    with pytest.raises(ValueError, match="A regression makes no decisions: clones need classes"):
         tm.measure("distributional", nn.Linear(2, 1), numbers)
     with pytest.raises(TypeError, match=r"`clones` should map names to clones. Found list."):
         CloneAccuracy([MeanShift()])

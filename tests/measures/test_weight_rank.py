@@ -164,7 +164,7 @@ def test_architectures():
         assert (found["stable_rank"] >= 1).all()
         assert "alignment" not in found
         with pytest.raises(
-            ValueError, match=r"Balancedness needs Linear layers that follow one another in nn.Sequential"
+            ValueError, match=r"Balancedness needs consecutive Linear layers in nn.Sequential"
         ):
             tm.measure(Balancedness(), model, data)
     nested = nn.Sequential(nn.Sequential(nn.Linear(5, 4), nn.Identity()), nn.Linear(4, 2))

@@ -49,7 +49,7 @@ class SeenModel:
     def decide(self, score: Tensor) -> np.ndarray:
         """The label chosen for each row of scores, by the user's own rule if one was given."""
         if not self.task.decides:
-            raise ValueError("A model of a regression decides nothing: this measure needs labels.")
+            raise ValueError("A regression makes no decisions: this measure needs labels.")
         if self.rule is not None:
             values = score.double().cpu().numpy()
             return decided(self.rule, values if self.task.outputs > 1 else values.reshape(len(values)), self.task)
