@@ -93,7 +93,7 @@ def test_degenerate_points_stay_finite():
     lonely = constant.take([0, 1])
     assert np.isfinite(tm.measure(CloneAccuracy(), mlp(4, (5,), 1), lonely)["clone_loss"]).all()
     single = constant.take([0])
-    with pytest.raises(ValueError, match=r"Points can be moved to another class where there are two. Found 1."):
+    with pytest.raises(ValueError, match=r"Moving points to another class needs at least two classes. Found 1."):
         tm.measure(CloneAccuracy({"move": GaussianTransport()}), mlp(4, (5,), 1), single)
     zero = mlp(4, (5,), 1)
     torch.nn.init.zeros_(zero[1].weight)

@@ -54,7 +54,7 @@ def test_plane_agrees_with_a_scan_and_with_ascent():
 
 
 def test_more_dimensions_find_the_axes():
-    with pytest.warns(UserWarning, match="hardly to be judged"):
+    with pytest.warns(UserWarning, match="give unreliable results"):
         data = symmetric_clusters(10, points=4)
     found = Pull(data.x, data.y / 2).extremes()
     np.testing.assert_allclose(sorted(np.abs(found.direction[:, :2]).max(1)), 1.0, atol=1e-5)

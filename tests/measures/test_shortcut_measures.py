@@ -353,7 +353,7 @@ def test_measures_ride_on_a_probe_without_touching_the_training():
     ids=str,
 )
 def test_one_point_is_finite(measure, model, x, group):
-    with pytest.warns(UserWarning, match="hardly to be judged"):
+    with pytest.warns(UserWarning, match="give unreliable results"):
         data = tm.GroupedData(np.array(x), [0], [group])
     assert all(np.isfinite(values).all() for values in tm.measure(measure, model, data).values())
 

@@ -163,9 +163,7 @@ def test_architectures():
         found = tm.measure(StableRank(), model, data)
         assert (found["stable_rank"] >= 1).all()
         assert "alignment" not in found
-        with pytest.raises(
-            ValueError, match=r"Balancedness needs consecutive Linear layers in nn.Sequential"
-        ):
+        with pytest.raises(ValueError, match=r"Balancedness needs consecutive Linear layers in nn.Sequential"):
             tm.measure(Balancedness(), model, data)
     nested = nn.Sequential(nn.Sequential(nn.Linear(5, 4), nn.Identity()), nn.Linear(4, 2))
     assert tm.measure(StableRank(), nested, POINTS)["alignment"].layers.values.tolist() == ["0.0 > 1"]

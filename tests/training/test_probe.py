@@ -347,7 +347,7 @@ class Outer(nn.Module):
         (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.y + 1, d.codes)), ValueError, "Labels should lie among the model's 2 outputs, 0 to 1. Found y = 2."),
         (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, 2 * d.y - 1, d.codes)), ValueError, "0 to 1. Found y = -1."),
         (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.x[:, 0], d.codes)), ValueError, "With 2 outputs labels should be classes 0 to 1. Found y ="),
-        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, d.y * 0 + 1, d.codes)), ValueError, "The points to look at should have both labels. Found y = 1 only."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, d.y * 0 + 1, d.codes)), ValueError, "The held-out points should have both labels. Found y = 1 only."),
         (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, np.arange(200), d.codes), loss=nn.BCEWithLogitsLoss()), ValueError, "decides between two labels. Found 200 different ones."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=lambda s, y: (s * y).mean()), ValueError, "say when the decision is positive with decide="),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=nn.MSELoss), TypeError, "`loss` should be a loss. Found the class MSELoss: call it."),

@@ -1,4 +1,4 @@
-"""Tables: a DataFrame with column names as points, labels and groups."""
+"""Tables: points, labels and groups from a DataFrame with column names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def column(table: Any, name: object, what: str) -> Any:
 
 
 def group_labels(table: Any, group: Any) -> Any:
-    """The labels of one column, or tuples of several: intersections."""
+    """The labels in one column, or tuples of labels in several columns (intersections)."""
     if isinstance(group, (list, tuple)) and not (isinstance(group, tuple) and group in list(table.columns)):
         if not group:
             raise ValueError("`group` should name at least one column. Found none.")

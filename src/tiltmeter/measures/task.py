@@ -91,4 +91,4 @@ def _two(found: np.ndarray) -> tuple[float, float]:
         return -1.0, 1.0
     if only == 0.0:
         return 0.0, 1.0
-    raise ValueError(f"The points to look at should have both labels. Found y = {only:g} only.")
+    raise ValueError(f"The held-out points should have both labels. Found y = {only:g} only.")
