@@ -72,7 +72,7 @@ def test_only_what_is_conserved_is_called_so():
         return nn.Sequential(nn.Linear(5, 4), *between, nn.Linear(4, 1)).double()
 
     for module in (nn.Tanh(), nn.BatchNorm1d(4), nn.GELU()):
-        with pytest.raises(ValueError, match=r"with nothing or a ReLU between. Found none in Sequential"):
+        with pytest.raises(ValueError, match=r"with nothing or a ReLU between them. Found none in Sequential"):
             tm.measure("balancedness", conserved(module), POINTS)
     both = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
     assert list(imbalances(both)) == ["2 > 4"]
