@@ -28,7 +28,7 @@ CURVES: dict[str, CurveName] = {
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
     "squared_error": CurveName("squared difference between score and label", "lower"),
-    "margin": CurveName("distance of the score from the threshold, positive if right", "higher"),
+    "margin": CurveName("margin of the right label, negative if the decision is wrong", "higher"),
     "confidence": CurveName("probability that the model gives to its own decision"),
     "calibration_gap": CurveName("confidence minus share of right decisions"),
     "class_accuracy": CurveName("share of a class decided right", "higher"),

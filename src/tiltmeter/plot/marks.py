@@ -58,7 +58,7 @@ def series_layers(
     ]
     if labels == [""]:  # one curve without groups: no legend needed
         return [*areas, *(layer for layer, data, _ in drawn if data)]
-    # The legend takes its symbols from a layer that draws nothing: a shape channel on the lines would add marks to them.
+    # The legend takes its symbols from a layer that draws nothing: a shape channel on lines would add marks to them.
     key = alt.Chart(rows([])).mark_point().encode(colour, dash, shape)
     return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), key]
 

@@ -39,7 +39,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     x = alt.X(
         "ratio:Q",
         scale=alt.Scale(type="log", domain=[ratios[0], ratios[-1]]),
-        axis=axis("amplification of the shortcut over the core", values=ratios),
+        axis=axis("amplification of the shortcut relative to the core", values=ratios),
     )
     y, low = (alt.Y(f"{part}:Q", scale=y_scale, axis=axis("bias towards the shortcut")) for part in ("value", "low"))
     scale = alt.Scale(domain=names, range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
