@@ -39,7 +39,7 @@ def test_check(run, german):
     assert "mnist: absent." in out
     code, out, err = run("data", "check", "german", "mnist")
     assert code == 2
-    assert err == "tiltmeter: Absent or not as published: mnist.\n"
+    assert err == "tiltmeter: Missing or not as published: mnist.\n"
     german.write_text("A11 6\n")
     code, out, err = run("data", "check", "--json")
     assert code == 2

@@ -247,12 +247,12 @@ def test_a_folder_in_place_of_a_file_is_said_in_a_sentence(write, name):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "how many files and the names of attributes first"),
+        ("", "the number of files and the names of attributes first"),
         ("2\nMale Young\n", "2 complete lines of a file name and 2 attributes, -1 or 1. Found"),
         ("2\nMale Young\n1.jpg 1 x\n2.jpg 1 1\n", "-1 or 1. Found 'x' at row 1 below the header"),
         ("2\nMale Young\n1.jpg 1 -1\n2.jpg 1 5\n", "-1 or 1. Found '5' at row 2 below the header"),
         ("1\nMale\nfirst.jpg 1\n", "where file names are no numbers. Found 'first'"),
-        ("\x00\xff\n", "how many files and the names of attributes first"),
+        ("\x00\xff\n", "the number of files and the names of attributes first"),
     ],
 )
 def test_lists_of_celeba_that_make_no_sense(write, text, found):
@@ -271,7 +271,7 @@ def test_a_table_of_celeba_that_makes_no_sense(here, text):
     (here / "celeba-attributes" / "celeba.csv").write_bytes(text.encode("latin-1"))
     found = check("celeba")
     assert found.state == "wrong"
-    assert "celeba.csv should hold file names, then whole columns of attributes" in found.note
+    assert "celeba.csv should hold file names, then complete columns of attributes" in found.note
 
 
 @pytest.mark.parametrize("row", ["a.jpg,x,0,1", "a.jpg,,0,1", "a.jpg,7,0,1", "a.jpg,1,3,1", "a.jpg,1,0,2", ""])

@@ -24,7 +24,7 @@ def predict(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Exact learning curves of every group: who leads, when it changes, and why.
+    """Exact learning curves of every group: who leads, when that changes, and why.
 
     Parameters
     ----------
