@@ -154,7 +154,7 @@ def test_a_score_of_zero_and_any_scale():
 
 def test_bad_inputs_are_refused():
     numbers = tm.GroupedData(np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2, "label")
-    with pytest.raises(ValueError, match=r"features have two values, as -1 and .1. Found 180 values"):
+    with pytest.raises(ValueError, match=r"features have two values, such as -1 and .1. Found 180 values"):
         tm.measure(BooleanSensitivity(), torch.nn.Linear(3, 1), numbers)
     constant = tm.GroupedData(np.ones((60, 3)), np.arange(60) % 2, "label")
     with pytest.raises(ValueError, match=r"Found 1 value\."):

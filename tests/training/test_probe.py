@@ -351,7 +351,7 @@ class Outer(nn.Module):
         (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, np.arange(200), d.codes), loss=nn.BCEWithLogitsLoss()), ValueError, "decides between two labels. Found 200 different ones."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=lambda s, y: (s * y).mean()), ValueError, "say when the decision is positive with decide="),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=nn.MSELoss), TypeError, "`loss` should be a loss. Found the class MSELoss: call it."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse"), TypeError, "`loss` should be a loss, as Square() or nn.MSELoss(). Found str."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse"), TypeError, "`loss` should be a loss, such as Square() or nn.MSELoss(). Found str."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.CrossEntropy()), TypeError, "CrossEntropy() does not fit a model with one output."),
         (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.Hinge()), TypeError, "Hinge() does not fit a model with several outputs."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,))), ValueError, "A measure needs a name for its curve"),

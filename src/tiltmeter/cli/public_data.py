@@ -34,8 +34,8 @@ def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, Gro
         return german(given.get("group", "sex"), seed=seed)
     if "classes" not in given:
         raise KeyError(
-            f'[data] of {source} needs `classes`, as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each group the '
-            "classes labelled 1 and those labelled -1."
+            f'[data] of {source} needs `classes`, such as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each '
+            "group the classes labelled 1 and those labelled -1."
         )
     images = PICTURES[source]()
     data = by_classes(images.standard(), images.y, named_classes(images, given["classes"]))

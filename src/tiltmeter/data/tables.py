@@ -37,8 +37,8 @@ def features(table: Any, names: Sequence[Any]) -> np.ndarray:
     words = [str(name) for name in names if table[name].dtype.kind not in "fiub"]
     if words:
         raise TypeError(
-            f"Features should be numbers. Found other values in {', '.join(words)}: encode them first, as "
-            "`pandas.get_dummies` does, or choose columns with columns=."
+            f"Features should be numbers. Found other values in {', '.join(words)}: encode them first, for example "
+            "with `pandas.get_dummies`, or choose columns with columns=."
         )
     if not names:
         raise ValueError("No column is left for the features: choose some with columns=.")

@@ -26,7 +26,7 @@ def plain_table(run: Trajectory) -> pd.DataFrame:
     If the labels of one dimension have different types, they are converted to text.
     """
     if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as `load` gives. Found {type(run).__name__}.")
+        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
     table = run.to_dataframe()
     for name in table.columns:
         if table[name].dtype == object:

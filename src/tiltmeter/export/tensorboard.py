@@ -21,7 +21,7 @@ def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
     left out. TensorBoard counts whole steps; a run with fractional times raises an error.
     """
     if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as `load` gives. Found {type(run).__name__}.")
+        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
     place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")

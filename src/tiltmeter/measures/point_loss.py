@@ -43,7 +43,7 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     if isinstance(loss, (Loss, CrossEntropy)):
         return _own(loss, several, max(labels))
     if not callable(loss):
-        raise TypeError(f"`loss` should be a loss, as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
+        raise TypeError(f"`loss` should be a loss, such as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
     link: Link = "none"
     for kinds, known in _LINKS.items():
         if isinstance(loss, kinds):

@@ -83,7 +83,7 @@ class Flattened:
 def flatten(problem: Mixture, objective: Objective) -> Flattened:
     """Every grid point of the common grid of a problem and its objective."""
     if not isinstance(problem, Mixture):
-        raise TypeError(f"`problem` should be a Mixture, as from `teacher_mixture`. Found {type(problem).__name__}.")
+        raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     grid = common_grid(problem.grid(), objective.numbers(), "problem and objective")
     return Flattened(problem.groups, grid, tuple(_points(problem, objective, grid)))
 

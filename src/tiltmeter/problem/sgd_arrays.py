@@ -75,7 +75,7 @@ class Parameters:
 def parameters(problem: Mixture, sgd: SGD) -> Parameters:
     """Flatten a problem and its SGD over their common grid; for schedules the value at t = 0 is used."""
     if not isinstance(problem, Mixture):
-        raise TypeError(f"`problem` should be a Mixture, as from `teacher_mixture`. Found {type(problem).__name__}.")
+        raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     groups = problem.groups

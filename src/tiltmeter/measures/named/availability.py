@@ -64,7 +64,7 @@ class Availability:
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if self.latents is None:
-            raise ValueError("`latents` should say what made the data, as Availability(Latents(...)). Found None.")
+            raise ValueError("`latents` should describe the data: pass Availability(Latents(...)). Found None.")
         if not snapshot.task.binary:
             raise ValueError("Availability is measured on a decision between two labels.")
         line = np.linspace(-self.extent, self.extent, self.side)

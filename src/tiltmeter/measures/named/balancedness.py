@@ -18,6 +18,13 @@ from tiltmeter.measures.snapshot import Snapshot
 class Balancedness:
     """`imbalance`: the size of D = W2' W2 - W1 W1' - b1 b1' for consecutive Linear layers (`layers`).
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3, bias=False), torch.nn.Linear(3, 2, bias=False))
+    >>> model[1].weight.data = model[0].weight.data.T  # W2' W2 = W1 W1'
+    >>> data = tm.GroupedData(torch.eye(2).repeat(30, 1), [0, 1] * 30, ["all"] * 60)
+    >>> tm.measure(Balancedness(), model, data)["imbalance"].values
+    array([0.])
+
     If nothing nonlinear lies between the layers, D is constant along gradient flow. With a ReLU or dropout between them
     only its diagonal is, and the size is that of the diagonal. Layers with anything else between them, such as tanh or
     normalisation, conserve neither and are left out. `imbalance` is the Frobenius norm. `imbalance_nuclear` is the sum

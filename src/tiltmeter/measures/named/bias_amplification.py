@@ -20,6 +20,12 @@ from tiltmeter.measures.snapshot import Snapshot
 class BiasAmplification:
     """Directional amplification (Wang and Russakovsky, 2021) over attribute sets (Zhao, Andrews and Xiang, 2023).
 
+    >>> import tiltmeter as tm, torch
+    >>> x, y = [[1.0]] * 60 + [[-1.0]] * 60, [1] * 40 + [0] * 60 + [1] * 20  # 2/3 and 1/3 of the groups are positive
+    >>> data = tm.GroupedData(x, y, ["a"] * 60 + ["b"] * 60)  # decided: all of "a" and none of "b"
+    >>> round(float(tm.measure(BiasAmplification(), torch.nn.Identity(), data)["amplification"]), 3)
+    0.333
+
     An attribute a is a group or, if groups have tuples as labels, any combination of their attributes with more than
     `least` points. A task t is a label (of two labels, the positive one). With s the sign of P(a, t) - P(a) P(t) among
     the labels of `train` (default: the held-out points):

@@ -40,6 +40,12 @@ CLONES: Mapping[str, Clone] = {
 class CloneAccuracy:
     """`clone_accuracy` and `clone_loss` on the real points and on clones and edits of them, dimension `clone`.
 
+    >>> import tiltmeter as tm, torch
+    >>> from tiltmeter.data.public.digits import digits
+    >>> found = tm.measure(CloneAccuracy(), torch.nn.Linear(64, 10), digits()[1])
+    >>> found["clone_accuracy"].clone.values[:3].tolist()
+    ['real', 'isotropic', 'marginals']
+
     `clones` maps names to clones (see `data.synthetic.clones`). They are fitted to `fit`, by default the held-out
     points, and drawn with `seed`, so they are the same at every observation. A clone has the labels of the points. An
     edit has the label of the class that it was moved to, so its accuracy is the share that is assigned to the *target*

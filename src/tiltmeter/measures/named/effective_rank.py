@@ -76,6 +76,13 @@ class LinearMap:
 class EffectiveRank:
     """`effective_rank`, the exponential of the entropy of normalised singular values, and `spectral_entropy` itself.
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(3, 3, bias=False)
+    >>> model.weight.data = torch.eye(3)
+    >>> data = tm.GroupedData(torch.eye(3).repeat(20, 1), [0, 1, 2] * 20, ["all"] * 60)
+    >>> round(float(tm.measure(EffectiveRank(LinearMap()), model, data)["effective_rank"]), 6)
+    3.0
+
     Papers report one or the other, so each has its own name here: rank in directions, entropy in nats. `of` selects the
     matrix: `Features()`, `Gram()` (lower, because it squares the spectrum) or `LinearMap()`. The null values are those
     of independent Gaussian numbers of the same shape, with the same treatment.

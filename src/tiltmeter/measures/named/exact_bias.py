@@ -19,6 +19,12 @@ from tiltmeter.measures.snapshot import Snapshot
 class ExactBias:
     """-log2 of the probability that a random model of this architecture has an error of at most eps on the points.
 
+    >>> import tiltmeter as tm, torch
+    >>> from tiltmeter.data.public.digits import digits
+    >>> found = tm.measure(ExactBias(draws=20, targets=(0.9, 0.5)), torch.nn.Linear(64, 10), digits()[1])["bias_bits"]
+    >>> found.target.values.tolist(), bool(found[0] < found[1])
+    (['0.9', '0.5', 'model'], True)
+
     This is the number of bits of information needed to choose such a model, in addition to the architecture and its
     initialisation (Boopathy et al., 2024; here by counting instead of extrapolating). `draws` models are initialised
     with `reset_parameters`; parameters without such a method are drawn from a normal distribution at their present

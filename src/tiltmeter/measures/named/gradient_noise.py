@@ -18,6 +18,14 @@ from tiltmeter.tangent.gradient import Losses, count_of, gradient, trained
 class GradientNoise:
     """The noise scale tr(Sigma) / G . G of all points and of each group (McCandlish et al., 2018).
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> model.weight.data.zero_()
+    tensor([[0.]])
+    >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["all"] * 120)  # gradients of -1 and +1
+    >>> round(float(tm.measure(GradientNoise(small=1), model, data, tm.Square())["gradient_noise_scale"]), 1)
+    8.6
+
     G is the mean gradient of one point and Sigma its covariance, both for the population from which the points were
     drawn. They are estimated without bias from the squared lengths of the gradients of small batches, of `small` points
     each (half the group if it has fewer than two batches), and of all n points: E (g_b . g_b) = G . G + tr(Sigma) / b.

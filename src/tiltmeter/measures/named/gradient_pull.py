@@ -20,6 +20,14 @@ from tiltmeter.tangent.gradient import gradient, trained
 class GradientPull:
     """Gradients of the mean loss of every group and every class: their lengths and directions.
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> model.weight.data.zero_()
+    tensor([[0.]])
+    >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["a"] * 80 + ["b"] * 40)  # opposite labels
+    >>> tm.measure(GradientPull(), model, data, tm.Square())["gradient_pull"].values  # the next step harms "b"
+    array([ 2., -1.])
+
     With g_a the gradient of group a, p_a its share of the points and G = sum p_a g_a the gradient of all points:
 
     - `gradient_norm` is the length of g_a, `class_gradient_norm` that of a class;

@@ -19,6 +19,11 @@ from tiltmeter.measures.snapshot import Snapshot
 class InfraMarginality:
     """Error rates compared with those that follow from calibrated risks alone (Corbett-Davies and Goel, 2018).
 
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData([[-2.0], [1.0]] * 30 + [[-1.0], [2.0]] * 30, [0, 1] * 60, ["a"] * 60 + ["b"] * 60)
+    >>> tm.measure(InfraMarginality(), torch.nn.Identity(), data, tm.Logistic())["implied_tpr"].values.round(3)
+    array([0.86 , 0.766])
+
     Let p be the risk that the model gives a point, and let every point above one `threshold` be decided positive. If p
     is calibrated in each group, its rates follow from the distribution of p in that group, far from the threshold as
     well as near it:

@@ -18,6 +18,17 @@ class OpposingSignals:
     """The `points` points with the largest change of loss since the last observation, falling and rising (Rosenfeld and
     Risteski, 2023).
 
+    >>> import tiltmeter as tm, torch
+    >>> measure, model = OpposingSignals(points=60), torch.nn.Linear(1, 1, bias=False)
+    >>> data = tm.GroupedData([[1.0]] * 60, [1, -1] * 30, ["all"] * 60)  # one feature, opposite labels
+    >>> for weight in (-0.1, 0.1):
+    ...     model.weight.data.fill_(weight)
+    ...     found = tm.measure(measure, model, data, tm.Square())
+    tensor([[-0.1000]])
+    tensor([[0.1000]])
+    >>> round(float(found["opposing_balance"]), 6)  # what half of the points gain the other half loses
+    1.0
+
     - `opposing_concentration`: their share of all absolute changes; null value: their share of the points. They always
       exceed it, because they were chosen so: compare two moments or two runs;
     - `opposing_balance`: 1 if falls and rises among them cancel, 0 if all change in the same direction; null value: the

@@ -21,6 +21,13 @@ from tiltmeter.measures.snapshot import Snapshot
 class ProjectionDependence:
     """How few directions the decisions depend on: `dependence_rank` k, and `projection_accuracy` for each rank tried.
 
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData(torch.eye(3).repeat(40, 1), [0, 1, 1] * 40, ["all"] * 120)
+    >>> model = torch.nn.Linear(3, 1)
+    >>> model.weight.data, model.bias.data = torch.tensor([[-1.0, 1.0, 1.0]]), torch.zeros(1)
+    >>> float(tm.measure(ProjectionDependence(), model, data)["dependence_rank"])  # one direction decides
+    1.0
+
     For every rank, `search` finds a subspace on one half of the points. On the other half, points keep their component
     in the subspace and take the rest from other points ("rest"), or the other way round ("set"); "none" is the
     unchanged points. `dependence_rank` is the smallest rank tried at which exchanging the rest keeps the share `keep`

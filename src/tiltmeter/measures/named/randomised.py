@@ -24,6 +24,14 @@ PARTS = np.array(["none", "set", "rest"])
 class Randomised:
     """Accuracy, and AUC for two labels, when the features of a set come from other points.
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(2, 1)
+    >>> model.weight.data, model.bias.data = torch.tensor([[1.0, 0.0]]), torch.zeros(1)  # uses the first feature only
+    >>> data = tm.GroupedData([[-1.0, -1.0], [1.0, 1.0]] * 60, [0, 1] * 60, ["all"] * 120)  # both tell the label
+    >>> found = tm.measure(Randomised({"first": [0], "second": [1]}), model, data)["randomised_auc"]
+    >>> found.sel(part="set").values.round(1).tolist()
+    [0.5, 1.0]
+
     `features` maps names to sets of coordinates of the flattened points, or to subspaces given by rows that span them
     (k, d); the default is blocks of consecutive coordinates. With a `basis` (orthonormal rows), coordinates are those
     along its rows. All coordinates of a set are permuted over the points by *one* permutation. So their joint

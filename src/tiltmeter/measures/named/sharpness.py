@@ -21,6 +21,12 @@ from tiltmeter.tangent.hessian import PASSES, hessian_times, top_eigenpairs
 class Sharpness:
     """The largest `count` eigenvalues of the Hessian of the mean loss, by Lanczos; its trace, by Hutchinson's estimate.
 
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData([[2.0]] * 60, [1, -1] * 30, ["a", "b"] * 30)
+    >>> found = tm.measure(Sharpness(count=1), torch.nn.Linear(1, 1, bias=False), data, tm.Square())
+    >>> float(found["hessian_top"][0]), float(found["hessian_trace"])  # x^2
+    (4.0, 4.0)
+
     - `hessian_top` (rank 1, 2, ...): eigenvalues for all points; `hessian_top_error`: the distance within which a true
       eigenvalue lies;
     - `group_hessian_top`: the largest eigenvalue for the mean loss of each group alone;

@@ -25,6 +25,15 @@ TRACY_WIDOM = -1.2065
 class StableRank:
     """`stable_rank` and `weight_excess` of every `layer`, and `alignment` of consecutive Linear layers.
 
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(4, 4)
+    >>> data = tm.GroupedData(torch.eye(4).repeat(15, 1), [0, 1, 2, 3] * 15, ["all"] * 60)
+    >>> for weight in (torch.eye(4), torch.ones(4, 4)):
+    ...     model.weight.data = weight
+    ...     print(tm.measure(StableRank(), model, data)["stable_rank"].values.round(6))
+    [4.]
+    [1.]
+
     Stable rank is the squared Frobenius norm divided by the squared spectral norm, from 1 to the rank. The excess is
     their difference. It stays bounded while the last linear layers of a network grow on separable data, so that their
     stable rank goes to 1. Alignment is the absolute overlap of the top left singular vector of a layer with the top

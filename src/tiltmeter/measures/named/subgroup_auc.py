@@ -22,6 +22,13 @@ from tiltmeter.measures.snapshot import Snapshot
 class SubgroupAUC:
     """Areas under the ROC curve of each group against all others, its background (Borkan et al., 2019).
 
+    >>> import tiltmeter as tm, torch
+    >>> x = [[-2.0], [1.0]] * 30 + [[1.5], [3.0]] * 30  # the negatives of "b" score above the positives of "a"
+    >>> data = tm.GroupedData(x, [0, 1] * 60, ["a"] * 60 + ["b"] * 60)
+    >>> found = tm.measure(SubgroupAUC(), torch.nn.Identity(), data, tm.Logistic())
+    >>> found["subgroup_auc"].values, found["bpsn_auc"].values
+    (array([1., 1.]), array([1., 0.]))
+
     - `subgroup_auc`: positives of the group against its own negatives;
     - `bpsn_auc`: positives of the background against negatives of the group; low if the group scores too high;
     - `bnsp_auc`: negatives of the background against positives of the group; low if the group scores too low;

@@ -53,7 +53,7 @@ def boolean_cube(snapshot: Snapshot) -> BooleanCube:
     found = torch.unique(seen.x)
     if len(found) != 2:
         raise ValueError(
-            f"A Boolean measure takes points whose features have two values, as -1 and +1. Found {len(found)} "
+            f"A Boolean measure takes points whose features have two values, such as -1 and +1. Found {len(found)} "
             f"{'value' if len(found) == 1 else 'values'}."
         )
     return BooleanCube(seen, tuple(seen.x.shape[1:]), found[0].item(), found[1].item())
