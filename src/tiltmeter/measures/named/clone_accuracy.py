@@ -40,9 +40,10 @@ CLONES: Mapping[str, Clone] = {
 class CloneAccuracy:
     """`clone_accuracy` and `clone_loss` on the real points and on clones and edits of them, dimension `clone`.
 
-    >>> import tiltmeter as tm, torch
-    >>> from tiltmeter.data.public.digits import digits
-    >>> found = tm.measure(CloneAccuracy(), torch.nn.Linear(64, 10), digits()[1])
+    >>> import numpy as np, tiltmeter as tm, torch
+    >>> x = np.random.default_rng(0).uniform(size=(120, 3))
+    >>> data = tm.GroupedData(x, [0, 1] * 60, "label")
+    >>> found = tm.measure(CloneAccuracy(), torch.nn.Linear(3, 2), data)
     >>> found["clone_accuracy"].clone.values[:3].tolist()
     ['real', 'isotropic', 'marginals']
 

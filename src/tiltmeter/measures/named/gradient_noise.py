@@ -20,8 +20,7 @@ class GradientNoise:
 
     >>> import tiltmeter as tm, torch
     >>> model = torch.nn.Linear(1, 1, bias=False)
-    >>> model.weight.data.zero_()
-    tensor([[0.]])
+    >>> model.weight.data = torch.zeros(1, 1)
     >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["all"] * 120)  # gradients of -1 and +1
     >>> round(float(tm.measure(GradientNoise(small=1), model, data, tm.Square())["gradient_noise_scale"]), 1)
     8.6

@@ -22,8 +22,7 @@ class GradientPull:
 
     >>> import tiltmeter as tm, torch
     >>> model = torch.nn.Linear(1, 1, bias=False)
-    >>> model.weight.data.zero_()
-    tensor([[0.]])
+    >>> model.weight.data = torch.zeros(1, 1)
     >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["a"] * 80 + ["b"] * 40)  # opposite labels
     >>> tm.measure(GradientPull(), model, data, tm.Square())["gradient_pull"].values  # the next step harms "b"
     array([ 2., -1.])

@@ -15,17 +15,14 @@ SIDES = np.array(["falling", "rising"], dtype=object)
 
 @dataclass(frozen=True)
 class OpposingSignals:
-    """The `points` points with the largest change of loss since the last observation, falling and rising (Rosenfeld and
-    Risteski, 2023).
+    """The `points` points whose loss changed most since the last observation (Rosenfeld and Risteski, 2023).
 
     >>> import tiltmeter as tm, torch
     >>> measure, model = OpposingSignals(points=60), torch.nn.Linear(1, 1, bias=False)
     >>> data = tm.GroupedData([[1.0]] * 60, [1, -1] * 30, ["all"] * 60)  # one feature, opposite labels
     >>> for weight in (-0.1, 0.1):
-    ...     model.weight.data.fill_(weight)
+    ...     model.weight.data = torch.full((1, 1), weight)
     ...     found = tm.measure(measure, model, data, tm.Square())
-    tensor([[-0.1000]])
-    tensor([[0.1000]])
     >>> round(float(found["opposing_balance"]), 6)  # what half of the points gain the other half loses
     1.0
 
