@@ -32,7 +32,7 @@ def test_a_measure_on_its_own_example(run, in_a_folder):
     assert out.startswith("subgroup_auc (positives above negatives, both of the group): turned 0.")
     assert "null, last" in out
     assert "positive_aeg (positives of the group above positives of others, minus 1/2): turned" in out
-    assert "null: 0: scored like the others." in out
+    assert "null: 0: the same scores as the others." in out
     assert (in_a_folder / "areas.svg").read_text().startswith("<svg")
     assert "subgroup_auc" in tm.load("run")
 
