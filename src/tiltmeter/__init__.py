@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from tiltmeter.problem import optimisers as optimisers
     from tiltmeter.problem import start as starts  # noqa: F401
     from tiltmeter.problem import student as students  # noqa: F401
+    from tiltmeter.problem.fixed import Fixed as Fixed
+    from tiltmeter.problem.full_batch import Descent as Descent
+    from tiltmeter.problem.full_batch import Flow as Flow
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
@@ -72,6 +75,9 @@ _HOMES = {
     "Mixture": "problem.mixture",
     "teacher_mixture": "problem.teacher_mixture",
     "SGD": "problem.sgd",
+    "Flow": "problem.full_batch",
+    "Descent": "problem.full_batch",
+    "Fixed": "problem.fixed",
     # exact theory
     "predict": "theory.predict",
     "timescales": "theory.stability",

@@ -35,6 +35,7 @@ CURVES: dict[str, CurveName] = {
     # per group, on the examples trained on
     "training_loss": CurveName("loss of the examples trained on", "lower"),
     "training_error": CurveName("share of wrong decisions on the examples trained on", "lower"),
+    "batch_noise": CurveName("loss that small batches add to that of gradient flow", "lower"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import xarray as xr
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -18,6 +21,7 @@ from tiltmeter.problem.student import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.fixed_set.predict_fixed import predict_fixed
 from tiltmeter.theory.modes import evaluate_modes, modes
 from tiltmeter.theory.ode import integrate
 from tiltmeter.theory.predict_network import predict_network
@@ -26,11 +30,12 @@ from tiltmeter.theory.stability import divergence
 
 def predict(
     problem: Mixture,
-    sgd: SGD,
+    sgd: SGD | Flow | Descent,
     times: Any,
     curves: Iterable[str] | None = None,
     student: Student = Linear(),
     quadrature: Sobol | None = None,
+    data: Fixed | None = None,
 ) -> Trajectory:
     """Exact learning curves of the student in the limit of many dimensions, with t = steps/d.
 
@@ -47,11 +52,27 @@ def predict(
     A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
     fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
 
+    With `data=Fixed(samples)` the student sees the same n = samples d examples again and again, by gradient `Flow`,
+    full-batch `Descent` (where `times` are steps) or `SGD`; then there are curves of the training set, too.
+
+    >>> from tiltmeter import Fixed, Flow
+    >>> few = predict(problem, Flow(lr=1.0), [0.5, 50.0], data=Fixed(samples=2.0))
+    >>> few["loss"].sel(group="-").values.round(4), few["training_loss"].sel(group="-").values.round(4)
+    (array([0.4144, 0.9945]), array([0.2207, 0.1032]))
+
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """
     times = checked_times(times)
-    _refuse_what_needs_simulation(sgd)
     student = checked_student(student)
+    if data is not None:
+        if not isinstance(data, Fixed):
+            raise TypeError(f"`data` should be a Fixed(samples=...), or None for fresh examples. Found {data!r}.")
+        if isinstance(student, Network):
+            raise ValueError("`predict` has no exact solution for networks on a fixed set. Use `simulate`.")
+        return predict_fixed(problem, sgd, times, curves, data)
+    if isinstance(sgd, Flow):
+        return _population_flow(problem, sgd, times, curves, student)
+    _refuse_what_needs_simulation(sgd)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
     names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
@@ -73,7 +94,28 @@ def predict(
     return evaluate(times)
 
 
-def _refuse_what_needs_simulation(sgd: SGD) -> None:
+def _population_flow(
+    problem: Mixture, flow: Flow, times: np.ndarray, curves: Iterable[str] | None, student: Student
+) -> Trajectory:
+    """Gradient flow on the whole population: SGD with a batch so large that it has no noise."""
+    if isinstance(student, Network):
+        raise ValueError("`predict` has gradient flow for the linear student only. Use SGD with a small lr.")
+    names = chosen_names(curves, flow.train_bias)
+    par = parameters(problem, flow.plain())
+    par = replace(par, batch=np.full(par.size, np.inf))
+    solved = modes(par)
+    origin = Origin("theory", problem.to_json(), {"sgd": flow.to_json()})
+
+    def evaluate(at: Any) -> Trajectory:
+        at = checked_times(at)
+        return _trajectory(par, evaluate_modes(par, solved, at), at, names, origin, None, evaluate)
+
+    return evaluate(times)
+
+
+def _refuse_what_needs_simulation(sgd: SGD | Descent) -> None:
+    if isinstance(sgd, Descent):
+        raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
