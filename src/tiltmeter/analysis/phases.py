@@ -11,10 +11,11 @@ import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
-from tiltmeter.analysis.exact import exact_curve, theory_of
+from tiltmeter.analysis.exact import exact_curve, linear_theory_of
 from tiltmeter.analysis.pairs import Pair, pair_gap, the_pair
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Training
 from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
 
 #: Times at which drivers are averaged within a phase.
@@ -76,7 +77,7 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     found = crossings(trajectory, curve, chosen)
     times = trajectory[curve].coords["time"].values
     times = times[times > 0]
-    theory = theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
+    theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
     opening = found[0].leader_before if found else _only_leader(trajectory, curve, chosen)
     if opening is None or times.size == 0:
         return Phases((), curve, chosen, trajectory.clock)
@@ -107,7 +108,7 @@ def _phase(
     low: float,
     high: float,
     leader: Hashable,
-    theory: tuple[Mixture, SGD] | None,
+    theory: tuple[Mixture, Training, Fixed | None] | None,
 ) -> Phase:
     if not high > low:
         return Phase(low, high, leader, 0.0)
@@ -121,8 +122,8 @@ def _phase(
     size = mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
     if theory is None:
         return Phase(low, high, leader, size)
-    problem, sgd = theory
-    split = drivers(problem, sgd, looks, pair)
+    problem, training, data = theory
+    split = drivers(problem, training, looks, pair, data)
     means = {name: mean_over_log_time(split[name]) for name in (*DRIVERS, "rest")}
     direction = np.sign(mean_over_log_time(split["loss_gap"]))
     driver = max(means, key=lambda name: direction * means[name])

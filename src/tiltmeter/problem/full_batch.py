@@ -23,13 +23,11 @@ class _FullBatch:
     start: Start = Zero()
 
     def __post_init__(self) -> None:
-        if callable(self.lr) and not hasattr(self.lr, "dims"):
-            raise TypeError(f"`lr` of {type(self).__name__} should be a number: it has no schedules. Use SGD.")
         plain = self.plain()  # the same checks, with the same sentences, as SGD
+        if plain.scheduled:
+            raise TypeError(f"{type(self).__name__} has no schedules: `lr` and `weights` should be numbers. Use SGD.")
         for name in ("lr", "weight_decay", "weights", "proportions"):
             object.__setattr__(self, name, getattr(plain, name))
-        if plain.scheduled:
-            raise TypeError(f"`weights` of {type(self).__name__} should be numbers: it has no schedules. Use SGD.")
 
     def plain(self) -> SGD:
         """Plain SGD with the same learning rate, weights and start."""
@@ -43,9 +41,9 @@ class _FullBatch:
         )
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, _FullBatch):
             return NotImplemented
-        return self.to_json() == other.to_json()  # type: ignore[attr-defined]
+        return self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash((type(self), self.plain()))
@@ -100,14 +98,11 @@ def training_from_json(value: Mapping[str, Any]) -> Training:
     kind = value.get("training", "sgd")
     if kind == "sgd":
         return SGD.from_json(value)
-    makes = {"flow": Flow, "descent": Descent}
-    if kind not in makes:
+    if kind not in ("flow", "descent"):
         raise ValueError(f"Unknown training {kind!r}.")
     filled = {**SGD(lr=1.0).to_json(), **{name: part for name, part in value.items() if name != "training"}}
     plain = SGD.from_json(filled)
     given = {
         name: getattr(plain, name) for name in ("lr", "weight_decay", "weights", "proportions", "train_bias", "start")
     }
-    if kind == "descent":
-        given["momentum"] = plain.momentum
-    return makes[kind](**given)
+    return Flow(**given) if kind == "flow" else Descent(**given, momentum=plain.momentum)

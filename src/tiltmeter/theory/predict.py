@@ -72,6 +72,8 @@ def predict(
         return predict_fixed(problem, sgd, times, curves, data)
     if isinstance(sgd, Flow):
         return _population_flow(problem, sgd, times, curves, student)
+    if isinstance(sgd, Descent):
+        raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
     _refuse_what_needs_simulation(sgd)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
@@ -113,9 +115,7 @@ def _population_flow(
     return evaluate(times)
 
 
-def _refuse_what_needs_simulation(sgd: SGD | Descent) -> None:
-    if isinstance(sgd, Descent):
-        raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
+def _refuse_what_needs_simulation(sgd: SGD) -> None:
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):

@@ -1,8 +1,8 @@
 """The two-time equations of SGD with a new shuffle every epoch, compiled.
 
 Time runs in cells of width dt = alpha / cells; chi(k, m) = 1 where the cells k and m lie in different epochs, for an
-example is used once per epoch. `response[k, j + 1]` is what a push at cell j leaves at cell k, and column 0 what is left
-of the start; `memory[g, k, l]` is how the residual of a group at l comes back at k through the revisits between.
+example is used once per epoch. `response[k, j + 1]` is what a push at cell j leaves at cell k, and column 0 what is
+left of the start; `memory[g, k, l]` is how the residual of a group at l comes back at k through the revisits between.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The largest stable learning rates on a fixed training set: of descent, and of SGD by either way of drawing batches."""
+"""The largest stable learning rates on a fixed training set: of descent, and of SGD by either way of drawing."""
 
 from __future__ import annotations
 
@@ -96,5 +96,3 @@ def _without_start(fixed: FixedParameters) -> FixedParameters:
     par = fixed.par
     zero = np.zeros_like(par.M0)
     return replace(fixed, par=replace(par, M0=zero, R0=zero, Q0=0.0 * par.Q0, bias0=0.0 * par.bias0))
-
-

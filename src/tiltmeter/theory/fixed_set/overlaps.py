@@ -14,11 +14,15 @@ from tiltmeter.threads import in_blocks
 MOST_NODES = 200_000
 
 
-def contour_of(fixed: FixedParameters, times: np.ndarray, momentum: float | None, found: Spectrum | None = None) -> Contour:
+def contour_of(
+    fixed: FixedParameters, times: np.ndarray, momentum: float | None, found: Spectrum | None = None
+) -> Contour:
     """The contour for flow at `times`, or with a momentum for descent after that many steps."""
     found = spectrum(fixed) if found is None else found
     last = float(times[-1])
-    chosen = flow_contour(fixed, found, last) if momentum is None else descent_contour(fixed, found, int(last), momentum)
+    chosen = (
+        flow_contour(fixed, found, last) if momentum is None else descent_contour(fixed, found, int(last), momentum)
+    )
     if chosen.nodes.max() > MOST_NODES:
         raise ValueError(
             f"The last time {last:g} is too late for this number of samples: relaxation has no smallest rate there. "
@@ -30,7 +34,7 @@ def contour_of(fixed: FixedParameters, times: np.ndarray, momentum: float | None
 def full_batch_overlaps(
     fixed: FixedParameters, times: np.ndarray, momentum: float | None = None, threads: int | None = None
 ) -> OverlapCurves:
-    """M, R, Q, bias and loss at `times` by gradient flow; with a momentum (0 for none), after `times` steps of descent."""
+    """M, R, Q, bias and loss at `times` by gradient flow; with a momentum (maybe 0), after `times` steps of descent."""
     from tiltmeter.theory.fixed_set.compiled_curves import fill_overlaps
 
     par = fixed.par

@@ -19,7 +19,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.record.trajectory import Clock, Trajectory
 from tiltmeter.theory.fixed_set.limits import fixed_limit, growth, replacement_limit, shuffled_limit
 from tiltmeter.theory.fixed_set.overlaps import full_batch_overlaps
 from tiltmeter.theory.fixed_set.stochastic import Replaced, Shuffled
@@ -48,9 +48,9 @@ def predict_fixed(
     settings = {"sgd": training.to_json(), "data": data.to_json()}
     origin = Origin("theory", problem.to_json(), settings)
     gone = _divergence(fixed, training, data)
-    clock = "step" if isinstance(training, Descent) else "t"
+    clock: Clock = "step" if isinstance(training, Descent) else "t"
     if isinstance(training, Descent) and (times != np.round(times)).any():
-        raise ValueError("`times` should be whole numbers of steps for Descent. Found " f"{_fraction(times):g}.")
+        raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {_fraction(times):g}.")
     ended = None if gone is None else np.where(gone, 0.0, np.nan)
     label = None if ended is None else fixed.par.label(ended)
     stable = fixed if gone is None else _tamed(fixed, gone)
@@ -166,7 +166,7 @@ def _divergence(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fi
 
 
 def _tamed(fixed: FixedParameters, gone: np.ndarray) -> FixedParameters:
-    """The same with a harmless learning rate where training diverges, so that the equations can be solved all the same."""
+    """The same with a harmless learning rate where training diverges, so that the equations can be solved."""
     lr = np.where(gone, 1e-3, fixed.par.lr)
     return replace(fixed, par=replace(fixed.par, lr=lr))
 

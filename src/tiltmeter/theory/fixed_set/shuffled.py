@@ -1,8 +1,8 @@
 """Multi-pass SGD with a new shuffle every epoch, as data loaders do: equations in two times.
 
-An example is used once per epoch, so the residuals of two cells of one epoch never meet: that is all that tells a shuffle
-from drawing with replacement, and the first epoch is online SGD exactly. The equations are of first order in the width
-of a cell; three widths are extrapolated to none.
+An example is used once per epoch, so the residuals of two cells of one epoch never meet: that is all that tells a
+shuffle from drawing with replacement, and the first epoch is online SGD exactly. The equations are of first order in
+the width of a cell; three widths are extrapolated to none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tiltmeter.problem.fixed_arrays import FixedParameters
 from tiltmeter.problem.geometry import factor
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 
-#: Cells per epoch of the coarsest of three runs: at least so many, and the fastest relaxation below this share of a cell.
+#: Cells per epoch of the coarsest of three runs: at least so many, and this much of the fastest relaxation per cell.
 LEAST_CELLS, RESOLUTION = 10, 0.28
 #: The finest run may have so many cells: its cost grows with their cube, its memory with their square.
 MOST_CELLS = 1600

@@ -1,4 +1,4 @@
-"""SGD on a fixed set as a function of time: equations solved once to the last time asked for, then read off anywhere."""
+"""SGD on a fixed set as a function of time: solved once to the last time asked for, then read off anywhere."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Shuffled:
         self._fixed, self.last = fixed, last
         self._runs: list[ShuffledRun] = [shuffled(one_point(fixed, n), last, 0) for n in range(fixed.size)]
 
-    def at(self, times: np.ndarray, residuals: bool) -> StochasticCurves:
+    def at(self, times: np.ndarray, residuals: bool) -> StochasticCurves:  # noqa: ARG002
         parts = [run.at(times) for run in self._runs]
         M, R, Q, residual = (np.stack(values) for values in zip(*parts, strict=True))
         bias = np.zeros_like(Q)

@@ -21,6 +21,8 @@ from tiltmeter.threads import in_blocks
 
 #: Pairs of nodes are kept in memory: beyond so many nodes the training curves are refused.
 MOST_NODES = 4000
+#: Variances of scores below this are rounding: all examples of a label have the same score.
+ROUNDING = 1e-14
 
 
 def training_curves(fixed: FixedParameters, times: np.ndarray, momentum: float | None) -> tuple[np.ndarray, np.ndarray]:
@@ -31,8 +33,8 @@ def training_curves(fixed: FixedParameters, times: np.ndarray, momentum: float |
     chosen = contour_of(fixed, times, momentum)
     if chosen.nodes.max() > MOST_NODES:
         raise ValueError(
-            f"Training curves up to {times[-1]:g} need {chosen.nodes.max()} nodes, more than {MOST_NODES}: relaxation is "
-            'too slow here. Ask for an earlier time, or for other curves by curves=("loss", "error").'
+            f"Training curves up to {times[-1]:g} need {chosen.nodes.max()} nodes, more than {MOST_NODES}: relaxation "
+            'is too slow here. Ask for an earlier time, or for other curves by curves=("loss", "error").'
         )
     shape = (fixed.size, len(times), len(par.groups))
     law = np.empty((4, *shape))
@@ -81,12 +83,15 @@ def _loss_and_error(
     miss = 1.0 - cy
     loss = 0.5 * (miss**2 + mean**2 + variance - 2.0 * miss * (m * mean + g * cnu))
     error = np.zeros_like(loss)
-    moved = variance > 0.0
+    moved = variance > ROUNDING
     deviation = np.sqrt(np.where(moved, variance, 1.0))
     r = np.clip(cnu / deviation, -1.0, 1.0)
     for side in (1.0, -1.0):
         for eps, share in ((1.0, 1.0 - f), (-1.0, f)):
             y = side * eps
-            threshold = np.where(moved, -(cy + y * mean) / deviation, np.where(y > 0, np.inf, -np.inf))
+            margin = cy + y * mean
+            # Without variance the margin alone decides; a score of zero is no positive decision.
+            fixed_side = np.where((margin < 0.0) | ((margin == 0.0) & (y > 0)), np.inf, -np.inf)
+            threshold = np.where(moved, -margin / deviation, fixed_side)
             error += share * bivariate_normal_cdf(side * a, threshold, -side * y * r)
     return loss, np.clip(error, 0.0, 1.0)
