@@ -21,7 +21,9 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.stability import stability_limit, timescales
 
 #: Group curves that the table shows, where they exist.
-SHOWN = ("loss", "error", "positive_rate", "training_loss", "training_error")
+SHOWN = ("loss", "error", "positive_rate")
+#: Those that it shows of a training set that is used many times.
+SHOWN_OF_SET = ("loss", "error", "training_loss")
 
 
 class Summary:
@@ -95,7 +97,8 @@ class Summary:
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
 
     def _table(self) -> Table | None:
-        columns = [n for n in SHOWN if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
+        shown = SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN
+        columns = [n for n in shown if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
         if self.curve not in columns and {"time", "group"} >= set(self.trajectory[self.curve].dims):
             columns.insert(0, self.curve)
         columns = [name for name in columns if "group" in self.trajectory[name].dims]

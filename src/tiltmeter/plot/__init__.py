@@ -11,8 +11,8 @@
 
 `curves` puts theory and measurement on one axis, `order_parameters` shows M, R and Q, `drivers` what makes the gap,
 `phase_diagram` who wins over a grid of two parameters, `double_descent` what the size of the training set does;
-`equilibrium_sweep` and `frontier` show trained students. A group has the same colour in all of them, and a dash, shape or shade besides, so that prints in grey remain readable.
-Time is logarithmic; its zero is left out.
+`equilibrium_sweep` and `frontier` show trained students. A group has the same colour in all of them, and a dash, shape
+or shade besides, so that prints in grey remain readable. Time is logarithmic; its zero is left out.
 """
 
 from tiltmeter.plot.curves import curves

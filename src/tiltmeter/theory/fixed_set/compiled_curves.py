@@ -14,7 +14,7 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
     start, stop, times, steps, momentum, centre, radius, beta, nodes, lr, alpha, decay, p, s, D, K, C, T, m, reach,
     M0, R0, Q0, b0, bias, started, M, R, Q, b,
 ):  # fmt: skip
-    """M, R (N, T, G) and Q, b (N, T) of the items start..stop, by flow at `times`, or by descent if `steps` are given."""
+    """M, R (N, T, G) and Q, b (N, T) of the items start..stop, by flow at `times`, or by descent after `steps`."""
     number = p.shape[1]
     for n in range(start, stop):
         z, weight = nodes_of(centre[n], radius[n], beta[n], nodes[n])

@@ -31,18 +31,20 @@ class Contour:
     nodes: np.ndarray
 
 
-def flow_contour(fixed: FixedParameters, found: Spectrum, last: float) -> Contour:
+def flow_contour(fixed: FixedParameters, found: Spectrum, last: float, atom: bool = True) -> Contour:
     """For filters that fall like e^{-rate z t} up to the time `last`."""
-    left, radius = _ends(fixed, found)
+    left, radius = _ends(fixed, found, atom)
     rate = fixed.par.lr / fixed.alpha
     with np.errstate(divide="ignore"):
         gap = np.maximum(GROWTH / (rate * last), 0.5 * left)
     return _ellipse(left, found.top, radius, gap)
 
 
-def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentum: float) -> Contour:
+def descent_contour(
+    fixed: FixedParameters, found: Spectrum, steps: int, momentum: float, atom: bool = True
+) -> Contour:
     """For polynomials of degree `steps` in z: they grow outside the spectrum, on all sides of it."""
-    left, radius = _ends(fixed, found)
+    left, radius = _ends(fixed, found, atom)
     rate = fixed.par.lr / fixed.alpha
     gap = np.maximum(GROWTH * (1.0 - momentum) / (rate * max(steps, 1)), 0.5 * left)
     turns = np.exp(1j * np.linspace(0.0, np.pi, 65))
@@ -62,14 +64,14 @@ def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentu
     return _ellipse(left, found.top, radius, gap)
 
 
-def _ends(fixed: FixedParameters, found: Spectrum) -> tuple[np.ndarray, np.ndarray]:
+def _ends(fixed: FixedParameters, found: Spectrum, atom: bool) -> tuple[np.ndarray, np.ndarray]:
     """The left focus and half the distance of the foci.
 
     Directions without data keep what a start puts there, and a trained bias may relax more slowly than the bulk: then
-    the contour must go around zero, too.
+    the contour must go around zero, too. Training examples have no part in directions without data (not `atom`).
     """
     left = found.low
-    if fixed.started:
+    if fixed.started and atom:
         left = np.where(found.atom, fixed.alpha * fixed.par.decay, left)
     if fixed.par.train_bias:
         left = np.zeros_like(left)

@@ -7,22 +7,20 @@ import numpy as np
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.fixed_arrays import FixedParameters
 from tiltmeter.theory.fixed_set.contour import Contour, descent_contour, flow_contour
-from tiltmeter.theory.fixed_set.spectrum import Spectrum, spectrum
+from tiltmeter.theory.fixed_set.spectrum import spectrum
 from tiltmeter.threads import in_blocks
 
 #: A contour of more nodes than this says that the last time is beyond what can be evaluated.
 MOST_NODES = 200_000
 
 
-def contour_of(
-    fixed: FixedParameters, times: np.ndarray, momentum: float | None, found: Spectrum | None = None
-) -> Contour:
+def contour_of(fixed: FixedParameters, times: np.ndarray, momentum: float | None, atom: bool = True) -> Contour:
     """The contour for flow at `times`, or with a momentum for descent after that many steps."""
-    found = spectrum(fixed) if found is None else found
-    last = float(times[-1])
-    chosen = (
-        flow_contour(fixed, found, last) if momentum is None else descent_contour(fixed, found, int(last), momentum)
-    )
+    found, last = spectrum(fixed), float(times[-1])
+    if momentum is None:
+        chosen = flow_contour(fixed, found, last, atom)
+    else:
+        chosen = descent_contour(fixed, found, int(last), momentum, atom)
     if chosen.nodes.max() > MOST_NODES:
         raise ValueError(
             f"The last time {last:g} is too late for this number of samples: relaxation has no smallest rate there. "

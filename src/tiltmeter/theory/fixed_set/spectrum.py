@@ -2,8 +2,9 @@
 
 With V = s_g D_g q and q = (1/d) Tr (H - z)^-1,    1/q = decay - z + alpha sum_g p_g tau_g / (1 + tau_g q),
 
-so z is an explicit function of q. The bulk ends where dz/dq = 0, that is where alpha sum_g p_g x_g^2 = 1 with
-x_g = tau_g q / (1 + tau_g q), a monotone condition on the branches below and above the bulk. An outlier lies where the means see a singular matrix. `decay` = alpha times the weight decay shifts all but the bias.
+so z is an explicit function of q. The bulk ends where dz/dq = 0, that is where alpha sum_g p_g x_g^2 = 1 with x_g =
+tau_g q / (1 + tau_g q), a monotone condition on the branches below and above the bulk. An outlier lies where the
+means see a singular matrix. `decay` = alpha times the weight decay shifts all but the bias.
 """
 
 from __future__ import annotations
