@@ -33,6 +33,7 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                 values[j, g], values[j, number + g] = weight[j] * Mz[j, g], weight[j] * Rz[j, g]
             values[j, 2 * number] = weight[j] * bz[j]
         found = np.zeros((phi.shape[0], 2 * number + 1))
+        whole, still = 0.0, np.zeros((phi.shape[0], 1), np.complex128)
         real_sum(phi, values, found)
         if started:
             own = np.empty_like(values)
@@ -41,6 +42,24 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                     own[j, g], own[j, number + g] = weight[j] * Mx[j, g], weight[j] * Rx[j, g]
                 own[j, 2 * number] = weight[j] * bx[j]
             real_sum(psi, own, found)
+            if not bias:
+                # Without data nothing moves but by weight decay: what the contour does not find of the start.
+                flat = np.array([decay[n] + 0.0j])
+                if steps.shape[0]:
+                    _, still = descent_filters(flat, lr[n] / alpha[n], momentum, steps)
+                else:
+                    _, still = flow_filters(flat, lr[n] / alpha[n], times)
+                whole = Q0[n]
+                for j in range(z.shape[0]):
+                    whole -= (weight[j] * S[j, 2]).real
+                for g in range(number):
+                    missing_M, missing_R = M0[n, g], R0[n, g]
+                    for j in range(z.shape[0]):
+                        missing_M -= own[j, g].real
+                        missing_R -= own[j, number + g].real
+                    for i in range(phi.shape[0]):
+                        found[i, g] += still[i, 0].real * missing_M
+                        found[i, number + g] += still[i, 0].real * missing_R
         for i in range(phi.shape[0]):
             for g in range(number):
                 M[n, i, g], R[n, i, g] = found[i, g], found[i, number + g]
@@ -53,5 +72,7 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                     total += (weight[j] * (f * (f * S[j, 0] + 2.0 * h * S[j, 1]) + h * h * S[j, 2])).real
                 else:
                     total += (weight[j] * f * f * S[j, 0]).real
+            if started and not bias:
+                total += still[i, 0].real ** 2 * whole
             # The contour gives the length of the student with its bias as one more coordinate.
             Q[n, i] = total - b[n, i] ** 2

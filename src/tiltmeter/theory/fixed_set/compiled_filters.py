@@ -15,7 +15,7 @@ def flow_filters(z, rate, times):  # type: ignore[no-untyped-def]
         for j in range(z.shape[0]):
             left = np.exp(-rate * times[i] * z[j])
             psi[i, j] = left
-            phi[i, j] = (1.0 - left) / z[j]
+            phi[i, j] = (1.0 - left) / z[j] if z[j] != 0.0 else rate * times[i] + 0.0j
     return phi, psi
 
 

@@ -31,24 +31,22 @@ class Contour:
     nodes: np.ndarray
 
 
-def flow_contour(fixed: FixedParameters, found: Spectrum, last: float, atom: bool = True) -> Contour:
+def flow_contour(fixed: FixedParameters, found: Spectrum, last: float) -> Contour:
     """For filters that fall like e^{-rate z t} up to the time `last`."""
-    left, radius = _ends(fixed, found, atom)
+    left, radius = _ends(fixed, found)
     rate = fixed.par.lr / fixed.alpha
     with np.errstate(divide="ignore"):
         gap = np.maximum(GROWTH / (rate * last), 0.5 * left)
-    return _ellipse(left, found.top, radius, gap)
+    return _ellipse(left, found.top, radius, _clear(fixed, found, np.minimum(gap, 0.6 * radius)))
 
 
-def descent_contour(
-    fixed: FixedParameters, found: Spectrum, steps: int, momentum: float, atom: bool = True
-) -> Contour:
+def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentum: float) -> Contour:
     """For polynomials of degree `steps` in z: they grow outside the spectrum, on all sides of it."""
-    left, radius = _ends(fixed, found, atom)
+    left, radius = _ends(fixed, found)
     rate = fixed.par.lr / fixed.alpha
     gap = np.maximum(GROWTH * (1.0 - momentum) / (rate * max(steps, 1)), 0.5 * left)
     turns = np.exp(1j * np.linspace(0.0, np.pi, 65))
-    gap = np.minimum(gap, 0.6 * radius)
+    gap = _clear(fixed, found, np.minimum(gap, 0.6 * radius))
     for _ in range(60):
         beta = np.arccosh(1.0 + gap / radius)
         around = (left + radius)[:, None] + 0.5 * radius[:, None] * (
@@ -60,22 +58,27 @@ def descent_contour(
         wide = growth > GROWTH
         if not wide.any():
             break
-        gap = np.where(wide, 0.6 * gap, gap)
+        gap = _clear(fixed, found, np.where(wide, 0.6 * gap, gap))
     return _ellipse(left, found.top, radius, gap)
 
 
-def _ends(fixed: FixedParameters, found: Spectrum, atom: bool) -> tuple[np.ndarray, np.ndarray]:
+def _ends(fixed: FixedParameters, found: Spectrum) -> tuple[np.ndarray, np.ndarray]:
     """The left focus and half the distance of the foci.
 
-    Directions without data keep what a start puts there, and a trained bias may relax more slowly than the bulk: then
-    the contour must go around zero, too. Training examples have no part in directions without data (not `atom`).
+    A trained bias may relax more slowly than the bulk: then the contour must go around zero, too. Directions without
+    data are not inside; what a start leaves there is what is missing in the whole (see `compiled_curves`).
     """
-    left = found.low
-    if fixed.started and atom:
-        left = np.where(found.atom, fixed.alpha * fixed.par.decay, left)
-    if fixed.par.train_bias:
-        left = np.zeros_like(left)
+    left = np.zeros_like(found.low) if fixed.par.train_bias else found.low
     return left, 0.5 * (found.top - left)
+
+
+def _clear(fixed: FixedParameters, found: Spectrum, gap: np.ndarray) -> np.ndarray:
+    """A gap that does not lead past the directions without data, where the resolvent of a start has a pole."""
+    if not fixed.started or fixed.par.train_bias:
+        return gap
+    away = found.low - fixed.alpha * fixed.par.decay
+    near = found.atom & (gap > 0.5 * away) & (gap < 1.5 * away)
+    return np.where(near, 0.5 * away, gap)
 
 
 def _ellipse(left: np.ndarray, top: np.ndarray, radius: np.ndarray, gap: np.ndarray) -> Contour:

@@ -14,13 +14,13 @@ from tiltmeter.threads import in_blocks
 MOST_NODES = 200_000
 
 
-def contour_of(fixed: FixedParameters, times: np.ndarray, momentum: float | None, atom: bool = True) -> Contour:
+def contour_of(fixed: FixedParameters, times: np.ndarray, momentum: float | None) -> Contour:
     """The contour for flow at `times`, or with a momentum for descent after that many steps."""
     found, last = spectrum(fixed), float(times[-1])
     if momentum is None:
-        chosen = flow_contour(fixed, found, last, atom)
+        chosen = flow_contour(fixed, found, last)
     else:
-        chosen = descent_contour(fixed, found, int(last), momentum, atom)
+        chosen = descent_contour(fixed, found, int(last), momentum)
     if chosen.nodes.max() > MOST_NODES:
         raise ValueError(
             f"The last time {last:g} is too late for this number of samples: relaxation has no smallest rate there. "

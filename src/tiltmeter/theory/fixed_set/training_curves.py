@@ -30,7 +30,7 @@ def training_curves(fixed: FixedParameters, times: np.ndarray, momentum: float |
     from tiltmeter.theory.fixed_set.compiled_filters import descent_filters, flow_filters
 
     par = fixed.par
-    chosen = contour_of(fixed, times, momentum, atom=False)
+    chosen = contour_of(fixed, times, momentum)
     if chosen.nodes.max() > MOST_NODES:
         raise ValueError(
             f"Training curves up to {times[-1]:g} need {chosen.nodes.max()} nodes, more than {MOST_NODES}: relaxation "
