@@ -48,7 +48,7 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                 if steps.shape[0]:
                     _, still = descent_filters(flat, lr[n] / alpha[n], momentum, steps)
                 else:
-                    _, still = flow_filters(flat, lr[n] / alpha[n], times)
+                    still = np.exp(-lr[n] / alpha[n] * decay[n] * times).astype(np.complex128).reshape(-1, 1)
                 whole = Q0[n]
                 for j in range(z.shape[0]):
                     whole -= (weight[j] * S[j, 2]).real
