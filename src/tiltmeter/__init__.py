@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.drivers import drivers as drivers
     from tiltmeter.analysis.grids import crossing_count as crossing_count
     from tiltmeter.analysis.grids import leader as leader
+    from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
@@ -110,6 +111,7 @@ _HOMES = {
     "leader": "analysis.grids",
     "crossing_count": "analysis.grids",
     "phases": "analysis.phases",
+    "memorisation": "analysis.memorisation",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "stopping": "analysis.stopping",

@@ -33,8 +33,8 @@ SMALL = {
     "multi-class": {"classes": 3, "overlaps": (0.5,), "d": 20, "width": 8, "steps": 60, "seeds": 2},
     "warm-start": {"d": 20, "width": 8, "before": 20, "steps": 60, "seeds": 2},
 }
-#: In the default suite: theory, simulation and networks in one; finite data.
-FAST = ("bias-crossing", "memorisation")
+#: In the default suite: theory, simulation and networks in one.
+FAST = ("bias-crossing",)
 
 
 @pytest.mark.filterwarnings("ignore:.*different numbers of steps")

@@ -58,7 +58,7 @@ def predict(
     >>> from tiltmeter import Fixed, Flow
     >>> few = predict(problem, Flow(lr=1.0), [0.5, 50.0], data=Fixed(samples=2.0))
     >>> few["loss"].sel(group="-").values.round(4), few["training_loss"].sel(group="-").values.round(4)
-    (array([0.4144, 0.9945]), array([0.2207, 0.1032]))
+    (array([0.4144, 1.1784]), array([0.2207, 0.101 ]))
 
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """

@@ -33,12 +33,12 @@ def digit_images() -> tuple[GroupedData, GroupedData]:
 def clothes(examples: int, look: int) -> tuple[GroupedData, GroupedData]:
     """So many images of Fashion-MNIST, and others to look at in both groups; is the class number 5 or more?"""
     train, test = fashion_mnist("train"), fashion_mnist("test")
-    pixels = standardised(np.concatenate([train.x, test.x]))
-    pixels = pixels - pixels.mean()
-    y = np.where(np.concatenate([train.y, test.y]) >= 5, 1.0, -1.0)
     rng = np.random.default_rng(0)
-    drawn = rng.permutation(len(train))[:examples]
-    seen = len(train) + rng.permutation(len(test))[:look]
+    drawn, seen = rng.permutation(len(train))[:examples], rng.permutation(len(test))[:look]
+    pixels = standardised(np.concatenate([train.x[drawn], test.x[seen]]))
+    pixels = pixels - pixels.mean()
+    y = np.where(np.concatenate([train.y[drawn], test.y[seen]]) >= 5, 1.0, -1.0)
+    new = np.arange(len(drawn), len(y))
     common = round(SHARE * examples)
 
     def both(up: np.ndarray, down: np.ndarray) -> GroupedData:
@@ -47,7 +47,7 @@ def clothes(examples: int, look: int) -> tuple[GroupedData, GroupedData]:
         members = np.repeat(GROUPS, [len(up), len(down)])
         return GroupedData(flat, np.concatenate([y[up], y[down]]), members, groups=list(GROUPS))
 
-    return both(drawn[:common], drawn[common:]), both(seen, seen)
+    return both(np.arange(common), np.arange(common, len(drawn))), both(new, new)
 
 
 def flipped(data: GroupedData, noise: Mapping[str, float]) -> GroupedData:
