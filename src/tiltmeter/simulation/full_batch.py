@@ -94,8 +94,8 @@ class TrainingRun:
                 slope = (self._weight * (self._x @ w - self._y)) @ self._x + self._decay * w
                 w, before = w - float(training.lr) * slope + training.momentum * (w - before), w  # type: ignore[arg-type]
                 done += 1
-            if not w @ w < HUGE:
-                break
+                if not w @ w < HUGE:
+                    return out
             out[i] = w
         return out
 

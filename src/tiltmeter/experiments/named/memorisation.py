@@ -42,23 +42,25 @@ TIMES = np.geomspace(0.02, 3000.0, 160)
 class Setting:
     """How many random problems; size of the runs at finite d; size of the networks and of the sets of images.
 
-    `lr` is for digits and for clothes, whose images are longer vectors.
+    `lr` is for digits and for clothes, whose images are longer vectors. The claims about networks were first looked
+    at with 2,500 steps and rates of 0.5 and 0.0016: noise in the majority against the minority gave 0.94 and 0.82,
+    the crossings on few and many images 0.95, stopping 3.8 and 2.1. This shorter setting was chosen for its cost.
     """
 
     problems: int = 200
     d: int = 200
     runs: int = 60
     width: int = 64
-    lr: tuple[float, float] = (0.5, 0.0016)
+    lr: tuple[float, float] = (0.6, 0.0024)
     batch: int = 20
-    steps: int = 2500
+    steps: int = 1600
     examples: int = 600
     look: int = 1000
     seeds: int = 5
 
 
 QUICK = Setting()
-FULL = Setting(problems=1000, d=400, runs=200, width=256, steps=10_000, examples=1000, look=5000, seeds=20)
+FULL = Setting(problems=1000, d=400, runs=200, width=256, steps=8000, examples=1000, look=5000, seeds=20)
 
 
 def centred() -> Mixture:
@@ -257,47 +259,54 @@ def _sizes(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _networks(runs: Runs) -> tuple[Claim, ...]:
-    from tiltmeter.experiments.shared.memorising_networks import best_step, rise
+    from tiltmeter.experiments.shared.memorising_networks import best_step, first_crossing, jackknife, rise
+
+    def stops(run: Trajectory) -> float:
+        best = best_step(run)
+        return float(best.sel(group="upright") / best.sel(group="turned"))
+
+    def costs(major: Trajectory, minor: Trajectory) -> float:
+        return float((rise(major) / rise(minor)).min())
+
+    def earlier(few: Trajectory, many: Trajectory) -> float:
+        return first_crossing(few) / first_crossing(many)
 
     found: list[Claim] = []
     for data, words in IMAGES.items():
-        sentence = f"Networks on {words}: the group of larger variance should stop first"
+        first = f"Networks on {words}: the group of larger variance stops first"
+        second = f"Networks on {words}: noise in the majority costs both groups more than noise in the minority"
         if f"{data}, right labels" not in runs:
-            found.append(not_run(sentence, "Needs the images."))
+            found += [not_run(first, "Needs the images."), not_run(second, "Needs the images.")]
             continue
-        clean, major, minor = (runs[f"{data}, {arm}"] for arm in ARMS)
+        arms = {arm: runs[f"{data}, {arm}"] for arm in ARMS}
+        clean, major, minor = arms.values()
         seeds = len(clean.origin.seeds)
-        stops = {arm: best_step(runs[f"{data}, {arm}"]) for arm in ARMS}
-        noisy = stops["noise in the majority"]
-        ratio = float(noisy.sel(group="upright") / noisy.sel(group="turned"))
-        told = "; ".join(f"{arm}: {_told(value, '.0f')}" for arm, value in stops.items())
-        found.append(
+        best = "; ".join(f"{arm}: {_told(best_step(run), '.0f')}" for arm, run in arms.items())
+        rises = "; ".join(f"{arm}: {_told(rise(run))}" for arm, run in arms.items())
+        found += [
             Claim(
-                sentence, ratio, "best step of the majority over that of the minority, 30% noise in the majority", 1.5,
-                f"Best steps, {told}.", seeds=seeds, safe=False,
-            )
-        )  # fmt: skip
-        worse = {arm: rise(one) for arm, one in (("majority", major), ("minority", minor))}
-        spread = float((worse["majority"] / worse["minority"]).min())
-        found.append(
+                first, stops(major), "best step of the majority over that of the minority, 30% noise in the majority",
+                1.5, f"Best steps, the last is the end of training: {best}.", error=jackknife(stops, major),
+                seeds=seeds, safe=False,
+            ),
             Claim(
-                f"Networks on {words}: noise in the majority costs both groups more than noise in the minority", spread,
-                "rise of the loss after its best step with noise in the majority over that with noise in the minority, "
-                "in the group where it is lower", 1.0,
-                f"Rises: noise in the majority {_told(worse['majority'])}, in the minority {_told(worse['minority'])}, "
-                f"right labels {_told(rise(clean))}.", seeds=seeds, safe=False,
-            )
-        )  # fmt: skip
+                second, costs(major, minor), "rise of the loss after its best step with noise in the majority over "
+                "that with noise in the minority, in the group where it is lower", 1.0, f"Rises, {rises}.",
+                error=jackknife(costs, major, minor), seeds=seeds, safe=False,
+            ),
+        ]  # fmt: skip
     sentence = "Networks on Fashion-MNIST: the losses cross earlier on few images seen often than on many"
     if MANY not in runs:
         return (*found, not_run(sentence, "Needs the images."))
-    few, many = crossings(runs["clothes, right labels"]), crossings(runs[MANY])
-    words = f"Few: {few} Many: {many}"
-    if few and many:
-        ratio = few[0].time / many[0].time
-        what = "step of the first crossing on few images over that on many"
-        return (*found, Claim(sentence, ratio, what, 0.9, words, rule="at most", seeds=seeds, safe=False))
-    return (*found, whether(sentence, False, "do the losses cross in both", words, seeds=seeds))
+    few, many = runs["clothes, right labels"], runs[MANY]
+    told = f"Few: step {first_crossing(few):.0f}, many: step {first_crossing(many):.0f}."
+    what = "step of the first crossing of the mean losses on few images over that on many"
+    error = jackknife(earlier, few, many)
+    seeds = len(many.origin.seeds)
+    return (
+        *found,
+        Claim(sentence, earlier(few, many), what, 0.9, told, rule="at most", error=error, seeds=seeds, safe=False),
+    )
 
 
 def at_size(run: Trajectory, samples: float) -> Trajectory:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -81,6 +81,31 @@ def rise(run: Trajectory, curve: str = "loss") -> xr.DataArray:
     """The last value over the best one of the mean, group by group."""
     mean = run[curve].mean("seed")
     return mean.isel(time=-1, drop=True) / mean.min("time")
+
+
+def first_crossing(run: Trajectory) -> float:
+    """The first step at which the mean losses of the groups change order for good within the looks; NaN without one."""
+    mean = run["loss"].mean("seed")
+    gap = (mean.sel(group=GROUPS[0]) - mean.sel(group=GROUPS[1])).values
+    times = mean.coords["time"].values
+    # The first looks are those of untrained networks.
+    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] < 0) & (times[:-1] >= 10))
+    if not changes.size:
+        return float("nan")
+    i = int(changes[0])
+    return float(times[i] + (times[i + 1] - times[i]) * gap[i] / (gap[i] - gap[i + 1]))
+
+
+def jackknife(statistic: Callable[..., float], *runs: Trajectory) -> float:
+    """The standard error of a number that is made of means over seeds: how it varies as each seed is left out."""
+    seeds = runs[0]["loss"].coords["seed"].values
+    values = []
+    for left in seeds:
+        kept = [seed for seed in seeds if seed != left]
+        parts = [run.replace({name: curve.sel(seed=kept) for name, curve in run.items()}) for run in runs]
+        values.append(statistic(*parts))
+    count = len(values)
+    return float(np.sqrt((count - 1) * np.var(values)))
 
 
 def _in_order(data: GroupedData) -> GroupedData:
