@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -68,6 +69,11 @@ def drivers(
                 total = total + _WEIGHT[sum(on)] * (gaps[joined] - gaps[on])
         parts[name] = total
     parts["rest"] = gaps[(False,) * len(DRIVERS)]
+
+    def again(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        every = drivers(problem, sgd, times, pair, data)
+        return every if curves is None else every.replace({name: every[name] for name in curves}, again)
+
     settings: dict[str, JSON] = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
     if data is not None:
         settings["data"] = data.to_json()
@@ -77,7 +83,7 @@ def drivers(
         {name: described(name, part) for name, part in parts.items()},
         clock,
         origin,
-        evaluate=None if clock == "step" else lambda at: drivers(problem, sgd, at, pair, data),
+        evaluate=None if clock == "step" else again,
     )
 
 

@@ -81,13 +81,13 @@ def run(setting: Setting, keep: Keep) -> Runs:
     gone = teacher_mixture(rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9, shift_overlap=(0.149, -0.188))
     short = TIMES[TIMES < 100.0]
     problem, samples = random_problems(setting.problems)
-    weights = {"+": 0.5, "-": 3.0}
+    heavy = Flow(1.0, weights={"+": 0.5, "-": 3.0})
     jobs = {FRESH: partial(predict, centred(), flow, short, curves)}
     jobs[SIZES] = partial(predict, centred(), flow, TIMES, curves, data=Fixed(("samples", sizes)))
     for group in "+-":
         data = Fixed(("samples", sizes), {group: 0.3})
         jobs[f"{NOISE} {group}"] = partial(predict, centred(), flow, TIMES, curves, data=data)
-    jobs[WEIGHTED] = partial(predict, centred(), Flow(1.0, weights=weights), [1.0, 3e4], curves, data=Fixed(0.5))
+    jobs[WEIGHTED] = partial(predict, centred(), heavy, [1.0, 3e4], curves, data=Fixed(0.5))
     jobs[f"un{WEIGHTED}"] = partial(predict, centred(), flow, [1.0, 3e4], curves, data=Fixed(0.5))
     for name, one in ((MAKES, made), (REMOVES, gone)):
         jobs[name] = partial(predict, one, flow, short, curves, data=Fixed(4.0))
@@ -100,11 +100,11 @@ def run(setting: Setting, keep: Keep) -> Runs:
         data=Fixed(0.6), curves=curves, progress=False,
     )  # fmt: skip
     found = {name: keep(name, job) for name, job in jobs.items()}
-    for data in IMAGES:
-        if data == "digits" or is_present("fashion-mnist"):
+    for images in IMAGES:
+        if images == "digits" or is_present("fashion-mnist"):
             for arm in ARMS:
-                name = f"{data}, {arm}"
-                found[name] = keep(name, partial(networks, setting, data, FEW, arm))
+                name = f"{images}, {arm}"
+                found[name] = keep(name, partial(networks, setting, images, FEW, arm))
     if is_present("fashion-mnist"):
         found[MANY] = keep(MANY, partial(networks, setting, "clothes", MANY, "right labels"))
     return found
@@ -215,7 +215,7 @@ def _sizes(runs: Runs) -> tuple[Claim, ...]:
     ends, best = loss.isel(time=-1), loss.min("time")
     peak = {group: runs[f"{NOISE} {group}"]["loss"].isel(time=-1).max("samples") for group in "+-"}
     plain, heavy = runs[f"un{WEIGHTED}"]["loss"], runs[WEIGHTED]["loss"]
-    early, late = (float(np.abs(plain - heavy).isel(time=i).max()) for i in (0, -1))
+    early, late = (float(abs(plain - heavy).isel(time=i).max()) for i in (0, -1))
     tall = (ends.max("samples") / ends.isel(samples=[0, -1]).max("samples")).values
     return (
         Claim(

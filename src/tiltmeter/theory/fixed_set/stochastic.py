@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import xarray as xr
@@ -13,14 +13,6 @@ from tiltmeter.theory.fixed_set.overlaps import full_batch_overlaps
 from tiltmeter.theory.fixed_set.replacement import batch_noise, grid_of_times
 from tiltmeter.theory.fixed_set.shuffled import ShuffledRun, shuffled
 from tiltmeter.theory.fixed_set.training_curves import training_curves
-
-
-@dataclass(frozen=True)
-class StochasticCurves:
-    """Overlaps over N grid points, and of the training examples half the mean squared residual (N, T, G)."""
-
-    overlaps: OverlapCurves
-    training_loss: np.ndarray
 
 
 class Replaced:
@@ -39,16 +31,17 @@ class Replaced:
             self._length.append(CubicSpline(found.times, found.length))
             self._excess.append(CubicSpline(found.times, found.residual - 2.0 * flow[::2]))
 
-    def at(self, times: np.ndarray, residuals: bool) -> StochasticCurves:
+    def overlaps(self, times: np.ndarray) -> OverlapCurves:
         fixed = self._fixed
         out = full_batch_overlaps(fixed, times)
         out.Q[:] += np.stack([spline(times) for spline in self._length])
         out.loss[:] = losses(fixed.par, out.M, out.R, out.Q, out.bias)
-        trained = np.full(out.loss.shape, np.nan)
-        if residuals:
-            excess = np.stack([spline(times) for spline in self._excess])
-            trained = training_curves(fixed, times, None)[0] + 0.5 * excess
-        return StochasticCurves(out, trained)
+        return out
+
+    def training_loss(self, times: np.ndarray) -> np.ndarray:
+        """Half the mean squared residual of the training examples, (N, T, G)."""
+        excess = np.stack([spline(times) for spline in self._excess])
+        return training_curves(self._fixed, times, None)[0] + 0.5 * excess
 
 
 class Shuffled:
@@ -58,11 +51,17 @@ class Shuffled:
         self._fixed, self.last = fixed, last
         self._runs: list[ShuffledRun] = [shuffled(one_point(fixed, n), last, 0) for n in range(fixed.size)]
 
-    def at(self, times: np.ndarray, residuals: bool) -> StochasticCurves:  # noqa: ARG002
-        parts = [run.at(times) for run in self._runs]
-        M, R, Q, residual = (np.stack(values) for values in zip(*parts, strict=True))
+    def overlaps(self, times: np.ndarray) -> OverlapCurves:
+        M, R, Q, _ = self._at(times)
         bias = np.zeros_like(Q)
-        return StochasticCurves(OverlapCurves(M, R, Q, bias, losses(self._fixed.par, M, R, Q, bias)), 0.5 * residual)
+        return OverlapCurves(M, R, Q, bias, losses(self._fixed.par, M, R, Q, bias))
+
+    def training_loss(self, times: np.ndarray) -> np.ndarray:
+        """Half the mean squared residual of the training examples, (N, T, G)."""
+        return 0.5 * self._at(times)[3]
+
+    def _at(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(np.stack(values) for values in zip(*(run.at(times) for run in self._runs), strict=True))
 
 
 def one_point(fixed: FixedParameters, n: int) -> FixedParameters:

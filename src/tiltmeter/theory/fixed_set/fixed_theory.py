@@ -1,13 +1,15 @@
-"""The part of `predict` that serves fixed training sets."""
+"""FixedTheory: the exact curves of training on a fixed set as a function of time."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from tiltmeter.names import described
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
@@ -18,8 +20,9 @@ from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Clock, Trajectory
+from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.fixed_set.limits import fixed_limit, growth, replacement_limit, shuffled_limit
 from tiltmeter.theory.fixed_set.overlaps import full_batch_overlaps
 from tiltmeter.theory.fixed_set.stochastic import Replaced, Shuffled
@@ -32,50 +35,81 @@ STOCHASTIC = ("training_loss", "batch_noise")
 SAFE = 0.9
 
 
-def predict_fixed(
-    problem: Mixture, training: SGD | Flow | Descent, times: np.ndarray, curves: Iterable[str] | None, data: Fixed
-) -> Trajectory:
-    """Exact curves on a fixed training set; `times` are steps for Descent."""
-    refuse(training, data, curves)
+@dataclass(frozen=True, eq=False)
+class FixedTheory:
+    """A problem, its training and its data, solved; called with times it gives the curves there.
+
+    It is the `evaluate` of a trajectory. Test curves share one set of overlaps; the curves of the training set cost
+    most and are computed when asked for. The equations of SGD are solved once, to the last time that was asked for.
+    """
+
+    training: SGD | Flow | Descent
+    data: Fixed
+    names: tuple[str, ...]
+    _fixed: FixedParameters
+    _gone: np.ndarray | None
+    _origin: Origin
+    _solved: list[Replaced | Shuffled]
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        """The curves (default: those that were asked for first) at these times; steps for Descent."""
+        at = checked_times(times)
+        names = self.names if curves is None else self._checked(curves)
+        descends = isinstance(self.training, Descent)
+        if descends and (at != np.round(at)).any():
+            first = float(at[at != np.round(at)][0])
+            raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {first:g}.")
+        fixed, gone = self._fixed, self._gone
+        extra: Mapping[str, Callable[[], np.ndarray]]
+        if isinstance(self.training, SGD):
+            overlaps, extra = _stochastic(fixed, self._solution(float(at[-1])), at)
+        else:
+            overlaps, extra = _full_batch(fixed, self.training, at)
+        if gone is not None:
+            overlaps.blank(gone)
+
+        def labelled(name: str) -> xr.DataArray:
+            values = extra[name]()
+            if gone is not None:
+                values[gone] = np.nan
+            return described(name, fixed.par.label(values, "group", time=at))
+
+        plain = label_curves(fixed.par, overlaps, at, tuple(name for name in names if name not in extra))
+        found = LazyCurves({n: partial(labelled if n in extra else plain.__getitem__, n) for n in names})
+        ended = None if gone is None else fixed.par.label(np.where(gone, 0.0, np.nan))
+        return Trajectory(found, "step" if descends else "t", self._origin, ended, None if descends else self)
+
+    def _checked(self, curves: Iterable[str]) -> tuple[str, ...]:
+        curves = (curves,) if isinstance(curves, str) else tuple(curves)
+        refuse(self.training, self.data, curves)
+        return _names(self.training, curves, self._fixed.par.train_bias)
+
+    def _solution(self, last: float) -> Replaced | Shuffled:
+        if not self._solved or self._solved[-1].last < last:
+            self._solved[:] = [(Replaced if self.data.replace else Shuffled)(self._fixed, max(last, 1e-6))]
+        return self._solved[-1]
+
+
+def fixed_theory(
+    problem: Mixture, training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | None = None
+) -> FixedTheory:
+    """Check what is asked for, refuse what has no exact solution or diverges, and prepare the rest."""
+    wanted = None if curves is None else ((curves,) if isinstance(curves, str) else tuple(curves))
+    refuse(training, data, wanted)
     fixed = fixed_parameters(problem, training, data)
     if isinstance(training, SGD) and not data.replace and (fixed.par.batch != 1).any():
         raise ValueError(
             f"`predict` has no exact solution for shuffled epochs with batch = {int(fixed.par.batch.max())}, only for "
             "batch = 1. Use Fixed(..., replace=True), or `simulate` with method=Direct()."
         )
-    more = STOCHASTIC if isinstance(training, SGD) else FULL_BATCH
-    names = chosen_names(curves, fixed.par.train_bias, more)
-    settings = {"sgd": training.to_json(), "data": data.to_json()}
-    origin = Origin("theory", problem.to_json(), settings)
+    names = _names(training, wanted, fixed.par.train_bias)
     gone = _divergence(fixed, training, data)
-    clock: Clock = "step" if isinstance(training, Descent) else "t"
-    if isinstance(training, Descent) and (times != np.round(times)).any():
-        raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {_fraction(times):g}.")
-    ended = None if gone is None else np.where(gone, 0.0, np.nan)
-    label = None if ended is None else fixed.par.label(ended)
-    stable = fixed if gone is None else _tamed(fixed, gone)
-    solved: list[Replaced | Shuffled] = []
+    origin = Origin("theory", problem.to_json(), {"sgd": training.to_json(), "data": data.to_json()})
+    return FixedTheory(training, data, names, fixed if gone is None else _tamed(fixed, gone), gone, origin, [])
 
-    def evaluate(at: Any) -> Trajectory:
-        at = checked_times(at)
-        if isinstance(training, SGD):
-            if not solved or solved[-1].last < at[-1]:
-                solved[:] = [(Replaced if data.replace else Shuffled)(stable, max(float(at[-1]), 1e-6))]
-            overlaps, extra = _stochastic(stable, solved[-1], at, names)
-        else:
-            overlaps, extra = _full_batch(stable, training, at, names)
-        if gone is not None:
-            overlaps.blank(gone)
-        plain = tuple(name for name in names if name not in more)
-        found = label_curves(fixed.par, overlaps, at, plain)
-        for name, values in extra.items():
-            if gone is not None:
-                values[gone] = np.nan
-            found[name] = described(name, fixed.par.label(values, "group", time=at))
-        again: Callable[[Any], Trajectory] | None = None if clock == "step" else evaluate
-        return Trajectory({name: found[name] for name in names}, clock, origin, label, again)
 
-    return evaluate(times)
+def _names(training: SGD | Flow | Descent, curves: Iterable[str] | None, bias: bool) -> tuple[str, ...]:
+    return chosen_names(curves, bias, STOCHASTIC if isinstance(training, SGD) else FULL_BATCH)
 
 
 def refuse(training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | None) -> None:
@@ -114,26 +148,27 @@ def refuse(training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | 
 
 
 def _full_batch(
-    fixed: FixedParameters, training: Flow | Descent, times: np.ndarray, names: tuple[str, ...]
-) -> tuple[OverlapCurves, dict[str, np.ndarray]]:
+    fixed: FixedParameters, training: Flow | Descent, times: np.ndarray
+) -> tuple[OverlapCurves, Mapping[str, Callable[[], np.ndarray]]]:
     momentum = training.momentum if isinstance(training, Descent) else None
-    extra = {}
-    if not set(FULL_BATCH).isdisjoint(names):
-        found = training_curves(fixed, times, momentum)
-        extra = {name: values for name, values in zip(FULL_BATCH, found, strict=True) if name in names}
+
+    @cache
+    def trained() -> tuple[np.ndarray, np.ndarray]:
+        return training_curves(fixed, times, momentum)
+
+    extra = {"training_loss": lambda: trained()[0], "training_error": lambda: trained()[1]}
     return full_batch_overlaps(fixed, times, momentum), extra
 
 
 def _stochastic(
-    fixed: FixedParameters, solution: Replaced | Shuffled, times: np.ndarray, names: tuple[str, ...]
-) -> tuple[OverlapCurves, dict[str, np.ndarray]]:
-    found = solution.at(times, "training_loss" in names)
-    extra = {}
-    if "training_loss" in names:
-        extra["training_loss"] = found.training_loss
-    if "batch_noise" in names:
-        extra["batch_noise"] = found.overlaps.loss - full_batch_overlaps(fixed, times).loss
-    return found.overlaps, extra
+    fixed: FixedParameters, solution: Replaced | Shuffled, times: np.ndarray
+) -> tuple[OverlapCurves, Mapping[str, Callable[[], np.ndarray]]]:
+    found = solution.overlaps(times)
+
+    def noise() -> np.ndarray:
+        return np.asarray(found.loss - full_batch_overlaps(fixed, times).loss)
+
+    return found, {"training_loss": lambda: solution.training_loss(times), "batch_noise": noise}
 
 
 def _divergence(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fixed) -> np.ndarray | None:
@@ -169,7 +204,3 @@ def _tamed(fixed: FixedParameters, gone: np.ndarray) -> FixedParameters:
     """The same with a harmless learning rate where training diverges, so that the equations can be solved."""
     lr = np.where(gone, 1e-3, fixed.par.lr)
     return replace(fixed, par=replace(fixed.par, lr=lr))
-
-
-def _fraction(times: np.ndarray) -> float:
-    return float(times[times != np.round(times)][0])
