@@ -35,6 +35,7 @@ CURVES: dict[str, CurveName] = {
     # per group, on the training examples
     "training_loss": CurveName("loss on the training examples", "lower"),
     "training_error": CurveName("share of wrong decisions on the training examples", "lower"),
+    "batch_noise": CurveName("loss that small batches add to that of gradient flow", "lower"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),

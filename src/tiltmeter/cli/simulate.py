@@ -19,6 +19,7 @@ from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resol
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.summary import Summary
 from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.student import Linear, Network, Student
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -94,7 +95,8 @@ def simulate(
     who = (student or StudentOptions()).build()
     data = Fresh() if alpha is None else Repeated(alpha)
     # First, because it may raise an error: then nothing is simulated in vain.
-    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who)
+    fixed = None if alpha is None else Fixed(alpha)
+    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who, data=fixed)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(

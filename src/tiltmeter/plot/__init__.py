@@ -10,12 +10,14 @@
 '.svg'
 
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
-the gap, `phase_diagram` the leader over a grid of two parameters; `equilibrium_sweep` and `frontier` draw trained
-students. A group has the same colour in all of them, and also a dash pattern, shape or shade, so that grey-scale prints
-stay readable. The time axis is logarithmic and leaves out time zero.
+the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the training
+set; `equilibrium_sweep` and `frontier` draw trained students. A group has the same colour in all of them, and also a
+dash pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out time
+zero.
 """
 
 from tiltmeter.plot.curves import curves
+from tiltmeter.plot.double_descent import double_descent
 from tiltmeter.plot.drivers import drivers
 from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep
 from tiltmeter.plot.frontier import frontier
@@ -23,4 +25,13 @@ from tiltmeter.plot.order_parameters import order_parameters
 from tiltmeter.plot.phase_diagram import phase_diagram
 from tiltmeter.plot.save import save
 
-__all__ = ["curves", "drivers", "equilibrium_sweep", "frontier", "order_parameters", "phase_diagram", "save"]
+__all__ = [
+    "curves",
+    "double_descent",
+    "drivers",
+    "equilibrium_sweep",
+    "frontier",
+    "order_parameters",
+    "phase_diagram",
+    "save",
+]

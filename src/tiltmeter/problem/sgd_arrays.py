@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +72,11 @@ class Parameters:
         return xr.DataArray(shaped.transpose(order), dims=(*names, *self.grid.sizes), coords=coords)
 
 
-def parameters(problem: Mixture, sgd: SGD) -> Parameters:
-    """Flatten a problem and its SGD over their common grid; for schedules the value at t = 0 is used."""
+def parameters(problem: Mixture, sgd: SGD, more: Sequence[xr.DataArray] = ()) -> Parameters:
+    """Flatten a problem and its SGD over their common grid; for schedules the value at t = 0 is used.
+
+    `more` are further numbers over whose grid the arrays should run.
+    """
     if not isinstance(problem, Mixture):
         raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     if not isinstance(sgd, SGD):
@@ -83,7 +86,7 @@ def parameters(problem: Mixture, sgd: SGD) -> Parameters:
     weights = loss_weights(sgd, groups, 0.0)
     shares = _shares(sgd.proportions, groups)
     parts = [x for x in (lr, sgd.batch, sgd.weight_decay, *weights, *(shares or ())) if isinstance(x, xr.DataArray)]
-    grid = common_grid(problem.grid(), parts, "problem and SGD")
+    grid = common_grid(problem.grid(), [*parts, *more], "problem and SGD" if not more else "problem, training and data")
 
     def flat(array: Any, *lead: str) -> np.ndarray:
         return flat_over(array, grid, *lead)
