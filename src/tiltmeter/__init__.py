@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import crossing_count as crossing_count
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
@@ -106,6 +107,7 @@ _HOMES = {
     "phases": "analysis.phases",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
+    "standing": "analysis.standing",
     "stopping": "analysis.stopping",
     "report": "report.runs",
     # records
