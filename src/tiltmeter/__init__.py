@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
@@ -114,6 +115,7 @@ _HOMES = {
     "memorisation": "analysis.memorisation",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
+    "standing": "analysis.standing",
     "stopping": "analysis.stopping",
     "report": "report.runs",
     # records

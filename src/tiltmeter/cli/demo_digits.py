@@ -10,6 +10,7 @@ from tiltmeter.analysis.phases import phases
 from tiltmeter.data.public.digits import digits
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.losses import Square
+from tiltmeter.names import NOBODY
 from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Section
@@ -62,8 +63,9 @@ def in_words(run: Trajectory) -> str:
     >>> in_words(predict(*cases.centred_crossing()))
     '- leads first, from step 5.6 on +.'
     """
-    found = phases(run)
+    found = [phase for phase in phases(run) if phase.leader != NOBODY]
     if not found:
-        return "nobody leads."
-    later = "".join(f", from step {float(f'{one.start:.2g}'):g} on {one.leader}" for one in found[1:])
-    return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads throughout."
+        return "nobody is shown to lead."
+    turns = [one for one, before in zip(found[1:], found[:-1], strict=True) if one.leader != before.leader]
+    later = "".join(f", from step {float(f'{one.start:.2g}'):g} on {one.leader}" for one in turns)
+    return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads."

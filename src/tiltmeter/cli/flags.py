@@ -11,6 +11,7 @@ from cyclopts import Parameter
 Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print the results as JSON.")]
 Curve = Annotated[str, Parameter(help="The curve in which leaders are compared.")]
+Level = Annotated[float, Parameter(help="How often any statement about leaders may be wrong.")]
 To = Annotated[Path | None, Parameter(help="Save the result in this new run directory.")]
 Save = Annotated[
     tuple[Path, ...],

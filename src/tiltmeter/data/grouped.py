@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -147,29 +147,50 @@ class GroupedData:
         part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights)
         return part
 
-    def split(self, look: float = 0.2, seed: int = 0) -> tuple[GroupedData, GroupedData]:
+    @overload
+    def split(self, look: float = ..., seed: int = ..., *, judge: None = ...) -> tuple[GroupedData, GroupedData]: ...
+
+    @overload
+    def split(
+        self, look: float = ..., seed: int = ..., *, judge: float
+    ) -> tuple[GroupedData, GroupedData, GroupedData]: ...
+
+    def split(self, look: float = 0.2, seed: int = 0, *, judge: float | None = None) -> tuple[GroupedData, ...]:
         """Two parts, for training and held-out: the share `look` of *every* group goes to the second.
 
         >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
         >>> [part.sizes for part in data.split(look=0.4)]
         [{False: 540, True: 60}, {False: 360, True: 40}]
+        >>> [len(part) for part in data.split(look=0.2, judge=0.3)]
+        [500, 200, 300]
+
+        With `judge` there is a third part, to judge the model that was chosen: when to stop, or which run to take, is
+        then decided on the points looked at, and what is said of the choice rests on points that had no part in it.
         """
-        if isinstance(look, bool) or not isinstance(look, (int, float)) or not 0 < look < 1:
-            raise ValueError(f"`look` should be a share strictly between 0 and 1. Found look = {look!r}.")
+        shares = {"look": look} if judge is None else {"look": look, "judge": judge}
+        for name, share in shares.items():
+            if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+                raise ValueError(f"`{name}` should be a share strictly between 0 and 1. Found {name} = {share!r}.")
+        if sum(shares.values()) >= 1:
+            raise ValueError(f"`look` and `judge` should leave points to train on. Found {look} + {judge} of all.")
         rng = np.random.default_rng(seed)
-        away = np.zeros(len(self), dtype=bool)
+        part_of = np.zeros(len(self), dtype=np.int8)
         for group in self.groups:
             members = self.of_group(group)
-            count = round(look * len(members))
-            if not 0 < count < len(members):
+            counts = [round(share * len(members)) for share in shares.values()]
+            if min(counts) < 1 or sum(counts) >= len(members):
                 raise ValueError(
-                    f"Both parts should have points of every group. Found that group {group!r} with {len(members)} "
-                    f"points would have {count} held-out points."
+                    f"{'Both' if judge is None else 'All'} parts should have points of every group. Found that group "
+                    f"{group!r} with {len(members)} points would have {' and '.join(map(str, counts))} held-out points."
                 )
-            away[rng.permutation(members)[:count]] = True
-        parts = self.take(np.flatnonzero(~away)), self.take(np.flatnonzero(away))
+            order, start = rng.permutation(members), 0
+            for place, count in enumerate(counts, 1):
+                part_of[order[start : start + count]] = place
+                start += count
+        parts = tuple(self.take(np.flatnonzero(part_of == place)) for place in range(len(shares) + 1))
         if not any(size < SMALL for size in self.sizes.values()):
-            parts[1].warn_small()
+            for part in parts[1:]:
+                part.warn_small()
         return parts
 
     def warn_small(self) -> None:
@@ -226,3 +247,15 @@ def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.n
     if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
         raise ValueError(f"`proportions` should be shares, not negative and not all zero. Found {dict(proportions)}.")
     return np.asarray(shares / shares.sum())
+
+
+def check_labels_known(train: GroupedData, look: object) -> None:
+    """Refuse points to look at with classes that no point trained on has: no model could have learned them."""
+    if not isinstance(look, GroupedData) or not (train.label_rates and look.label_rates):
+        return  # measurements, not classes
+    unknown = np.setdiff1d(look.labels, train.labels)
+    if len(unknown):
+        raise ValueError(
+            f"`look` should have labels that `train` has too. Found {', '.join(f'{label:g}' for label in unknown[:5])} "
+            "in `look` only."
+        )

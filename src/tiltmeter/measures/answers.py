@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.output_kind import gives_probabilities, loss_of_probabilities, say_probabilities
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
@@ -43,12 +44,17 @@ class Answers:
         labels = data.labels.tolist()
         # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
-        _, sample = next(scores(model, self._x[few], read, len(few)))
+        sample = trial_scores(model, self._x[few], read)
         outputs = sample.shape[1] if sample.ndim == 2 else 1
+        _check_classes(data, outputs, loss)
         if outputs > 1:
             task_of(data.y, outputs, "softmax", False)  # refuses labels outside the outputs
         self._y = y.long() if outputs > 1 else y.to(torch.float32)
-        self.loss: PointLoss = point_loss(loss, sample, _beside(self._y[few], sample), labels)
+        probabilities = not sample.is_meta and gives_probabilities(model, self._x[few], read)
+        self.given = loss_of_probabilities(outputs > 1) if probabilities and loss is None else loss
+        self.loss: PointLoss = point_loss(self.given, sample, _beside(self._y[few], sample), labels)
+        if probabilities:
+            say_probabilities(loss, self.loss.link, self.loss.definition)
         self.task: Task = task_of(data.y, outputs, self.loss.link, decide is not None)
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
 
@@ -120,6 +126,36 @@ class Answers:
             part = torch.as_tensor(score[members], dtype=torch.float32)
             values[code] = float(self.loss.whole(part, _beside(self._y[members], part)))
         return values
+
+
+def trial_scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
+    """The scores of a few points; points of a shape that the model does not take are refused in a sentence."""
+    try:
+        return next(scores(model, x, read, len(x)))[1]
+    except RuntimeError as error:
+        said = str(error).strip().splitlines()[0]
+        if not any(words in said for words in ("cannot be multiplied", "Given groups=", "Expected", "size mismatch")):
+            raise
+        layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
+        first = next(layers, None)
+        wanted = "" if first is None or x.ndim != 2 else f" Its first linear layer takes {first.in_features} numbers."
+        raise ValueError(
+            f"`model` should take the points looked at. Found points of shape {tuple(x.shape[1:])}, which it cannot."
+            f"{wanted}"
+        ) from error
+
+
+#: So many whole-number labels are classes; more are measurements.
+CLASSES = 20
+
+
+def _check_classes(data: GroupedData, outputs: int, loss: Any) -> None:
+    labels = data.labels
+    if loss is None and outputs == 1 and data.y.dtype.kind in "iub" and 2 < len(labels) <= CLASSES:
+        raise ValueError(
+            f"A model with one output decides between two labels. Found {len(labels)} different ones: give it "
+            f"{len(labels)} outputs, or for a regression say loss=Square()."
+        )
 
 
 def _beside(y: Tensor, score: Tensor) -> Tensor:

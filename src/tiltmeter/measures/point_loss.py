@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Loss, Square
+from tiltmeter.measures.output_kind import cross_entropy_of_probabilities
 from tiltmeter.measures.task import Link
 
 Function = Callable[[Tensor, Tensor], Tensor]
@@ -48,6 +49,8 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     for kinds, known in _LINKS.items():
         if isinstance(loss, kinds):
             link = known
+    if loss is cross_entropy_of_probabilities:
+        link = "linear"  # scores are the probabilities themselves
     whole = _fed(loss, loss, max(labels))
     return PointLoss(_name(loss), link, _each(loss, whole, scores, y, max(labels)), whole)
 

@@ -12,8 +12,8 @@
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
 the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
 training set; `equilibrium_sweep` and `frontier` draw trained students. A group has the same colour in all of them, and
-also a dash pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out
-time zero.
+also a dash pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves
+out time zero.
 """
 
 from tiltmeter.plot.curves import curves

@@ -8,6 +8,7 @@ from textwrap import wrap
 import altair as alt
 
 from tiltmeter.analysis.phases import Phase, Phases
+from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import FAINT, INK, LETTER, group_name, rows
 from tiltmeter.plot.time_axis import Domain, log_scale, pixels
 
@@ -19,9 +20,15 @@ def phase_layers(
 ) -> list[alt.Chart]:
     """Shades behind the curves, and a strip and text above them, starting `above` pixels over the frame.
 
+    Stretches in which nobody is shown to lead stay white.
+
     The text depends on the width of the phase: leader and driver, the leader alone, or only the tooltip.
     """
-    visible = [phase for phase in phases if phase.stop > domain[0] and phase.start < domain[1]]
+    visible = [
+        phase
+        for phase in phases
+        if phase.leader != NOBODY and phase.stop > max(phase.start, domain[0]) and phase.start < domain[1]
+    ]
     if not visible:
         return []
     suffix = "" if phases.curve == curve else f" in {phases.curve}"
