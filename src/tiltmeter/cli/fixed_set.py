@@ -48,7 +48,7 @@ class FixedOptions:
                 raise ValueError(f"--{chosen[0]} is about a fixed training set: give --samples, too.")
             return (_flow(case.sgd) if chosen else case.sgd), case.times, None
         if not chosen:
-            raise ValueError(f"With --samples, say how the set is gone through: give one of {flags}.")
+            raise ValueError(f"With --samples, choose a training method: give one of {flags}.")
         flips = None
         if self.flips is not None:
             if len(case.problem.groups) != 2:
