@@ -48,7 +48,7 @@ def test_the_limit_is_told(run, flag):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--samples", "2"], "With --samples, say how the set is gone through: give one of --flow"),
+        (["--samples", "2"], "With --samples, choose a training method: give one of --flow"),
         (["--shuffle"], "--shuffle is about a fixed training set: give --samples, too."),
         (["--flips", "0.1", "0.1"], "--flips is about a fixed training set: give --samples, too."),
         (

@@ -1,4 +1,4 @@
-"""Options about the training set: fresh examples, or a fixed set used many times, and by which method."""
+"""Options for the training set: fresh examples, or a fixed set that is used many times, and the training method."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ METHODS = ("flow", "descent", "sgd", "shuffle")
 @Parameter(name="*", negative_iterable=())
 @dataclass(frozen=True, kw_only=True)
 class FixedOptions:
-    """A fixed training set, and how it is gone through."""
+    """A fixed training set, and how it is used."""
 
     samples: float | None = None
-    "Train on a fixed set of so many examples per dimension, with one of the methods below."
+    "Train on a fixed set of this many examples per dimension, with one of the methods below."
     flips: tuple[float, float] | None = None
     "Share of wrong labels of + and - in the training set."
     flow: Switch = False
@@ -33,10 +33,10 @@ class FixedOptions:
     sgd: Switch = False
     "SGD whose batches are drawn with replacement."
     shuffle: Switch = False
-    "SGD through a new shuffle of the set every epoch, as data loaders do."
+    "SGD that shuffles the set in every epoch, as data loaders do."
 
     def build(self, case: Case) -> tuple[SGD | Flow | Descent, Any, Fixed | None]:
-        """The training, the times and the data that these options make of a case."""
+        """The training method, the times and the data, from these options and a case."""
         chosen = [name for name in METHODS if getattr(self, name)]
         flags = ", ".join(f"--{name}" for name in METHODS)
         if len(chosen) > 1:
@@ -48,7 +48,7 @@ class FixedOptions:
                 raise ValueError(f"--{chosen[0]} is about a fixed training set: give --samples, too.")
             return (_flow(case.sgd) if chosen else case.sgd), case.times, None
         if not chosen:
-            raise ValueError(f"With --samples, say how the set is gone through: give one of {flags}.")
+            raise ValueError(f"With --samples, choose a training method: give one of {flags}.")
         flips = None
         if self.flips is not None:
             if len(case.problem.groups) != 2:

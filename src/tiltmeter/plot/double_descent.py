@@ -20,15 +20,15 @@ END, BEST = "at the last time", "at its best time"
 def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | None = None) -> alt.LayerChart:
     """Solid lines: every group at the last time; dashed: at the time that is best for it. Both axes may be logarithmic.
 
-    `trajectory` is a `predict` over one grid dimension, usually `samples`. Where there are about as many examples as
-    dimensions, groups that are trained to the end peak; groups that are stopped in time do not.
-
     >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> sizes = Fixed(("samples", np.geomspace(0.4, 4.0, 9)))
     >>> few = predict(problem, Flow(lr=1.0), np.geomspace(0.1, 300.0, 60), data=sizes, curves=("loss",))
     >>> double_descent(few).to_dict()["layer"][0]["mark"]["type"]
     'line'
+
+    `trajectory` comes from `predict` over one grid dimension, usually `samples`. If there are about as many examples as
+    dimensions, groups that are trained to the end have a peak; groups that are stopped in time do not.
 
     The last time is not the end of training unless the times reach that far.
     """

@@ -23,11 +23,11 @@ from tiltmeter.record.labelled import (
 class Fixed:
     """n = samples * d examples; a share `flips` of each group has the wrong label in training, never in the test.
 
-    Batches of `SGD` go through the set in a new random order every epoch, as data loaders do, or with `replace` are
-    drawn from all of it at every step. One epoch of batch 1 lasts t = samples. Numbers may be labelled grids.
-
     >>> Fixed(samples=2.0, flips={"+": 0.1}).epochs(3)
     6.0
+
+    Batches of `SGD` use the set in a new random order in every epoch, as data loaders do; with `replace` they are drawn
+    from all of it at every step. One epoch with batch 1 lasts t = samples. Numbers may be labelled grids.
     """
 
     samples: Number
@@ -61,7 +61,7 @@ class Fixed:
         return count * self.samples / batch  # type: ignore[operator]
 
     def shares(self, groups: tuple[Hashable, ...]) -> list[Any]:
-        """The share of wrong labels of each group; groups not named have none."""
+        """The share of wrong labels of each group; the default is none."""
         given = self.flips or {}
         for group in given:
             if group not in groups:
@@ -77,7 +77,7 @@ class Fixed:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Fixed:
-        """The value that `to_json` wrote."""
+        """The value written by `to_json`."""
         flips = value["flips"]
         if flips is not None:
             flips = {label_from_json(group): _from_json(share) for group, share in flips}

@@ -13,7 +13,7 @@ from tiltmeter.record.labelled import JSON, Number
 
 @dataclass(frozen=True, eq=False)
 class _FullBatch:
-    """What full-batch training shares with SGD; `proportions` say how the groups share the training set."""
+    """What full-batch training shares with SGD; `proportions` are the shares of the groups in the training set."""
 
     lr: Number
     weight_decay: Number = 0.0
@@ -23,7 +23,7 @@ class _FullBatch:
     start: Start = Zero()
 
     def __post_init__(self) -> None:
-        plain = self.plain()  # the same checks, with the same sentences, as SGD
+        plain = self.plain()  # the same checks, with the same messages, as SGD
         if plain.scheduled:
             raise TypeError(f"{type(self).__name__} has no schedules: `lr` and `weights` should be numbers. Use SGD.")
         for name in ("lr", "weight_decay", "weights", "proportions"):
@@ -58,11 +58,11 @@ class _FullBatch:
 class Flow(_FullBatch):
     """Gradient flow: dW/dt = -lr times the gradient of the mean loss, the limit of small steps, in the time of `SGD`.
 
-    With `data=Fixed(...)` the mean is over a training set that is used again and again; without, over the whole
-    population, where it is what SGD becomes as lr -> 0 (at the same lr times t).
-
     >>> Flow(lr=1.0, weights={"+": 1.0, "-": 2.0}).weights
     {'+': 1.0, '-': 2.0}
+
+    With `data=Fixed(...)` the mean is over a training set that is used many times. Otherwise it is over the whole
+    population; this is the limit of SGD as lr -> 0 (at the same lr times t).
     """
 
 
@@ -70,11 +70,11 @@ class Flow(_FullBatch):
 class Descent(_FullBatch):
     """Full-batch gradient descent on the mean loss of a fixed training set, with heavy-ball momentum; time is steps.
 
-    `lr` is PyTorch's for a module w.x with half squared error averaged over all examples; one step moves the student
-    as far as gradient flow goes in time 1 at the same lr.
-
     >>> Descent(lr=0.3, momentum=0.8).momentum
     0.8
+
+    `lr` is PyTorch's for a module w.x with half squared error averaged over all examples. At the same lr, one step
+    corresponds to time 1 of gradient flow.
     """
 
     momentum: float = 0.0
@@ -94,7 +94,7 @@ Training: TypeAlias = SGD | Flow | Descent
 
 
 def training_from_json(value: Mapping[str, Any]) -> Training:
-    """The Flow, Descent or SGD that `to_json` wrote."""
+    """The Flow, Descent or SGD written by `to_json`."""
     kind = value.get("training", "sgd")
     if kind == "sgd":
         return SGD.from_json(value)
