@@ -17,7 +17,7 @@ import xarray as xr
 from tiltmeter.record.directory.atomic_files import explained
 from tiltmeter.record.directory.contents import Progress, usable
 from tiltmeter.record.directory.disk import Disk, Gone
-from tiltmeter.record.directory.layout import Time, build, difference, point_layout, reading
+from tiltmeter.record.directory.layout import Layout, Time, build, difference, point_layout, reading
 from tiltmeter.record.directory.memory import Memory
 from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader
 from tiltmeter.record.labelled import array_to_json, coords_from_json
@@ -68,6 +68,7 @@ class Recorder:
     def _follow(self, progress: Progress) -> None:
         self._layouts, self._point_layouts = dict(progress.layouts), dict(progress.point_layouts)
         self._point_labels: dict[str, Mapping[Hashable, xr.Variable]] = {}
+        self._last_readings: dict[str, tuple[xr.DataArray, Layout]] = {}
         self._last_time, self._looks, self._diverged = progress.last_time, progress.looks, progress.diverged
 
     @property
@@ -108,7 +109,7 @@ class Recorder:
         for name, given in (("values", values), ("points", points)):
             if not isinstance(given, Mapping):
                 raise TypeError(f"`{name}` should map curve names to readings. Found {type(given).__name__}.")
-        readings = {name: reading(name, value) for name, value in values.items()}
+        readings = {name: self._read(name, value) for name, value in values.items()}
         fresh = {name: layout for name, (layout, _) in readings.items() if name not in self._layouts}
         for name, (layout, _) in readings.items():
             if name not in fresh and layout != self._layouts[name]:
@@ -130,6 +131,22 @@ class Recorder:
         self._layouts.update(fresh)
         self._point_layouts.update(fresh_points)
         self._looks += 1
+
+    def _read(self, name: str, value: Any) -> tuple[Layout, np.ndarray]:
+        """Layout and values of one reading; labels that are the very objects of the last one are not read again."""
+        known = self._last_readings.get(name)
+        if known is not None and isinstance(value, xr.DataArray):
+            before, found = known
+            if (
+                value._coords is before._coords
+                and (value.dims, value.shape, value.dtype) == (before.dims, before.shape, before.dtype)
+                and value.attrs == before.attrs
+            ):
+                return found, value.values
+        layout, array = reading(name, value)
+        if isinstance(value, xr.DataArray):
+            self._last_readings[name] = value, layout
+        return layout, array
 
     def diverged(self, at: xr.DataArray | float) -> None:
         """Record when the run diverged: a time, or one for each seed or grid point, NaN where it did not."""
