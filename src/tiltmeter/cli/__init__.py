@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError
 
+from tiltmeter.cli.terminal import safe_output
 from tiltmeter.version import __version__
 
 #: Verb -> one line for the overview. The files are imported only when their verb is called.
@@ -67,6 +69,12 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
+    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
+        return _run(given)
+
+
+def _run(given: Sequence[str]) -> int:
     try:
         code = make_app()(given, exit_on_error=False, print_error=False)
     except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from tiltmeter.cli.flags import Json, Switch
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.data.public.presence import is_present
 from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
 from tiltmeter.experiments.outcome import Outcome
@@ -169,4 +169,4 @@ def _list(names: Sequence[str], json: bool) -> None:
             )
         table.add_row(name, "\n".join(lines))
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
-    Console(highlight=False).print(table)
+    print_table(table)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.exact import theory_of
 from tiltmeter.analysis.phases import Phases, phases
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.stability import stability_limit, timescales
@@ -74,7 +74,7 @@ class Summary:
             print(doubt)
         table = self._table()
         if table is not None:
-            Console(highlight=False).print(table)
+            print_table(table)
         if self.theory is not None and not self.theory[1].scheduled:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]

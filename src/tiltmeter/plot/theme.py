@@ -8,6 +8,8 @@ from typing import Any
 
 import altair as alt
 
+from tiltmeter.visible_text import visible
+
 #: Okabe and Ito's colours, which remain apart under every common colour blindness. The first two also differ in grey.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 #: Dark and light shade of each colour; those of the first two are four clearly different greys.
@@ -62,7 +64,7 @@ def group_name(group: Hashable) -> str:
     >>> group_name(("young", "rural")), group_name(1)
     ('young & rural', '1')
     """
-    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+    return visible(" & ".join(map(str, group)) if isinstance(group, tuple) else str(group))
 
 
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
