@@ -29,6 +29,9 @@ VERBS = {
     "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
     "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
     "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
+    "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
+    "init": "Write a commented TOML file for your table.",
+    "doctor": "What this machine has: versions, threads, extras, data, and what is missing.",
     "data": "Public data sets: which are here, download them, check them.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
@@ -47,6 +50,9 @@ EXAMPLES = {
     "compare": "tiltmeter compare runs/forecast runs/mine",
     "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
     "export": "tiltmeter export runs/mine --csv mine.csv",
+    "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
+    "init": "tiltmeter init people.csv --label income --group sex",
+    "doctor": "tiltmeter doctor",
     "bench": "tiltmeter bench predict",
 }
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
-from rich.console import Console
-
 from tiltmeter.visible_text import visible
 
 #: The only codes that reach a terminal: the bold headers of our own tables and, on stderr, the start of the line that
@@ -50,6 +48,8 @@ def safe_output() -> Iterator[None]:
 
 def print_table(table: Any) -> None:
     """A table whose cells are text: brackets in the name of a group are no markup, colons no emoji."""
+    from rich.console import Console
+
     Console(highlight=False, markup=False, emoji=False).print(table)
 
 

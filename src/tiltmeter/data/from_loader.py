@@ -75,11 +75,11 @@ def _listed(labels: Any) -> list[Any]:
     """The labels of a batch; a collated tuple of columns (intersections) is turned into rows."""
     if hasattr(labels, "tolist"):
         return list(map(_plain, labels.tolist()))
-    labels = list(labels)
+    labels = list[Any](labels)
     if labels and all(hasattr(part, "tolist") or isinstance(part, (list, tuple)) for part in labels):
         columns = [part.tolist() if hasattr(part, "tolist") else list(part) for part in labels]
         return list(zip(*columns, strict=True))
-    return labels
+    return list(labels)
 
 
 def _plain(label: Any) -> Any:

@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.passes.python_state import PythonState
 from tiltmeter.passes.streams import put_back, streams
 
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """In here the model evaluates without gradients; afterwards modes, buffers and random streams are as before.
+    """In here the model evaluates without gradients; afterwards modes, buffers, streams and Python state are as before.
 
     Modes are set flag by flag, since a user's `train()` may do more. The cache of autocast is off: in older versions of
     torch a weight that was cast in here, without gradient, was then taken for the next training step. Compiled code
@@ -30,6 +31,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
     ]
     parameters = [(name, parameter, _version(parameter)) for name, parameter in model.named_parameters()]
     state, cached = streams(), torch.is_autocast_cache_enabled()
+    plain = PythonState(model)
     torch.set_autocast_cache_enabled(False)
     try:
         with _eager(), torch.no_grad():
@@ -46,6 +48,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(copy)
         torch.set_autocast_cache_enabled(cached)
         put_back(state)
+        plain.put_back()
     for name, parameter, version in parameters:
         if _version(parameter) != version:
             raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be looked at.")

@@ -35,7 +35,8 @@ class Probe:
     `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
     and `seed` are noted in the Origin.
 
-    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser and random streams.
+    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser, random streams, and
+    plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is not seen.
     Under DistributedDataParallel only rank 0 looks and writes.
     """
 
