@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
 
 from tiltmeter.analysis.exact import exact_curve
 from tiltmeter.analysis.pairs import ROUNDING, SURE, Pair, groups_of, leader_sign, pair_gap, the_pair
@@ -150,6 +149,8 @@ def _signs(
     sign = np.where((np.abs(whole) > ROUNDING) & (times > 0), np.sign(whole), 0.0)
 
     def root(low: float, high: float) -> tuple[float, float, float]:
+        from scipy.optimize import brentq
+
         time = float(brentq(lambda t: float(gap_at(t)[0]), low, high, xtol=1e-14 * high, rtol=1e-12))
         return time, time, time
 

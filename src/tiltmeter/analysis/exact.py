@@ -11,7 +11,6 @@ import xarray as xr
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict import predict
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
@@ -32,6 +31,8 @@ def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArr
     """One curve of a theory trajectory as a function of time; None for what is only known where it was recorded."""
     rebuilt = theory_of(trajectory) if trajectory.clock == "t" else None
     if rebuilt is not None:
+        from tiltmeter.theory.predict import predict
+
         alone = predict(*rebuilt, trajectory[name].coords["time"].values[:1], curves=(name,)).evaluate
         if alone is not None:
             return lambda times: alone(np.atleast_1d(times))[name]

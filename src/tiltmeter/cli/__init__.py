@@ -88,10 +88,13 @@ def _run(given: Sequence[str]) -> int:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         print(f"tiltmeter: {text}", file=sys.stderr)
         return 2
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
+    except ImportError as error:
+        if error.name == "torch":
+            print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
+        elif "pip install" in str(error):  # our own sentence about an extra
+            print(f"tiltmeter: {error}", file=sys.stderr)
+        else:
             raise
-        print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tiltmeter: interrupted.", file=sys.stderr)

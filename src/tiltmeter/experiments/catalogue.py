@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -118,6 +119,9 @@ def entry_of(name: str) -> Entry:
     >>> entry_of("three-phases").needs
     ()
     """
+    loaded: Any = sys.modules.get(f"tiltmeter.experiments.named.{EXPERIMENTS[known(name)]}")
+    if loaded is not None:
+        return Entry(name, loaded.TITLE, loaded.PAPER, tuple(loaded.NEEDS))
     text = (Path(__file__).parent / "named" / f"{EXPERIMENTS[known(name)]}.py").read_text(encoding="utf-8")
     found: dict[str, Any] = {}
     for node in ast.parse(text).body:

@@ -10,6 +10,11 @@ import altair as alt
 
 from tiltmeter.visible_text import visible
 
+# Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
+# none, there and in the exported notebook. What the user chose stays.
+if alt.renderers.active == "default":
+    alt.renderers.enable("svg")
+
 #: Okabe and Ito's colours, which remain apart under every common colour blindness. The first two also differ in grey.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 #: Dark and light shade of each colour; those of the first two are four clearly different greys.

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from torch import distributed, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
@@ -23,6 +23,7 @@ from tiltmeter.passes.forward import bare
 from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
+from tiltmeter.training.ranks import LookedAt, rank, refuse_sharded
 
 
 class Probe:
@@ -56,7 +57,9 @@ class Probe:
         _check(model, look, chunk)
         self.model, self.when = bare(model), checked_watch(watch).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
-        self.silent = distributed.is_available() and distributed.is_initialized() and distributed.get_rank() != 0
+        refuse_sharded(self.model)
+        self.silent = rank() != 0
+        self._others = LookedAt(look)
         with untouched(self.model):
             self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
         origin = Origin(
@@ -99,6 +102,7 @@ class Probe:
         """
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
+        self._others.check()
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
             snapshot = self._answers.snapshot(self.model, step)

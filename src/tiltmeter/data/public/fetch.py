@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tiltmeter.data.public.contents import checked
+from tiltmeter.data.public.download import Download
 from tiltmeter.data.public.folder import data_folder, folder_of, path_of
 from tiltmeter.data.public.sources import Source, source_of
 from tiltmeter.data.public.unpack import unpack
@@ -85,7 +86,9 @@ def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: 
     for url in urls:
         say(f"Downloading {url}")
         try:
-            got = pooch.retrieve(url, None if md5 is None else f"md5:{md5}", fname=name, path=to)
+            got = pooch.retrieve(
+                url, None if md5 is None else f"md5:{md5}", fname=name, path=to, downloader=Download(say)
+            )
         except requests.Timeout:
             failed.append(f"{url}: no answer in time")
         except requests.ConnectionError:
