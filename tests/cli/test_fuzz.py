@@ -79,7 +79,7 @@ def refusal(make):
             make()
     except FINE as error:
         text = str(error.args[0]) if error.args else ""
-        assert text, error
+        assert text
         assert not PYTHON.search(text), text
         assert len(text) < 1000, text
         return text
