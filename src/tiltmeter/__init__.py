@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.drivers import drivers as drivers
     from tiltmeter.analysis.grids import crossing_count as crossing_count
     from tiltmeter.analysis.grids import leader as leader
+    from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from tiltmeter.problem import optimisers as optimisers
     from tiltmeter.problem import start as starts  # noqa: F401
     from tiltmeter.problem import student as students  # noqa: F401
+    from tiltmeter.problem.fixed import Fixed as Fixed
+    from tiltmeter.problem.full_batch import Descent as Descent
+    from tiltmeter.problem.full_batch import Flow as Flow
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
@@ -72,6 +76,9 @@ _HOMES = {
     "Mixture": "problem.mixture",
     "teacher_mixture": "problem.teacher_mixture",
     "SGD": "problem.sgd",
+    "Flow": "problem.full_batch",
+    "Descent": "problem.full_batch",
+    "Fixed": "problem.fixed",
     # exact theory
     "predict": "theory.predict",
     "timescales": "theory.stability",
@@ -104,6 +111,7 @@ _HOMES = {
     "leader": "analysis.grids",
     "crossing_count": "analysis.grids",
     "phases": "analysis.phases",
+    "memorisation": "analysis.memorisation",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "stopping": "analysis.stopping",

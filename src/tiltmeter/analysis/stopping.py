@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,22 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
+class BestForGroup:
+    """The look at which one group is best off, and what the others then pay above their own best."""
+
+    group: Hashable
+    time: float
+    value: float
+    others_pay: float
+
+
+@dataclass(frozen=True)
 class Stopping:
-    """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each."""
+    """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each.
+
+    `by_group` is the best look of every group, wherever that lies: on a fixed training set groups are best off at
+    very different times.
+    """
 
     fairest: StoppingRule
     best_mean: StoppingRule
@@ -31,6 +46,7 @@ class Stopping:
     within: float
     clock: str
     curve: str
+    by_group: tuple[BestForGroup, ...] = ()
 
     @property
     def rules(self) -> tuple[StoppingRule, StoppingRule, StoppingRule]:
@@ -45,6 +61,13 @@ class Stopping:
                 f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}, mean {rule.mean:.4f} "
                 f"({extra:+.1%}), worst group {rule.worst:.4f}"
             )
+        if len({one.time for one in self.by_group}) > 1:
+            lines.append("Each group would stop at a time of its own:")
+            for one in self.by_group:
+                lines.append(
+                    f"  {one.group!s:<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, the others "
+                    f"then pay up to {one.others_pay:.4f} above their best"
+                )
         return "\n".join(lines)
 
 
@@ -90,4 +113,15 @@ def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -
         within=within,
         clock=trajectory.clock,
         curve=curve,
+        by_group=_by_group(groups_of(values), times, per_group),
     )
+
+
+def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray) -> tuple[BestForGroup, ...]:
+    best = np.nanmin(per_group, axis=0)
+    found = []
+    for i, group in enumerate(groups):
+        look = int(np.nanargmin(per_group[:, i]))
+        pay = np.delete(per_group[look] - best, i)
+        found.append(BestForGroup(group, float(times[look]), float(best[i]), float(pay.max()) if pay.size else 0.0))
+    return tuple(found)

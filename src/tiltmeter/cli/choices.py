@@ -1,4 +1,4 @@
-"""choices: an object made with the choices that a file gives, each of the kind that its field asks for."""
+"""choices: make an object with the options from a file, each checked against the type of its field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiltmeter.cli.toml_schema import check_table
 
 
 def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
-    """The frozen dataclass with these choices of the table, or a sentence that says what they should be.
+    """The frozen dataclass with these options of the table, or an error that says what they should be.
 
     >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
     >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths

@@ -12,28 +12,34 @@ from rich import box
 from rich.table import Table
 
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.exact import theory_of
+from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.cli.terminal import print_table
+from tiltmeter.problem.full_batch import Flow
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.stability import stability_limit, timescales
 
 #: Group curves that the table shows, where they exist.
 SHOWN = ("loss", "error", "positive_rate")
+#: Those that it shows of a training set that is used many times.
+SHOWN_OF_SET = ("loss", "error", "training_loss")
 
 
 class Summary:
     """The answers about one run in one curve; computed once, printed in either form."""
 
     def __init__(self, trajectory: Trajectory, curve: str = "loss") -> None:
+        trajectory = revived(trajectory)
         self.trajectory, self.curve = trajectory, curve
         values = trajectory[curve]
         extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
         two = "group" in values.dims and values.sizes["group"] == 2
         comparable = "group" in values.dims and values.sizes["group"] > 1 and not extra
-        self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
         self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
+        self.crossings: Crossings | None = None
+        if comparable:
+            self.crossings = crossings(trajectory, curve) if self.phases is None else self.phases.crossings
         self.theory = theory_of(trajectory)
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
@@ -58,11 +64,21 @@ class Summary:
             scales = timescales(*self.theory)
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
             found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            found["stability_limit"] = values_to_json(fixed.values)
         found["final"] = {
             name: {"dims": list(last.dims), "values": values_to_json(last.values)}
             for name, last in ((n, c.isel(time=-1)) for n, c in self.trajectory.items())
         }
         return found
+
+    def fixed_limit(self) -> xr.DataArray | None:
+        """The stability limit of descent or SGD on a fixed training set; None for anything else."""
+        found = linear_theory_of(self.trajectory)
+        if found is None or found[2] is None or isinstance(found[1], Flow):
+            return None
+        return stability_limit(*found)
 
     def print(self, as_json: bool = False) -> None:
         """On stdout: JSON, or the sentence and then the table."""
@@ -75,13 +91,17 @@ class Summary:
         table = self._table()
         if table is not None:
             print_table(table)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            print(f"Training is stable below lr = {_range(fixed)}.")
         if self.theory is not None and not self.theory[1].scheduled:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
 
     def _table(self) -> Table | None:
-        columns = [n for n in SHOWN if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
+        shown = SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN
+        columns = [n for n in shown if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
         if self.curve not in columns and {"time", "group"} >= set(self.trajectory[self.curve].dims):
             columns.insert(0, self.curve)
         columns = [name for name in columns if "group" in self.trajectory[name].dims]

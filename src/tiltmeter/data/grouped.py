@@ -1,4 +1,4 @@
-"""GroupedData: points with labels and the groups they belong to."""
+"""GroupedData: points with labels, and the groups that they belong to."""
 
 from __future__ import annotations
 
@@ -13,19 +13,14 @@ from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_o
 from tiltmeter.data.labels import coded
 from tiltmeter.data.table_reading import TableReading
 from tiltmeter.data.tables import is_table, read_table
-from tiltmeter.record.labelled import JSON, label_to_json
+from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
-#: Fewer points than this say little about a group: its standard errors are wide and themselves uncertain.
+#: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
 
 
 class GroupedData:
-    """Points `x` with labels `y`, each in one group; frozen.
-
-    `x` is an array or a tensor with one point per row, a DataFrame (then `y`, `group` and `weights` may be names of its
-    columns, and the features are the others or those in `columns`), or a torch Dataset that yields (x, y, group), which
-    is read once. Groups have any hashable labels: `group="sex"`, `group=["sex", "race"]` for intersections,
-    `group="label"` for the classes themselves. `groups` fixes their order, else they are sorted.
+    """Points `x` with labels `y`, each in one group; immutable.
 
     >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
     >>> data
@@ -33,9 +28,14 @@ class GroupedData:
       group  points  share  label 0  label 1
       a          40  50.0%    50.0%    50.0%
       b          40  50.0%     0.0%   100.0%
+
+    `x` is an array or a tensor with one point per row; or a DataFrame (then `y`, `group` and `weights` may be names of
+    its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
+    group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
+    intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
     """
 
-    __slots__ = ("codes", "groups", "reading", "weights", "x", "y")
+    __slots__ = ("_group_labels", "codes", "groups", "reading", "weights", "x", "y")
     x: Any
     y: np.ndarray
     codes: np.ndarray
@@ -43,6 +43,7 @@ class GroupedData:
     weights: np.ndarray | None
     #: How a table was read (words encoded, rows dropped); None where the points came as arrays.
     reading: TableReading | None
+    _group_labels: np.ndarray | None
 
     def __init__(
         self,
@@ -168,6 +169,7 @@ class GroupedData:
         values = {"x": x, "y": y, "codes": codes, "groups": groups, "weights": weights, "reading": reading}
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_group_labels", None)
 
     def with_reading(self, reading: TableReading) -> GroupedData:
         """The same data with an account of how it was read."""
@@ -193,23 +195,33 @@ class GroupedData:
         return len(self.y)
 
     @property
+    def group_labels(self) -> np.ndarray:
+        """The groups as labels of an array's dimension; laid out once."""
+        labels = self._group_labels
+        if labels is None:
+            labels = labels_array(self.groups)
+            labels.flags.writeable = False
+            object.__setattr__(self, "_group_labels", labels)
+        return labels
+
+    @property
     def sizes(self) -> dict[Hashable, int]:
-        """Points per group."""
+        """Number of points in each group."""
         return dict(zip(self.groups, np.bincount(self.codes, minlength=len(self.groups)).tolist(), strict=True))
 
     @property
     def imbalance(self) -> float:
-        """The largest group over the smallest."""
+        """Size of the largest group divided by that of the smallest."""
         return max(self.sizes.values()) / max(1, min(self.sizes.values()))
 
     @property
     def labels(self) -> np.ndarray:
-        """The different labels, ascending."""
+        """The distinct labels in ascending order."""
         return np.unique(self.y)
 
     @property
     def label_rates(self) -> dict[Hashable, dict[float, float]]:
-        """For each group the share of every label; empty where labels are measurements rather than classes."""
+        """For each group, the share of every label; empty if the labels are real numbers and not classes."""
         labels, places = np.unique(self.y, return_inverse=True)
         if self.y.dtype.kind == "f" and len(labels) > 2:
             return {}
@@ -221,13 +233,13 @@ class GroupedData:
         }
 
     def of_group(self, group: Hashable) -> np.ndarray:
-        """The places of all points of one group."""
+        """The indices of all points of one group."""
         if group not in self.groups:
             raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, self.groups))}.")
         return np.flatnonzero(self.codes == self.groups.index(group))
 
     def take(self, places: Any) -> GroupedData:
-        """The points at these places, with the same groups."""
+        """The points with these indices, with the same groups."""
         chosen = np.asarray(places, dtype=np.int64)
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
@@ -235,7 +247,7 @@ class GroupedData:
         return part
 
     def split(self, look: float = 0.2, seed: int = 0) -> tuple[GroupedData, GroupedData]:
-        """Two parts, to train on and to look at: this share of *every* group goes to the second.
+        """Two parts, for training and held-out: the share `look` of *every* group goes to the second.
 
         >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
         >>> [part.sizes for part in data.split(look=0.4)]
@@ -251,7 +263,7 @@ class GroupedData:
             if not 0 < count < len(members):
                 raise ValueError(
                     f"Both parts should have points of every group. Found that group {group!r} with {len(members)} "
-                    f"points leaves {count} to look at."
+                    f"points would have {count} held-out points."
                 )
             away[rng.permutation(members)[:count]] = True
         parts = self.take(np.flatnonzero(~away)), self.take(np.flatnonzero(away))
@@ -260,15 +272,17 @@ class GroupedData:
         return parts
 
     def warn_small(self) -> None:
-        """Warn about groups too small to judge, by name."""
+        """Warn about groups that have too few points for reliable results."""
         small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
             warnings.warn(
-                f"Groups with fewer than {SMALL} points are hardly to be judged: {', '.join(small)}.", stacklevel=3
+                f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.", stacklevel=3
             )
 
     def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
-        """`x` and `y` as tensors, for a TensorDataset; floating x in this dtype (default: float32, a tensor's own)."""
+        """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
+        a tensor).
+        """
         import torch
 
         x = self.x if torch.is_tensor(self.x) else torch.as_tensor(self.x)
@@ -278,7 +292,7 @@ class GroupedData:
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
     def to_json(self) -> dict[str, JSON]:
-        """What is worth knowing about the data, for an Origin: not the points."""
+        """A summary of the data for an Origin, without the points."""
         rates: list[JSON] = [
             [label_to_json(group), [[label, rate] for label, rate in found.items()]]
             for group, found in self.label_rates.items()
@@ -301,7 +315,7 @@ class GroupedData:
 
 
 def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.ndarray:
-    """The share of each group, in order: as asked for (normalised), or as in the data."""
+    """The share of each group, in order: the given proportions (normalised), or those of the data."""
     if proportions is None:
         return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
     if not isinstance(proportions, Mapping):

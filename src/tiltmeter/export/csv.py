@@ -1,4 +1,4 @@
-"""to_csv: a run as a table that any program reads."""
+"""to_csv: a run as a table that any program can read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tiltmeter.visible_text import visible
 def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row: curve, time, the labels of its dimensions, value.
 
-    Numbers keep their last bit. A label that a spreadsheet would take for a formula gets an apostrophe in front. What
-    made the run is not in the file: keep the run directory.
+    Numbers are written with full precision. A label that a spreadsheet would take for a formula gets an apostrophe in
+    front. The origin of the run is not in the file: keep the run directory.
     """
     place = target(path, ".csv")
     table = plain_table(run)

@@ -10,6 +10,8 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.theme import (
     HEIGHT,
     INK,
@@ -26,7 +28,7 @@ from tiltmeter.plot.theme import (
     style_of,
 )
 
-#: Dimensions that belong to a curve rather than to the grid it is drawn over.
+#: Dimensions that belong to a curve and not to the grid over which it is drawn.
 OWN = ("group", "pair", "seed")
 
 
@@ -37,16 +39,16 @@ def equilibrium_sweep(
     x: str | None = None,
     title: str | None = None,
 ) -> alt.VConcatChart:
-    """Curves of trained students against one grid dimension, one panel each: by default error and its gap.
-
-    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with bars of two
-    standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
+    """Curves of trained students against one grid dimension, one panel each: by default the error and its gap.
 
     >>> from tiltmeter import Square, equilibrium as trained, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = trained(problem, Square(), ("samples", [0.5, 1.0, 2.0, 4.0]), ridge=0.3)
     >>> len(equilibrium_sweep(found).to_dict()["vconcat"])
     2
+
+    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with error bars
+    of two standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
     """
     sets = [theory] if measured is None else [theory, measured]
     for one in sets:
@@ -80,11 +82,11 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
         for place, value in zip(places, _one(theory, label, across), strict=True):
             lines.append({"x": short(place), "value": short(value), "series": text})
         if measured is not None:
-            values = _one(measured, label, across, "seed")
-            count = np.isfinite(values).sum(1)
-            error = np.nanstd(values, axis=1, ddof=1) / np.sqrt(count) if values.shape[1] > 1 else 0.0 * values[:, 0]
-            for place, value, bar in zip(measured.coords[across].values, np.nanmean(values, 1), error, strict=True):
-                low, high = short(value - 2 * bar), short(value + 2 * bar)
+            values = xr.DataArray(_one(measured, label, across, "seed"), dims=(across, "seed"))
+            mean, error = (part.values for part in over_seeds(values.where(np.isfinite(values))))
+            bars_at = SURE * np.nan_to_num(error)
+            for place, value, bar in zip(measured.coords[across].values, mean, bars_at, strict=True):
+                low, high = short(value - bar), short(value + bar)
                 marks.append({"x": short(place), "value": short(value), "series": text})
                 bars.append({"x": short(place), "low": low, "high": high, "series": text})
     spread = [row[key] for row in (*lines, *bars) for key in ("value", "low", "high") if row.get(key) is not None]
@@ -115,7 +117,7 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
 
 
 def labels_of(values: xr.DataArray) -> list[Hashable]:
-    """The groups, or pairs of groups, of a curve; None stands for a curve without any."""
+    """The groups, or pairs of groups, of a curve; None for a curve without any."""
     dim = next((dim for dim in ("group", "pair") if dim in values.dims), None)
     return [None] if dim is None else list(values.coords[dim].values.tolist())
 
@@ -151,7 +153,7 @@ def _x_scale(places: np.ndarray) -> alt.Scale:
 
 
 def _ticks(places: np.ndarray) -> dict[str, Any]:
-    """Ticks of a log axis at 1, 2, 5 times powers of ten, every label a plain number."""
+    """Ticks of a log axis at 1, 2, 5 times powers of ten; every label is a plain number."""
     if not _geometric(places):
         return {}
     powers = np.arange(np.floor(np.log10(places.min())), np.ceil(np.log10(places.max())) + 1)

@@ -1,4 +1,4 @@
-"""Bias at the end of training against how much the shortcut was amplified, one line per kind of model."""
+"""Bias at the end of training against the amplification of the shortcut, one line per kind of model."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
-import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.theme import DASHES, FAINT, PALETTE, airy, axis, frame, legend, rows, short
 
 
 def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.LayerChart:
-    """Means over seeds with bars of two standard errors, over the dimension `ratio`, at the last look.
+    """Means over seeds with error bars of two standard errors, over the dimension `ratio`, at the last observation.
 
     >>> made = xr.DataArray([[[0.0, 0.1]]], dims=("time", "seed", "ratio"), coords={"time": [0], "ratio": [1.0, 10.0]})
     >>> len(reliance({"linear": made}).layer)
@@ -25,9 +26,8 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     names, ends, ratios = list(bias), list[float](), list[float]()
     for name, values in bias.items():
         last = values.isel(time=-1)
-        count = last.sizes.get("seed", 1)
-        mean = last.mean("seed") if "seed" in last.dims else last
-        error = 2.0 * last.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0 * mean
+        mean, scatter = over_seeds(last) if "seed" in last.dims else (last, 0.0 * last)
+        error = SURE * scatter.fillna(0.0)
         ends += [*(mean - error).values.tolist(), *(mean + error).values.tolist()]
         ratios += mean["ratio"].values.tolist()
         drawn += [
@@ -39,7 +39,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     x = alt.X(
         "ratio:Q",
         scale=alt.Scale(type="log", domain=[ratios[0], ratios[-1]]),
-        axis=axis("amplification of the shortcut over the core", values=ratios),
+        axis=axis("amplification of the shortcut relative to the core", values=ratios),
     )
     y, low = (alt.Y(f"{part}:Q", scale=y_scale, axis=axis("bias towards the shortcut")) for part in ("value", "low"))
     scale = alt.Scale(domain=names, range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])

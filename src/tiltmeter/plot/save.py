@@ -1,4 +1,4 @@
-"""save: a picture to a file, in the format of its suffix, with no network."""
+"""save: write a picture to a file, in the format of its suffix, without network access."""
 
 from __future__ import annotations
 
