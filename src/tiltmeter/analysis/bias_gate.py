@@ -83,7 +83,7 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
-    Shown: a gap in loss at t 200 above 0.05. + and -: -0.2076, between -0.2076 and -0.2076 (exact values).
+    Shown: a gap in loss at t 200 above 0.05. + and -: -0.2077, between -0.2077 and -0.2077 (exact values).
 
     Limits come from the recorded standard errors `<curve>_se`, or from the scatter over at least three seeds, with
     Bonferroni's correction over the pairs. "Not shown" does not mean that there is no such gap: it may need more

@@ -119,7 +119,11 @@ class PythonState:
             self._container(value, name, depth)
         elif isinstance(value, torch.Generator):
             state = value.get_state()
-            self._restore.append(lambda: value.set_state(state) and None)
+
+            def set_state() -> None:
+                value.set_state(state)
+
+            self._restore.append(set_state)
         elif isinstance(value, np.random.Generator):
             bits = value.bit_generator
             kept_bits = bits.state
