@@ -111,7 +111,7 @@ def test_an_interrupt_is_not_taken_for_a_failure(run, capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.reproduce", interrupted)
     with pytest.raises(SystemExit) as ended:
         run("reproduce", "--all")
     assert ended.value.code == 130
@@ -120,8 +120,8 @@ def test_an_interrupt_is_not_taken_for_a_failure(run, capsys, monkeypatch):
 
 def test_a_process_that_dies_takes_no_other_with_it(run, monkeypatch):
     # Forked, since the experiments of these tests exist in this process alone.
-    monkeypatch.setattr("tiltmeter.cli.reproduce.get_context", lambda _: get_context("fork"))
-    monkeypatch.setattr("tiltmeter.cli.reproduce.run", _dies_if_broken)
+    monkeypatch.setattr("multiprocessing.get_context", lambda _: get_context("fork"))
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.reproduce", _dies_if_broken)
     code, out, _ = run("reproduce", "--all", "--jobs", "2")
     assert code == 1
     assert "broken (quick): failed. Its process was killed" in out

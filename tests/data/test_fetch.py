@@ -225,3 +225,58 @@ class TestArchives:
         (tmp_path / "a.tar.gz").write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ValueError, match=r"should be a complete tar file"):
             unpack(tmp_path / "a.tar.gz", tmp_path / "in")
+
+
+class TestLimits:
+    def test_an_archive_that_grows_beyond_measure_is_refused(self, tmp_path, monkeypatch):
+        import tarfile
+
+        from tiltmeter.data.public import unpack as module
+
+        monkeypatch.setattr(module, "LEAST_BYTES", 1000)
+        with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as tar:
+            (tmp_path / "zeros").write_bytes(bytes(10**6))
+            tar.add(tmp_path / "zeros", "top/zeros")
+        with pytest.raises(ValueError, match=r"bomb.tar.gz should unpack to at most 200 times its size"):
+            module.unpack(tmp_path / "bomb.tar.gz", tmp_path / "out")
+        assert not (tmp_path / "out" / "zeros").exists()
+
+    @pytest.mark.parametrize(
+        ("came", "size", "said", "refused"),
+        [
+            ("https://here.invalid/a", 10, [], None),
+            ("https://there.invalid/a", 10, ["Redirected from here.invalid to there.invalid"], None),
+            ("http://here.invalid/a", 10, [], "redirected from https to http"),
+            ("https://here.invalid/a", 200, [], "larger than 100 bytes"),
+        ],
+    )
+    def test_redirects_are_named_and_sizes_limited(self, tmp_path, monkeypatch, came, size, said, refused):
+        import requests
+
+        from tiltmeter.data.public.download import Download
+
+        class Answer:
+            url = came
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *args):
+                return None
+
+            def raise_for_status(self):
+                return None
+
+            def iter_content(self, _):
+                return iter([bytes(size)])
+
+        monkeypatch.setattr(requests, "get", lambda *args, **settings: Answer())
+        heard = []
+        download = Download(heard.append, most=100)
+        if refused is None:
+            download("https://here.invalid/a", tmp_path / "a", None)
+            assert (tmp_path / "a").stat().st_size == size
+        else:
+            with pytest.raises(OSError, match=refused):
+                download("https://here.invalid/a", tmp_path / "a", None)
+        assert heard == said

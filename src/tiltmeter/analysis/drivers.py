@@ -19,7 +19,6 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, Trajectory
-from tiltmeter.theory.predict import predict
 
 #: The asymmetries of the data that can be switched off.
 DRIVERS = ("shift", "variance", "representation")
@@ -47,6 +46,8 @@ def drivers(
 
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """
+    from tiltmeter.theory.predict import predict
+
     gaps: dict[tuple[bool, ...], xr.DataArray] = {}
     for on in product((False, True), repeat=len(DRIVERS)):
         switches = dict(zip(DRIVERS, on, strict=True))

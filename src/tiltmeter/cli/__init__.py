@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError
 
+from tiltmeter.cli.terminal import safe_output
 from tiltmeter.version import __version__
 
 #: Verb -> one line for the overview. A file is imported only when its verb is called.
@@ -27,6 +29,9 @@ VERBS = {
     "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",
     "report": "Write runs as one HTML page for a review; it works offline.",
     "export": "Export a run for other programs: CSV, Parquet or TensorBoard event files.",
+    "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
+    "init": "Write a commented TOML file for your table.",
+    "doctor": "Report versions, threads, extras and data of this machine, and what is missing.",
     "data": "List, download and check public data sets.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
@@ -45,6 +50,9 @@ EXAMPLES = {
     "compare": "tiltmeter compare runs/forecast runs/mine",
     "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
     "export": "tiltmeter export runs/mine --csv mine.csv",
+    "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
+    "init": "tiltmeter init people.csv --label income --group sex",
+    "doctor": "tiltmeter doctor",
     "bench": "tiltmeter bench predict",
 }
 
@@ -67,6 +75,12 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
+    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
+        return _run(given)
+
+
+def _run(given: Sequence[str]) -> int:
     try:
         code = make_app()(given, exit_on_error=False, print_error=False)
     except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
@@ -74,10 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         print(f"tiltmeter: {text}", file=sys.stderr)
         return 2
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
+    except ImportError as error:
+        if error.name == "torch":
+            print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
+        elif "pip install" in str(error):  # our own sentence about an extra
+            print(f"tiltmeter: {error}", file=sys.stderr)
+        else:
             raise
-        print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tiltmeter: interrupted.", file=sys.stderr)

@@ -10,10 +10,10 @@ from typing import Any
 
 from cyclopts import App
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.data.public.fetch import fetch
 from tiltmeter.data.public.folder import data_folder, folder_of
 from tiltmeter.data.public.presence import Presence, check, is_present
@@ -47,7 +47,7 @@ def list_sets(*, json: Json = False) -> None:
     table = Table("name", "here", "what", "licence", box=box.SIMPLE_HEAD)
     for source, here in found:
         table.add_row(source.name, "yes" if here else "no", source.about, source.licence)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 @data.command

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table as Grid
 
 from tiltmeter import plot
@@ -19,6 +18,7 @@ from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.cli.demo_digits import digits_section
 from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
@@ -77,7 +77,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         grid.add_row(*row)
-    Console(highlight=False).print(grid)
+    print_table(grid)
     print(f"Pictures: {written.resolve()}")
 
 

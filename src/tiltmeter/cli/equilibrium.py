@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 from cyclopts import Parameter
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.flags import Json, Save, Switch, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
 from tiltmeter.cli.pictures import draw
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Objective
@@ -84,7 +84,7 @@ def tell(found: xr.Dataset, json: bool) -> None:
         print(json_module.dumps(_to_json(found), indent=2, allow_nan=False))
         return
     print(sentence(found))
-    Console(highlight=False).print(_table(found))
+    print_table(_table(found))
 
 
 def _objective(chosen: ObjectiveOptions, mixture: Mixture, bias: bool) -> Objective:

@@ -9,13 +9,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.choices import made
 from tiltmeter.cli.flags import Json, Save, To
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.readings import Reading, readings_of
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.cli.train_config import build_data, read_config, train_as_told
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
@@ -111,7 +111,7 @@ def _list(json: bool) -> None:
         table.add_column(head, justify="right" if head == "passes" else "left", no_wrap=head == "measure")
     for row in found:
         table.add_row(row.name, row.title, row.takes, row.cost, row.exact, row.absent)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 def _print(name: str, found: list[Reading]) -> None:
@@ -123,7 +123,7 @@ def _print(name: str, found: list[Reading]) -> None:
     for one in found:
         for label, first, last, null in one.lines:
             table.add_row(one.curve, label, first, last, null)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 def _print_json(name: str, trajectory: Trajectory, found: list[Reading]) -> None:

@@ -6,24 +6,14 @@ import json as machine
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Literal, TypeAlias
-
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Column, Table
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tiltmeter.cli.flags import Json, Switch
-from tiltmeter.data.public.presence import is_present
-from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
-from tiltmeter.experiments.outcome import Outcome
-from tiltmeter.experiments.reproduce import failure, outcomes_in, without
-from tiltmeter.experiments.reproduce import reproduce as run
-from tiltmeter.experiments.verdicts import in_short, write_markdown, write_verdicts
+from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, known
+
+if TYPE_CHECKING:
+    from tiltmeter.experiments.outcome import Outcome
 
 #: Arguments of `_one`: name, scale, seeds, folder, and its position in the list.
 Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
@@ -72,6 +62,9 @@ def reproduce(
         return 0
     if all == bool(names):
         raise ValueError("Name experiments, or pass --all, or --list to see all names.")
+    from tiltmeter.experiments.reproduce import outcomes_in
+    from tiltmeter.experiments.verdicts import write_markdown, write_verdicts
+
     for word, number in (("seeds", seeds), ("jobs", jobs)):
         if number is not None and number < 1:
             raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
@@ -96,6 +89,8 @@ def reproduce(
 
 def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
     """Run one experiment; its failure is reported and does not stop the others."""
+    from tiltmeter.experiments.reproduce import failure, without
+    from tiltmeter.experiments.reproduce import reproduce as run
 
     def progress(text: str) -> None:
         print(f"{place} {name}: {text}", file=sys.stderr, flush=True)
@@ -114,6 +109,9 @@ def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
     """Run several at a time, each in a new process, so that one that dies (for example out of memory) does not stop
     others.
     """
+    from concurrent.futures import ThreadPoolExecutor
+    from multiprocessing import active_children
+
     pool = ThreadPoolExecutor(jobs)
     try:
         return [one.result() for one in [pool.submit(_apart, each) for each in work]]
@@ -127,6 +125,12 @@ def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
 
 
 def _apart(each: Work) -> Outcome:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    from tiltmeter.experiments.reproduce import without
+
     # Not forked: some libraries have threads that do not survive a fork.
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         try:
@@ -139,6 +143,8 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
     if json:
         print(machine.dumps([one.to_json() for one in outcomes], indent=2, allow_nan=False))
         return
+    from tiltmeter.experiments.verdicts import in_short
+
     print(in_short(outcomes))
     for one in outcomes:
         print(f"\n{one.sentence}")
@@ -148,27 +154,35 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
 
 
 def _list(names: Sequence[str], json: bool) -> None:
-    rows = []
-    for name in names:
-        try:
-            module = find(name)
-            absent = [one for one in module.NEEDS if not is_present(one)]
-            rows.append((name, module.TITLE, module.PAPER, ", ".join(module.NEEDS), ", ".join(absent)))
-        except ModuleNotFoundError as error:
-            rows.append((name, f"(needs {error.name}, which is not installed)", "", "", ""))
+    from tiltmeter.data.public.presence import is_present
+
+    rows = [(entry, [one for one in entry.needs if not is_present(one)]) for entry in map(entry_of, names)]
     if json:
-        keys = ("name", "title", "paper", "needs", "absent")
-        print(machine.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
+        found = [
+            {
+                "name": entry.name,
+                "title": entry.title,
+                "paper": entry.paper,
+                "needs": ", ".join(entry.needs),
+                "absent": ", ".join(absent),
+            }
+            for entry, absent in rows
+        ]
+        print(machine.dumps(found, indent=2))
         return
+    from rich import box
+    from rich.table import Column, Table
+
+    from tiltmeter.cli.terminal import print_table
+
     # Names are never truncated, so that they can be copied.
     first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
     table = Table(first, "shows", box=box.SIMPLE_HEAD)
-    for name, title, paper, needs, lacking in rows:
-        lines = [escape(title), f"[dim]{escape(paper)}[/dim]"]
-        if needs:
-            lines.append(
-                f"Needs the data of {needs}; not here: {lacking}." if lacking else f"Needs the data of {needs}."
-            )
-        table.add_row(name, "\n".join(lines))
+    for entry, absent in rows:
+        lines = [entry.title, entry.paper]
+        if entry.needs:
+            lacking = f"; not here: {', '.join(absent)}" if absent else ""
+            lines.append(f"Needs the data of {', '.join(entry.needs)}{lacking}.")
+        table.add_row(entry.name, "\n".join(lines))
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
-    Console(highlight=False).print(table)
+    print_table(table)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.crossings import Crossings, crossings
@@ -17,6 +16,7 @@ from tiltmeter.analysis.difference import ALL
 from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.analysis.statements import Standing
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.problem.full_batch import Flow
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
@@ -102,7 +102,7 @@ class Summary:
             print(doubt)
         table = self._table()
         if table is not None:
-            Console(highlight=False).print(table)
+            print_table(table)
         fixed = self.fixed_limit()
         if fixed is not None:
             print(f"Training is stable below lr = {_range(fixed)}.")

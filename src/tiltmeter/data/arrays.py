@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ def members_of(group: Any) -> Any:
     if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups
         return [tuple(row) for row in group.tolist()]
     if not isinstance(group, (np.ndarray, list, tuple)):
+        if not isinstance(group, Iterable):
+            raise TypeError(f"`group` should give the group of every point. Found {type(group).__name__}.")
         group = list(group)
     return group
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
 from tiltmeter.data.labels import coded
+from tiltmeter.data.table_reading import TableReading
 from tiltmeter.data.tables import is_table, read_table
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
@@ -34,12 +35,14 @@ class GroupedData:
     intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
     """
 
-    __slots__ = ("_group_labels", "codes", "groups", "weights", "x", "y")
+    __slots__ = ("_group_labels", "codes", "groups", "reading", "weights", "x", "y")
     x: Any
     y: np.ndarray
     codes: np.ndarray
     groups: tuple[Hashable, ...]
     weights: np.ndarray | None
+    #: How a table was read (words encoded, rows dropped); None where the points came as arrays.
+    reading: TableReading | None
     _group_labels: np.ndarray | None
 
     def __init__(
@@ -82,12 +85,108 @@ class GroupedData:
         self._set(points, labels, codes, names, None if checked is None else checked.astype(float))
         self.warn_small()
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: Hashable,
+        group: Any,
+        features: Sequence[Any] | None = None,
+        weights: Hashable | None = None,
+        missing: str = "drop",
+    ) -> GroupedData:
+        """Grouped data from the named columns of a table, with an account of what was done to it (`data.reading`).
+
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [20, 40] * 40, "job": ["clerk", "cook"] * 40, "wage": ["low", "high"] * 40})
+        >>> data = GroupedData.from_frame(table.assign(sex=["F"] * 40 + ["M"] * 40), label="wage", group="sex")
+        >>> print(data.reading)
+        Read 80 rows. Labels: high = 0, low = 1. Column job became 2 columns, one for each value.
+
+        `frame` is a table of pandas, polars, Arrow or Hugging Face `datasets`, the path of a .csv, .parquet or
+        .feather file, or a folder that `Dataset.save_to_disk` wrote. Several columns in `group` make intersections.
+        The features are the columns in `features`, by default all that are neither label, group nor weights; words
+        become one column of zeros and ones for each value. Label words become 0, 1, 2, ... in sorted order.
+
+        Rows with a missing value are dropped (`missing="drop"`) with a warning that counts them group by group, or
+        refused ("error"), or filled in ("impute"): numbers by the median of their column, with one more column that
+        says where; words by the value "missing". Rows without label, group or weight are dropped even then. The median
+        is that of all rows, so a later split shares it between both parts. Groups that lose more rows than others are
+        no longer a fair sample of themselves.
+        """
+        from tiltmeter.data.from_frame import from_frame
+
+        return from_frame(frame, label=label, group=group, features=features, weights=weights, missing=missing)
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: Any,
+        *,
+        label: str = "y",
+        group: str = "group",
+        features: str = "x",
+        weights: str | None = None,
+    ) -> GroupedData:
+        """Grouped data from named arrays of a .npz file; Python objects in it are never loaded.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     np.savez(folder + "/points.npz", x=np.eye(2).repeat(40, 0), y=[0, 1] * 40, group=[0] * 40 + [1] * 40)
+        ...     GroupedData.from_npz(folder + "/points.npz").sizes
+        {0: 40, 1: 40}
+        """
+        from tiltmeter.data.from_npz import from_npz
+
+        return from_npz(path, label=label, group=group, features=features, weights=weights)
+
+    @classmethod
+    def from_loader(cls, source: Any, *, read: Callable[[Any], Any] | None = None, group: Any = None) -> GroupedData:
+        """Grouped data from a PyTorch Dataset (point by point) or DataLoader (batch by batch), read once into memory.
+
+        >>> import torch
+        >>> points = torch.utils.data.TensorDataset(torch.eye(2).repeat(40, 1), torch.arange(80) % 2)
+        >>> GroupedData.from_loader(points, group=["a"] * 40 + ["b"] * 40).sizes
+        {'a': 40, 'b': 40}
+
+        Items are (x, y, group), a dict with keys x, y (or label) and group, or (x, y) with one label per point in
+        `group`; `read` turns anything else into (x, y, group).
+        """
+        from tiltmeter.data.from_loader import from_loader
+
+        return from_loader(source, read=read, group=group)
+
     def _set(
-        self, x: Any, y: np.ndarray, codes: np.ndarray, groups: tuple[Hashable, ...], weights: np.ndarray | None
+        self,
+        x: Any,
+        y: np.ndarray,
+        codes: np.ndarray,
+        groups: tuple[Hashable, ...],
+        weights: np.ndarray | None,
+        reading: TableReading | None = None,
     ) -> None:
-        for name, value in (("x", x), ("y", y), ("codes", codes), ("groups", groups), ("weights", weights)):
+        values = {"x": x, "y": y, "codes": codes, "groups": groups, "weights": weights, "reading": reading}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_group_labels", None)
+
+    def with_reading(self, reading: TableReading) -> GroupedData:
+        """The same data with an account of how it was read."""
+        return self._like(self.x, reading)
+
+    def with_points(self, x: Any) -> GroupedData:
+        """The same labels, groups and weights with other points `x`, as after scaling."""
+        points = points_of(x)
+        if len(points) != len(self):
+            raise ValueError(f"`x` should have {len(self)} points. Found {len(points)}.")
+        check_finite(points, self.y)
+        return self._like(points, self.reading)
+
+    def _like(self, x: Any, reading: TableReading | None) -> GroupedData:
+        other = object.__new__(GroupedData)
+        other._set(x, self.y, self.codes, self.groups, self.weights, reading)
+        return other
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("GroupedData is immutable: build new data instead.")
@@ -144,7 +243,7 @@ class GroupedData:
         chosen = np.asarray(places, dtype=np.int64)
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
-        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights)
+        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights, self.reading)
         return part
 
     @overload
@@ -219,7 +318,9 @@ class GroupedData:
             [label_to_json(group), [[label, rate] for label, rate in found.items()]]
             for group, found in self.label_rates.items()
         ]
+        read: dict[str, JSON] = {} if self.reading is None else {"reading": self.reading.to_json()}
         return {
+            **read,
             "points": len(self),
             "shape": [int(n) for n in self.x.shape[1:]],
             "sizes": [[label_to_json(group), size] for group, size in self.sizes.items()],

@@ -19,6 +19,8 @@ def plain_label(label: Any) -> Hashable:
         raise TypeError(
             f"A group label should be hashable, such as text, a number or a tuple. Found {type(label).__name__}."
         )
+    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+        raise ValueError(f"A group label should be text that can be written to a file. Found {label!r}.")
     if label is None or label != label:
         raise ValueError(f"Every point should belong to a group. Found the label {label}.")
     return label

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.passes.python_state import PythonState
 from tiltmeter.passes.streams import put_back, streams
 
 
@@ -31,6 +32,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
     ]
     parameters = [(name, parameter, _version(parameter)) for name, parameter in model.named_parameters()]
     state, cached = streams(), torch.is_autocast_cache_enabled()
+    plain = PythonState(model)
     torch.set_autocast_cache_enabled(False)
     try:
         with _eager(), torch.no_grad():
@@ -47,6 +49,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(copy)
         torch.set_autocast_cache_enabled(cached)
         put_back(state)
+        plain.put_back()
     for name, parameter, version in parameters:
         if _version(parameter) != version:
             raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be measured.")

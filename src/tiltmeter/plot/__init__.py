@@ -16,22 +16,28 @@ also a dash pattern, shape or shade, so that grey-scale prints stay readable. Th
 out time zero.
 """
 
-from tiltmeter.plot.curves import curves
-from tiltmeter.plot.double_descent import double_descent
-from tiltmeter.plot.drivers import drivers
-from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep
-from tiltmeter.plot.frontier import frontier
-from tiltmeter.plot.order_parameters import order_parameters
-from tiltmeter.plot.phase_diagram import phase_diagram
-from tiltmeter.plot.save import save
+from __future__ import annotations
 
-__all__ = [
-    "curves",
-    "double_descent",
-    "drivers",
-    "equilibrium_sweep",
-    "frontier",
-    "order_parameters",
-    "phase_diagram",
-    "save",
-]
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.plot.curves import curves as curves
+    from tiltmeter.plot.double_descent import double_descent as double_descent
+    from tiltmeter.plot.drivers import drivers as drivers
+    from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
+    from tiltmeter.plot.frontier import frontier as frontier
+    from tiltmeter.plot.order_parameters import order_parameters as order_parameters
+    from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
+    from tiltmeter.plot.save import save as save
+
+_HOMES = {
+    name: f"plot.{name}"
+    for name in (
+        *("curves", "double_descent", "drivers", "equilibrium_sweep", "frontier", "order_parameters"),
+        *("phase_diagram", "save"),
+    )
+}
+
+__all__ = offer(__name__, _HOMES)  # noqa: PLE0605

@@ -8,6 +8,13 @@ from typing import Any
 
 import altair as alt
 
+from tiltmeter.visible_text import visible
+
+# Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
+# none, there and in the exported notebook. What the user chose stays.
+if alt.renderers.active == "default":
+    alt.renderers.enable("svg")
+
 #: The colours of Okabe and Ito, distinguishable with every common colour blindness. The first two also differ in grey.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 #: Dark and light shade of each colour; those of the first two are four clearly different greys.
@@ -64,7 +71,7 @@ def group_name(group: Hashable) -> str:
     >>> group_name(("young", "rural")), group_name(1)
     ('young & rural', '1')
     """
-    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+    return visible(" & ".join(map(str, group)) if isinstance(group, tuple) else str(group))
 
 
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:

@@ -57,11 +57,15 @@ class SGD:
             raise ValueError(f"`batch` should be a whole number. Found batch = {self.batch}.")
         put(self, "batch", int(batch) if batch.ndim == 0 else batch)
         put(self, "weight_decay", _plain(_at_least(self.weight_decay, "weight_decay", 0.0)))
-        if not 0.0 <= self.momentum < 1.0:
+        for name in ("momentum", "clip"):
+            value = getattr(self, name)
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number, type(None))):
+                raise TypeError(f"`{name}` should be a number. Found {name} = {value!r}.")
+        if self.momentum is None or not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"`momentum` should lie in [0, 1). Found momentum = {self.momentum}.")
         if self.nesterov and self.momentum == 0.0:
             raise ValueError("`nesterov` needs a momentum. Found momentum = 0.")
-        if self.clip is not None and not self.clip > 0:
+        if self.clip is not None and not 0 < self.clip < np.inf:
             raise ValueError(f"`clip` should be positive, or None for no clipping. Found clip = {self.clip}.")
         if self.weights is not None:
             put(self, "weights", _per_group(self.weights, "weights"))
@@ -138,6 +142,8 @@ def _is_schedule(value: object) -> bool:
 def _at_least(value: Any, name: str, bound: float, strict: bool = False) -> xr.DataArray:
     array = labelled(value, name)
     low = array.values.min()
+    if not np.isfinite(array.values).all():
+        raise ValueError(f"`{name}` should be finite. Found {name} = {value}.")
     if low < bound or (strict and low == bound):
         word = "positive" if strict else f"at least {bound:g}"
         raise ValueError(f"`{name}` should be {word}. Found {name} = {low:g}.")

@@ -26,8 +26,8 @@ class Random:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.scale >= 0:
-            raise ValueError(f"`scale` should not be negative. Found scale = {self.scale}.")
+        if not 0 <= self.scale <= 1e150:  # its square is an order parameter
+            raise ValueError(f"`scale` should lie between 0 and 1e150. Found scale = {self.scale}.")
 
 
 @dataclass(frozen=True)

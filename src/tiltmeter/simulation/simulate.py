@@ -33,12 +33,15 @@ from tiltmeter.simulation.full_batch import full_batch_looks
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.sizes import MOST_SEEDS, check_size
 from tiltmeter.simulation.step_settings import StepSettings
 
 #: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
 STRETCH = 0.3
 #: At most so many steps per stretch, which bounds what schedules take in memory.
 MOST_STEPS = 65536
+#: Beyond this a number of steps is no longer exact.
+MOST_DIMENSIONS = 10**15
 
 
 def simulate(
@@ -86,6 +89,8 @@ def simulate(
         *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
     )
     names = chosen_names(curves, plain.train_bias, more)
+    vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
+    check_size(size, len(labels), steps, len(names) * len(problem.groups), vectors)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
@@ -167,6 +172,8 @@ def checked_dimension(d: object) -> int:
         raise TypeError(f"`d` should be an integer. Found d = {d!r}.")
     if d < 1:
         raise ValueError(f"`d` should be at least 1. Found d = {d}.")
+    if d > MOST_DIMENSIONS:
+        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {float(d):.3g}.")
     return int(d)
 
 
@@ -175,6 +182,8 @@ def checked_seeds(seeds: object) -> tuple[int, ...]:
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         if seeds < 1:
             raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
+        if seeds > MOST_SEEDS:
+            raise ValueError(f"`seeds` should be at most {MOST_SEEDS:,}. Found seeds = {seeds}.")
         return tuple(range(int(seeds)))
     if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray, range)):
         raise TypeError(f"`seeds` should be an integer or a list of integers. Found seeds = {seeds!r}.")
@@ -191,6 +200,8 @@ def checked_seeds(seeds: object) -> tuple[int, ...]:
 
 def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
     """The steps nearest to the times; times that round to the same step are merged, with a warning."""
+    if times[-1] * d >= 2.0**62:
+        raise ValueError(f"Times should be below 2^62 steps. Found t = {times[-1]:g} at d = {d:g}.")
     steps = np.unique(np.rint(times * d).astype(np.int64))
     if len(steps) < len(times):
         warnings.warn(

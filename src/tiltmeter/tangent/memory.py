@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
+from tiltmeter.memory import SHARE, available_memory
+
 #: Bytes that the gradients of one block of points may always take in addition to the kernel.
 CHUNK_BYTES = 2**28
-
-#: Share of the free memory that a kernel may take.
-SHARE = 0.9
 
 
 def kernel_memory(
@@ -26,21 +24,6 @@ def kernel_memory(
     """
     side = outputs_count if outputs == "full" else 1
     return 2 * n * m * side**2 * np.dtype(dtype).itemsize + CHUNK_BYTES
-
-
-def available_memory() -> int | None:
-    """Free memory in bytes, without swapping; None if the system does not report it."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
 
 
 def chunk_bytes() -> int:

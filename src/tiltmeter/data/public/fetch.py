@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tiltmeter.data.public.download import Download
 from tiltmeter.data.public.folder import data_folder, folder_of, path_of
 from tiltmeter.data.public.sources import Source, source_of
 from tiltmeter.data.public.unpack import unpack
@@ -87,7 +88,9 @@ def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: 
     for url in urls:
         say(f"Downloading {url}")
         try:
-            got = pooch.retrieve(url, None if md5 is None else f"md5:{md5}", fname=name, path=to)
+            got = pooch.retrieve(
+                url, None if md5 is None else f"md5:{md5}", fname=name, path=to, downloader=Download(say)
+            )
         except requests.Timeout:
             failed.append(f"{url}: no answer before the timeout")
         except requests.ConnectionError:

@@ -8,6 +8,9 @@ import zlib
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
+#: An archive may hold so many bytes, and so many times its own size; a small one always so many.
+MOST_BYTES, MOST_TIMES, LEAST_BYTES = 16 * 2**30, 200, 2**24
+
 
 def unpack(archive: Path, to: Path, only: Collection[str] | None = None) -> None:
     """Extract the files of a tar archive into `to`, without its top folder; with `only`, just the files with these
@@ -15,9 +18,16 @@ def unpack(archive: Path, to: Path, only: Collection[str] | None = None) -> None
 
     A link, a device, or a name that leads out of `to` raises an error before anything of that member is written.
     """
+    left = min(MOST_BYTES, max(LEAST_BYTES, MOST_TIMES * archive.stat().st_size))
     try:
         with tarfile.open(archive) as tar:
             for member in tar:
+                left -= max(0, member.size)
+                if left < 0:
+                    raise ValueError(
+                        f"{archive.name} should unpack to at most {MOST_TIMES} times its size and "
+                        f"{MOST_BYTES / 2**30:g} GiB. Found more, at {member.name!r}."
+                    )
                 inside = _inside(member, archive)
                 if inside is None or (only is not None and inside.as_posix() not in only):
                     continue
