@@ -193,7 +193,7 @@ def test_error_crossings_pinned():
     times = np.geomspace(0.01, 300.0, 100)
     for alpha, time in ((0.6, 0.4442), (1.5, 1.2279)):
         (only,) = crossings(predict(problem, Flow(1.0), times, ("error",), data=Fixed(alpha)), "error")
-        assert only.time == pytest.approx(time, rel=5e-4)  # the reference notes interpolate between looks
+        assert only.time == pytest.approx(time, rel=7e-4)  # the reference notes interpolate between looks
 
 
 def test_each_group_has_a_best_time_and_a_peak_of_its_own():

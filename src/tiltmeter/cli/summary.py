@@ -178,6 +178,8 @@ def _plain(value: Any) -> Any:
     """Labels and numbers of a frozen result as JSON."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
     if isinstance(value, float):
         return values_to_json(np.asarray(value))
     return label_to_json(value)
