@@ -72,4 +72,4 @@ def test_runs_of_repeated_data_are_compared_with_their_own_theory(run):
         "--until", "6", "--against", "theory",
     )  # fmt: skip
     assert code == 0
-    assert "Against theory" in out
+    assert "Compared with theory" in out
