@@ -299,11 +299,14 @@ class TestWhen:
         ):
             probe(0)
 
-    def test_a_resumed_run_passes_over_what_it_has(self, flat, tmp_path):
+    def test_a_resumed_run_that_begins_again_replaces_what_it_had(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        for more in (False, True):
-            with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run", resume=more) as probe:
-                self.loop(probe, model, 10)
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run") as probe:
+            self.loop(probe, model, 10)
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run", resume=True) as probe:
+            with pytest.warns(UserWarning, match="looks after step 0 are dropped"):
+                probe(0)
+            self.loop(probe, model, 10)
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5, 10]
         with pytest.raises(FileExistsError, match="already holds a run"):
             tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run")

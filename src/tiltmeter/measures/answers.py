@@ -50,10 +50,14 @@ class Answers:
         if outputs > 1:
             task_of(data.y, outputs, "softmax", False)  # refuses labels outside the outputs
         self._y = y.long() if outputs > 1 else y.to(torch.float32)
-        probabilities = not sample.is_meta and gives_probabilities(model, self._x[few], read)
-        self.given = loss_of_probabilities(outputs > 1) if probabilities and loss is None else loss
-        self.loss: PointLoss = point_loss(self.given, sample, _beside(self._y[few], sample), labels)
-        if probabilities:
+        goals = _beside(self._y[few], sample)
+        self.given = loss
+        self.loss: PointLoss = point_loss(loss, sample, goals, labels)
+        takes_scores = self.loss.link in ("sigmoid", "softmax") and not sample.is_meta
+        if takes_scores and gives_probabilities(model, self._x[few], read):
+            if loss is None:
+                self.given = loss_of_probabilities(outputs > 1)
+                self.loss = point_loss(self.given, sample, goals, labels)
             say_probabilities(loss, self.loss.link, self.loss.definition)
         self.task: Task = task_of(data.y, outputs, self.loss.link, decide is not None)
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None

@@ -37,7 +37,10 @@ def gives_probabilities(model: nn.Module, x: Tensor, read: Read | None) -> bool:
         return True
     if not x.is_floating_point():
         return False
-    stretched = (next(scores(model, sign * STRETCH * x, read, len(x)))[1] for sign in (1.0, -1.0))
+    try:
+        stretched = [next(scores(model, sign * STRETCH * x, read, len(x)))[1] for sign in (1.0, -1.0)]
+    except (IndexError, RuntimeError, ValueError):
+        return False  # inputs that are places in a table cannot be stretched
     return all(_inside(one) for one in stretched)
 
 
