@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tiltmeter.population.quadrature import Sobol as Sobol
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
+    from tiltmeter.theory.gram_limit import gram_limit as gram_limit
     from tiltmeter.theory.incompatibility import incompatibility as incompatibility
     from tiltmeter.theory.limits import asymptotes as asymptotes
     from tiltmeter.theory.limits import final_leader as final_leader
@@ -35,6 +36,7 @@ _HOMES = {
     "first_leader": "theory.limits",
     "final_leader": "theory.limits",
     "closed_form": "theory.closed_form",
+    "gram_limit": "theory.gram_limit",
     "coupled_equilibrium": "theory.equilibrium",
     "separability": "theory.separability",
     "incompatibility": "theory.incompatibility",

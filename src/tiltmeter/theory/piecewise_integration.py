@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.integrate import solve_ivp
 
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.schedule import breaks_of
 
 #: An overlap of this size means divergence.
 HUGE = 1e12
+
+
+#: From, to, and the state as a function of time between.
+Piece: TypeAlias = tuple[float, float, Callable[[np.ndarray], np.ndarray]]
+
+
+class Diverged(ValueError):
+    """The student has grown without bound: when, and the state there."""
+
+    def __init__(self, message: str, time: float, state: np.ndarray) -> None:
+        super().__init__(message)
+        self.time, self.state = time, state
 
 
 def by_pieces(
@@ -24,9 +35,14 @@ def by_pieces(
     method: Literal["DOP853", "RK23"],
     rtol: float,
     atol: float,
-) -> np.ndarray:
-    """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges."""
-    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
+    dense: bool = False,
+) -> tuple[np.ndarray, list[Piece]]:
+    """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges.
+
+    `dense` also gives the state as a function of time, piece by piece.
+    """
+    breaks = set(sgd.breaks)
+    pieces: list[Piece] = []
     edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
     found = np.empty((len(times), state.size))
     found[times == 0.0] = state
@@ -38,14 +54,22 @@ def by_pieces(
         end = np.nextafter(high, low) if high in breaks else high
         asked = np.unique(np.append(np.minimum(times[inside], end), end))
         with np.errstate(over="ignore", invalid="ignore"):
-            run = solve_ivp(velocity, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
+            run = solve_ivp(
+                velocity, (low, end), state, method, asked, dense_output=dense, events=_grown, rtol=rtol, atol=atol
+            )
         if run.status != 0 or not np.isfinite(run.y).all():
             last = run.t[-1] if len(run.t) else low
             lower = "Lower the learning rate of the schedule." if callable(sgd.lr) else "Lower the learning rate."
-            raise ValueError(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
+            raise Diverged(
+                f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}",
+                float(last),
+                run.y[:, -1] if run.y.size else state,
+            )
+        if dense:
+            pieces.append((low, high, run.sol))
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]
-    return found
+    return found, pieces
 
 
 def _grown(_: float, flat: np.ndarray) -> float:

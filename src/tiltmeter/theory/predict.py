@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.names import described
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.laws import lowered, refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -21,6 +23,7 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.modes import evaluate_modes, modes
 from tiltmeter.theory.ode import integrate
 from tiltmeter.theory.predict_network import predict_network
+from tiltmeter.theory.predict_steered import predict_steered
 from tiltmeter.theory.stability import divergence
 
 
@@ -44,6 +47,9 @@ def predict(
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
 
+    A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
+    counts; constant laws stay in closed form.
+
     A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
     fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
 
@@ -54,11 +60,18 @@ def predict(
     student = checked_student(student)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
-    names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
+    if sgd.law is not None and not sgd.law.constant and isinstance(problem, Mixture):
+        return predict_steered(problem, sgd, sgd.law, times, curves)
+    names = chosen_names(curves, sgd.train_bias, ("pull",) if sgd.law is not None else ())
     origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
+    sgd = lowered(problem, sgd)
     if sgd.scheduled:
-        par, overlaps = integrate(problem, sgd, times)
-        return _trajectory(par, overlaps, times, names, origin, None, lambda t: predict(problem, sgd, t, names))
+
+        def evaluate_again(at: Any) -> Trajectory:
+            at = checked_times(at)
+            return _trajectory(*integrate(problem, sgd, at), at, names, origin, None, evaluate_again)
+
+        return evaluate_again(times)
     par = parameters(problem, sgd)
     diverged = divergence(par)
     solved = modes(par)
@@ -79,6 +92,7 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
+    refuse_laws(sgd, "predict", group_laws=True)
 
 
 def _trajectory(
@@ -90,6 +104,12 @@ def _trajectory(
     diverged: np.ndarray | None,
     evaluate: Any,
 ) -> Trajectory:
-    curves = label_curves(par, overlaps, times, names)
+    curves = label_curves(par, overlaps, times, tuple(name for name in names if name != "pull"))
+    if "pull" in names:  # of a constant law
+        pull = np.broadcast_to(par.pull[:, None], overlaps.loss.shape)
+        curves = {
+            name: curves[name] if name != "pull" else described(name, par.label(pull, "group", time=times))
+            for name in names
+        }
     ended: xr.DataArray | None = None if diverged is None else par.label(diverged)
     return Trajectory(curves, "t", origin, ended, evaluate)

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import xarray as xr
 
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -22,6 +23,7 @@ def stability_limit(problem: Mixture, sgd: SGD) -> xr.DataArray:
     >>> stability_limit(teacher_mixture(rho=0.5, variance=(1.0, 1.0)), SGD(lr=0.1)).item()
     2.0
     """
+    refuse_laws(sgd, "stability_limit")
     par = parameters(problem, sgd)
     return par.label(limit_of(par)).assign_attrs(long_name="stability limit of the learning rate")
 
@@ -65,6 +67,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]
     [[0.46], 5.41, 3.41]
     """
+    refuse_laws(sgd, "timescales")
     if sgd.scheduled:
         raise ValueError("`timescales` needs a constant learning rate and constant weights.")
     par = parameters(problem, sgd)

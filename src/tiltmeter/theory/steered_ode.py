@@ -1,0 +1,157 @@
+"""The equations of motion under a law of groups, whose state is integrated with the student's.
+
+With pulls P_g from the law (docs/interventions.md),
+
+    dw/dt = -lr sum_g P_g [D_g w + mean_g (w.mean_g + b - m_g) - sqrt(D_g) g_g teacher_g] - lr decay w
+    dQ/dt = drift with the same P_g + lr^2 sum_g N_g D_g 2 loss_g,       dz/dt = change(z, losses)
+
+and N_g = P_g^2 / (p_g batch) by weights, P_g / batch by draws. Fixed loss weights s multiply: P s and N s^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.interventions.pulls import pulls
+from tiltmeter.population.overlap_curves import OverlapCurves, losses
+from tiltmeter.problem.laws import refuse_unreachable
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.theory.ode import rate_at, velocity, weights_at
+from tiltmeter.theory.piecewise_integration import Diverged, Piece, by_pieces
+
+RTOL, ATOL = 1e-10, 1e-12
+#: Beyond what was asked, so that the next question, a little later, needs no new integration.
+FURTHER = 1.25
+
+
+@dataclass(frozen=True)
+class SteeredODE:
+    """All grid points of a problem under one law: (M, R, Q, bias, z) per point, in one system.
+
+    Laws of gradients see diag(2 D_g loss_g / n_g) with n_g = batch p_g points: their limit for 1 << batch << d.
+    """
+
+    par: Parameters
+    sgd: SGD
+    law: GroupLaw
+    start: np.ndarray
+
+    @classmethod
+    def of(cls, problem: Mixture, sgd: SGD, law: GroupLaw) -> SteeredODE:
+        rest = tuple(one for one in sgd.interventions if one is not law)
+        par = parameters(problem, replace(sgd, interventions=rest))
+        refuse_unreachable(law, par.groups, par.p)
+        z = law.start(par.p).reshape(par.size, -1)
+        start = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None], z], axis=1)
+        return cls(par, sgd, law, start)
+
+    def seen(self, t: float, state: np.ndarray) -> tuple[np.ndarray, Seen]:
+        """The law's state and what it sees, from states of shape (N, ...)."""
+        par, number = self.par, len(self.par.groups)
+        M, R, Q, bias = _student(state, number)
+        loss = losses(par, M[:, None], R[:, None], Q[:, None], bias[:, None])[:, 0]
+        gram = None
+        if self.law.sees_gram:
+            noise = 2.0 * par.D * loss / (par.batch[:, None] * par.p)
+            gram = noise[:, :, None] * np.eye(number)
+        z = state[:, 2 * number + 2 :].reshape(self.law.start(par.p).shape)
+        return z, Seen(t, par.groups, par.p, loss, gram=gram)
+
+    def velocity(self, t: float, state: np.ndarray) -> np.ndarray:
+        par, number = self.par, len(self.par.groups)
+        z, seen = self.seen(t, state)
+        P = pulls(self.law, z, seen)
+        if not np.isfinite(P).all():
+            raise ValueError(f"`pull` of {type(self.law).__name__} is not a number at t = {t:.4g}.")
+        N = (P if self.law.by == "draws" else P**2 / par.p) / par.batch[:, None]
+        s = weights_at(self.sgd, par, t)
+        moved = velocity(par, *_student(state, number), rate_at(self.sgd, par, t), P * s, N * s**2)
+        dM, dR, dQ, dbias = moved
+        dz = self.law.change(z, seen).reshape(par.size, -1)
+        return np.concatenate([dM, dR, dQ[:, None], dbias[:, None], dz], axis=1)
+
+    def states(self, times: np.ndarray, dense: bool = False) -> tuple[np.ndarray, list[Piece]]:
+        """States (T, N, ...) at these times."""
+        shape = self.start.shape
+
+        def rhs(t: float, y: np.ndarray) -> np.ndarray:
+            return self.velocity(t, y.reshape(shape)).ravel()
+
+        found, pieces = by_pieces(rhs, self.start.ravel(), times, self.sgd, "DOP853", RTOL, ATOL, dense)
+        return found.reshape(len(times), *shape), pieces
+
+    def among(self, points: np.ndarray) -> SteeredODE:
+        """The same law at some of the grid points."""
+        cut = {
+            name: value[points]
+            for name, value in vars(self.par).items()
+            if isinstance(value, np.ndarray) and len(value) == self.par.size
+        }
+        return replace(self, par=replace(self.par, **cut), start=self.start[points])
+
+    def curves(self, times: np.ndarray, states: np.ndarray) -> tuple[OverlapCurves, np.ndarray]:
+        """Overlaps and pulls (N, T, G) of states (T, N, ...)."""
+        number = len(self.par.groups)
+        P = np.stack([pulls(self.law, *self.seen(float(t), y)) for t, y in zip(times, states, strict=True)], axis=1)
+        over = states.transpose(1, 0, 2)
+        M, R, Q, bias = (np.ascontiguousarray(part) for part in _student(over, number))
+        return OverlapCurves(M, R, Q, bias, losses(self.par, M, R, Q, bias)), P
+
+
+def _student(state: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return state[..., :number], state[..., number : 2 * number], state[..., 2 * number], state[..., 2 * number + 1]
+
+
+def solve_grid(flow: SteeredODE, times: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """States at these times, and when each grid point diverged (NaN: never; None: no point did).
+
+    A single problem that diverges raises; in a grid its states are NaN and the others are integrated without it.
+    """
+    size = flow.par.size
+    alive, ended = np.arange(size), np.full(size, np.nan)
+    while True:
+        try:
+            found, _ = flow.among(alive).states(times)
+            break
+        except Diverged as error:
+            if not flow.par.grid.sizes:
+                raise
+            grown = np.abs(error.state.reshape(len(alive), -1)).max(1)
+            worst = ~(grown < np.sqrt(grown.max()))  # far beyond the others, or not a number at all
+            ended[alive[worst]] = error.time
+            alive = alive[~worst]
+            if not len(alive):
+                return np.full((len(times), *flow.start.shape), np.nan), ended
+    if len(alive) == size:
+        return found, None
+    whole = np.full((len(times), *flow.start.shape), np.nan)
+    whole[:, alive] = found
+    return whole, ended
+
+
+class DenseSolution:
+    """The states of one solution at any time, integrated once as far as was asked and interpolated to its order."""
+
+    def __init__(self, flow: SteeredODE) -> None:
+        self._flow = flow
+        self._until = 0.0
+        self._pieces: list[Piece] = []
+
+    def states(self, times: np.ndarray) -> np.ndarray:
+        last = float(times[-1])
+        if last > self._until:
+            self._until = FURTHER * last
+            _, self._pieces = self._flow.states(np.array([self._until]), dense=True)
+        shape = self._flow.start.shape
+        found = np.empty((len(times), *shape))
+        found[times == 0.0] = self._flow.start
+        for low, high, state in self._pieces:
+            inside = (times > low) & (times <= high)
+            if inside.any():
+                found[inside] = state(times[inside]).T.reshape(-1, *shape)
+        return found
