@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
-class BatchLaw(Intervention):
+class BatchLaw(Intervention, ABC):
     """Another batch in place of the one that was drawn: mixed, paired or augmented points.
 
     >>> from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
-class DataLaw(Intervention):
+class DataLaw(Intervention, ABC):
     """Other training data, made before training starts.
 
     With `scout` > 0 a copy of the untrained model is first trained plainly for so many steps, and `data` sees a

@@ -23,7 +23,7 @@ class GroupCVaR(GroupLaw):
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(GroupCVaR(0.5, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 60.0])["pull"].values[-1].round(2)
-    array([0.5, 0.5])
+    array([0.6, 0.4])
 
     It cannot lift a group beyond p / alpha, however far behind it is.
     """

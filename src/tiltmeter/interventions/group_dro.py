@@ -73,7 +73,7 @@ class GroupDRO(GroupLaw):
             return 0.0
         if seen.sizes is None:
             raise ValueError(
-                f"`adjust` = {self.adjust:g} of GroupDRO is divided by the root of a group's training points, and fresh "
-                "data have no such number: give the adjustment by group, as in adjust={'+': 0.1, '-': 0.3}."
+                f"`adjust` = {self.adjust:g} of GroupDRO is divided by the root of a group's training points, and "
+                "fresh data have no such number: give the adjustment by group, as in adjust={'+': 0.1, '-': 0.3}."
             )
         return self.adjust / np.sqrt(seen.sizes)

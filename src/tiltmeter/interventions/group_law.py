@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -30,7 +30,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class GroupLaw(Intervention):
+class GroupLaw(Intervention, ABC):
     """P_g: what the mean gradient of group g counts in the next step. Plain training: the shares as drawn.
 
     The pulls of a step are fixed *before* its batch is drawn, from remembered losses; so the gradient is unbiased and

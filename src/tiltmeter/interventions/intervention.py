@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -16,7 +15,7 @@ Needs: TypeAlias = Literal["training groups", "held-out groups", "no groups"]
 
 
 @dataclass(frozen=True)
-class Intervention(ABC):
+class Intervention:
     """What all kinds share: which labels it needs, what it costs, what it cannot do, and its JSON.
 
     >>> from tiltmeter.interventions import GroupDRO

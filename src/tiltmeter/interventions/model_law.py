@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
-class ModelLaw(Intervention):
+class ModelLaw(Intervention, ABC):
     """Another model, made of the trained one and data with groups; training itself is left alone.
 
     A curve at step s is that of the model that would be delivered if training stopped there.

@@ -10,12 +10,12 @@ import numpy as np
 
 def checked_per_group(value: Any, name: str, least: float, strict: bool = False) -> Any:
     """A number, or numbers by group as a plain dict; each at least `least`."""
-    given = dict(value) if isinstance(value, Mapping) else {None: value}
+    given: dict[Hashable, Any] = dict(value) if isinstance(value, Mapping) else {None: value}
     if not given:
         raise ValueError(f"`{name}` should name groups. Found none.")
     for group, one in given.items():
         place = name if group is None else f"{name}[{group!r}]"
-        if isinstance(one, (bool, str)) or not np.isscalar(one) or np.isnan(one):  # type: ignore[call-overload]
+        if isinstance(one, bool) or not isinstance(one, (int, float, np.integer, np.floating)) or np.isnan(one):
             raise TypeError(f"`{place}` should be a number. Found {place} = {one!r}.")
         if one < least or (strict and one == least):
             word = f"above {least:g}" if strict else f"at least {least:g}"

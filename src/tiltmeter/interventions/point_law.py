@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
-class PointLaw(Intervention):
+class PointLaw(Intervention, ABC):
     """Another loss for every point of a batch, from its loss, its score and its label; it needs no group labels.
 
     >>> from dataclasses import dataclass

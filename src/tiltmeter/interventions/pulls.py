@@ -25,32 +25,34 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
             f"`pull` of {type(law).__name__} should give one number per group, shape {seen.shares.shape}. "
             f"Found shape {found.shape}."
         )
-    blind = np.isnan(found).any(-1, keepdims=True) & np.isnan(seen.losses).any(-1, keepdims=True)
-    found = np.where(blind, seen.shares, found)
+    total = found.sum(-1, keepdims=True)
+    if np.isnan(total).any():
+        blind = np.isnan(total) & np.isnan(seen.losses).any(-1, keepdims=True)
+        found = np.where(blind, seen.shares, found)
+        total = found.sum(-1, keepdims=True)
     if law.by == "draws":
-        if (found < 0).any():
-            raise ValueError(
-                f"{type(law).__name__} pulls a group negatively, which no draw can do: use by=\"weights\"."
-            )
-        found = found / found.sum(-1, keepdims=True)
+        if found.min() < 0.0:
+            raise ValueError(f'{type(law).__name__} pulls a group negatively, which no draw can do: use by="weights".')
+        found = found / total
     return found
 
 
 def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.ndarray:
     """The state after `duration` on the clock; as it was where some group has not been seen yet."""
     moved = law.project(z + duration * law.change(z, seen))
-    blind = np.isnan(seen.losses).any(-1)
+    blind = np.isnan(seen.losses.sum(-1))
     if blind.any():
         moved = np.where(blind.reshape(*blind.shape, *(1,) * (moved.ndim - blind.ndim)), z, moved)
     return np.asarray(moved)
 
 
 def gram_pulls(law: GroupLaw, z: np.ndarray, seen: Seen, present: np.ndarray) -> np.ndarray:
-    """Pulls of a law of gradients for one row of runs per batch, (runs, G); groups not `present` are left out and get 0.
+    """Pulls (runs, G) of a law of gradients, each run with its own batch; groups not `present` are left out and get 0.
 
     >>> from tiltmeter.interventions import UPGrad
     >>> gram, here = np.diag([1.0, 0.0])[None], np.array([[True, False]])
-    >>> gram_pulls(UPGrad(), np.zeros((1, 2)), Seen(0.0, ("+", "-"), np.full((1, 2), 0.5), np.zeros((1, 2)), gram=gram), here)
+    >>> seen = Seen(0.0, ("+", "-"), np.full((1, 2), 0.5), np.zeros((1, 2)), gram=gram)
+    >>> gram_pulls(UPGrad(), np.zeros((1, 2)), seen, here)
     array([[1., 0.]])
     """
     found = np.zeros(seen.shares.shape)

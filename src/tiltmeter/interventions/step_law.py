@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
-class StepLaw(Intervention):
+class StepLaw(Intervention, ABC):
     """An optimiser around the one that was given, such as one that looks at the gradient somewhere else.
 
     >>> from dataclasses import dataclass

@@ -27,7 +27,7 @@ class UPGrad(GramLaw):
     array([0.5, 0.5])
     >>> against = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.array([[1.0, -1.0], [-1.0, 4.0]]))
     >>> law.pull(np.zeros(2), against).round(3)
-    array([0.999, 0.625])
+    array([1.   , 0.625])
     """
 
     cannot = "see a conflict that hides below the noise of small batches"

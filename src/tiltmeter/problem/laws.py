@@ -37,7 +37,7 @@ def _reason(law: Intervention, function: str) -> str:
 
 
 def lowered(problem: Mixture, sgd: SGD) -> SGD:
-    """The same SGD with its constant law written as weights (P / p) or proportions (P), as soon as the shares are known.
+    """The same SGD with its constant law written as weights (P / p) or proportions (P): the shares are known here.
 
     >>> from tiltmeter.interventions import Balanced
     >>> from tiltmeter.problem.teacher_mixture import teacher_mixture

@@ -16,7 +16,8 @@ from tiltmeter.problem.student import Network
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
 
-TRAINED_ON = ("training_loss", "training_error")
+#: Curves that are observed, not computed from overlaps.
+OBSERVED = ("training_loss", "training_error", "pull")
 
 
 def curves_of(
@@ -24,7 +25,7 @@ def curves_of(
 ) -> dict[str, xr.DataArray]:
     """The named curves of looks that have a time axis."""
     par = _for_each_seed(setting.par, seeds)
-    exact = tuple(name for name in names if name not in TRAINED_ON)
+    exact = tuple(name for name in names if name not in OBSERVED)
     student = setting.student
     if isinstance(student, Network):
         overlaps = NetworkOverlaps(look.M, look.R, look.Q, look.second, look.bias)
@@ -33,7 +34,7 @@ def curves_of(
         M, R, Q = (np.ascontiguousarray(x) for x in (look.M[..., 0], look.R[..., 0], look.Q[..., 0, 0]))
         linear = OverlapCurves(M, R, Q, look.bias, losses(par, M, R, Q, look.bias))
         curves = label_curves(par, linear, times, exact)
-    for name in TRAINED_ON:
+    for name in OBSERVED:
         values = getattr(look, name)
         if name in names and values is not None:
             curves[name] = described(name, par.label(values, "group", time=times))

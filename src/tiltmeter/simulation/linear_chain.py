@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 
+from tiltmeter.simulation.group_pulls import GroupPulls
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
@@ -28,6 +29,7 @@ class LinearChain:
                 state[:rank] = scale * rng.standard_normal(rank)
                 state[rank] = scale * np.sqrt(rng.chisquare(d - rank))
         self.stopped = np.full(len(seeds), -1, dtype=np.int64)
+        self.pulls = GroupPulls.plain(setting, len(seeds))
 
     @property
     def cost(self) -> float:
@@ -36,10 +38,11 @@ class LinearChain:
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_linear import advance_linear
 
-        chosen, sgd = self._setting, self._setting.sgd
+        chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
-            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
+            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
+            chosen.deviation,
             chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
         )  # fmt: skip
 

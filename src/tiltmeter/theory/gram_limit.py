@@ -14,7 +14,7 @@ from tiltmeter.theory.predict_steered import predict_steered
 def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
     """The curves of a `GramLaw` in the limit 1 << batch << d, where gradients of groups are orthogonal noise.
 
-    The mean gradient of n_g = batch p_g points has squared length 2 D_g loss_g / n_g (in units of d) and no overlap with
+    The mean gradient of n_g = batch p_g points has squared length 2 D_g loss_g / n_g (over d) and no overlap with
     those of other groups. So `NormalisedGradient` pulls like sqrt(n_g / (2 D_g loss_g)), and `UPGrad` balances.
 
     >>> import tiltmeter as tm

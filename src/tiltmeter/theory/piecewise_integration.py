@@ -63,9 +63,9 @@ def by_pieces(
             raise Diverged(
                 f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}",
                 float(last),
-                run.y[:, -1] if run.y.size else state,
+                run.y_events[0][-1] if run.y_events and len(run.y_events[0]) else state,
             )
-        if dense:
+        if run.sol is not None:
             pieces.append((low, high, run.sol))
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]
