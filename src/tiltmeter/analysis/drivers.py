@@ -10,6 +10,7 @@ import xarray as xr
 
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.names import described
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.labelled import JSON, label_to_json
@@ -37,8 +38,11 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
     >>> {name: round(split[name].item(), 5) + 0.0 for name in split}
     {'loss_gap': 0.04234, 'shift': -0.02549, 'variance': 0.08355, 'representation': -0.01571, 'rest': 0.0}
 
+    A law of groups that changes during training answers to the very gap that is split here, so it is refused.
+
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """
+    refuse_laws(sgd, "drivers")
     gaps: dict[tuple[bool, ...], xr.DataArray] = {}
     for on in product((False, True), repeat=len(DRIVERS)):
         switches = dict(zip(DRIVERS, on, strict=True))

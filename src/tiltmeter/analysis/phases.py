@@ -26,7 +26,8 @@ class Phase:
     """One stretch of training with one leader.
 
     `size` is the mean absolute gap over log time. For theory, `driver` names what makes the gap and `contributions`
-    holds the mean Shapley value of each driver over log time; elsewhere they are None and empty.
+    holds the mean Shapley value of each driver over log time; elsewhere, and under a law of groups, they are None and
+    empty.
     """
 
     start: float
@@ -119,7 +120,7 @@ def _phase(
     looks = np.geomspace(low, high, LOOKS)
     values = exact(looks)
     size = mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
-    if theory is None:
+    if theory is None or any(not getattr(law, "constant", False) for law in theory[1].interventions):
         return Phase(low, high, leader, size)
     problem, sgd = theory
     split = drivers(problem, sgd, looks, pair)

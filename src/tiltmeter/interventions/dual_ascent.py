@@ -55,7 +55,7 @@ class DualAscent(GroupLaw):
         return np.asarray(np.where(free | ((z <= 0.0) & (climb < 0.0)), 0.0, climb))
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        return np.maximum(z, 0.0)
+        return np.asarray(np.maximum(z, 0.0))
 
     def note(self, z: np.ndarray, seen: Seen) -> str:
         over = (seen.losses > self._bounds(seen) * (1.0 + NOTICEABLE)) & (z > 0.0)

@@ -85,13 +85,22 @@ def _final(problem: Mixture, sgd: SGD, function: str) -> tuple[Parameters, Overl
         raise ValueError("Asymptotes need a constant learning rate and constant weights.")
     par = parameters(problem, sgd)
     diverged = divergence(par)
-    solved = modes(par)
-    M, R, bias = solved.M[:, :1], solved.R[:, :1], solved.bias[:, :1]
-    Q = solved.sources[:, :1] / solved.q[:, None]
-    overlaps = OverlapCurves(M.copy(), R.copy(), Q, bias.copy(), losses(par, M, R, Q, bias))
+    overlaps = _settled(par)
     if diverged is not None:
         overlaps.blank(np.isfinite(diverged))
     return par, overlaps
+
+
+def _settled(par: Parameters) -> OverlapCurves:
+    solved = modes(par)
+    M, R, bias = solved.M[:, :1], solved.R[:, :1], solved.bias[:, :1]
+    Q = solved.sources[:, :1] / solved.q[:, None]
+    return OverlapCurves(M.copy(), R.copy(), Q, bias.copy(), losses(par, M, R, Q, bias))
+
+
+def final_losses(par: Parameters) -> np.ndarray:
+    """Group losses (N, G) at t -> infinity; they mean something only below the stability limit."""
+    return _settled(par).loss[:, 0]
 
 
 def _leader(par: Parameters, values: np.ndarray) -> xr.DataArray:
