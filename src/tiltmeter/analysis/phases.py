@@ -120,7 +120,7 @@ def _phase(
     looks = np.geomspace(low, high, LOOKS)
     values = exact(looks)
     size = mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
-    if theory is None or any(not getattr(law, "constant", False) for law in theory[1].interventions):
+    if theory is None or theory[1].steered:
         return Phase(low, high, leader, size)
     problem, sgd = theory
     split = drivers(problem, sgd, looks, pair)

@@ -26,10 +26,11 @@ def law_from_text(text: str) -> Intervention:
         return kind()
     try:
         call = ast.parse(f"f({rest}", mode="eval").body
-        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise ValueError("not one call")
         positional = [ast.literal_eval(one) for one in call.args]
         named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
-    except (SyntaxError, ValueError, AssertionError):
+    except (SyntaxError, ValueError):
         raise ValueError(f"{form[0].upper()}{form[1:]}. Found {text!r}.") from None
     for key in named:
         if key not in known:

@@ -17,7 +17,7 @@ def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
     from tiltmeter import plot
     from tiltmeter.theory.stability import timescales
 
-    scales = timescales(*summary.theory) if summary.theory and not summary.theory[1].scheduled else None
+    scales = timescales(*summary.theory) if summary.constant and summary.theory else None
     draw(plot.curves(summary.trajectory, curve=summary.curve, phases=summary.phases, timescales=scales), paths)
 
 

@@ -35,6 +35,8 @@ class Summary:
         self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
         self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
         self.theory = theory_of(trajectory)
+        #: Whether the theory has time scales: nothing is scheduled, and no law steers.
+        self.constant = self.theory is not None and not (self.theory[1].scheduled or self.theory[1].steered)
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
         self.doubts = (
@@ -54,7 +56,7 @@ class Summary:
             found["undecided"] = [_plain(asdict(doubt)) for doubt in self.crossings.undecided]
         if self.phases is not None:
             found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
-        if self.theory is not None and not self.theory[1].scheduled:
+        if self.theory is not None and self.constant:
             scales = timescales(*self.theory)
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
             found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
@@ -75,7 +77,7 @@ class Summary:
         table = self._table()
         if table is not None:
             Console(highlight=False).print(table)
-        if self.theory is not None and not self.theory[1].scheduled:
+        if self.theory is not None and self.constant:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")

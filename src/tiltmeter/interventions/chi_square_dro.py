@@ -27,6 +27,7 @@ class ChiSquareDRO(GroupLaw):
     Like every law without a state it leaves a gap.
     """
 
+    smooth = False
     cannot = "close a gap entirely: what steers it is the gap itself"
 
     strength: float = 3.0

@@ -31,6 +31,7 @@ class DualAscent(GroupLaw):
     The bound is on the training loss, as it is when training goes on: not on every moment of the way.
     """
 
+    smooth = False
     cannot = "hold its bounds before training has had the time to reach them"
 
     bound: float | Mapping[Hashable, float]

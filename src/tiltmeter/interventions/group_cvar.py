@@ -28,6 +28,7 @@ class GroupCVaR(GroupLaw):
     It cannot lift a group beyond p / alpha, however far behind it is.
     """
 
+    smooth = False
     cannot = "lift a group beyond 1 / alpha of its share"
 
     alpha: float = 0.5

@@ -46,6 +46,8 @@ class GroupLaw(Intervention, ABC):
     sees_gram: ClassVar[bool] = False
     #: Whether the pull depends on the shares alone, so that it is a setting of weights or proportions.
     constant: ClassVar[bool] = False
+    #: Whether pull and change are smooth functions of losses and state, for integrators.
+    smooth: ClassVar[bool] = True
     changes = "what groups count"
     applied_by = "simulate"
 

@@ -23,6 +23,7 @@ class VREx(GroupLaw):
     zero, and is needed for draws. Weighing a rare group strongly also adds noise: see `docs/interventions.md`.
     """
 
+    smooth = False
     cannot = "tell helping the worst group from harming the best"
 
     beta: float = 10.0

@@ -91,6 +91,11 @@ class SGD:
         return next((law for law in self.interventions if isinstance(law, GroupLaw)), None)
 
     @property
+    def steered(self) -> bool:
+        """Whether an intervention acts during training; one that is constant is as good as a setting."""
+        return any(not (isinstance(law, GroupLaw) and law.constant) for law in self.interventions)
+
+    @property
     def breaks(self) -> tuple[float, ...]:
         """Times at which a schedule, or one inside an intervention, is not smooth."""
         found = {b for s in (self.lr, *(self.weights or {}).values(), *self.interventions) for b in breaks_of(s)}
