@@ -118,10 +118,10 @@ class TestBadInput:
         problem = tm.teacher_mixture(rho=0.7)
         for law, name in ((I.DualAscent({"+": 0.3}), "bound"), (I.GroupDRO(1.0, adjust={"+": 0.3}), "adjust")):
             with pytest.raises(
-                KeyError, match=f"`{name}` of {type(law).__name__} should name every group; '-' is missing"
+                KeyError, match=rf"`{name}` of {type(law).__name__} should name every group; '-' is missing"
             ):
                 tm.predict(problem, tm.SGD(lr=0.1, interventions=(law,)), [1.0])
-        with pytest.raises(KeyError, match="names the unknown group 'x'. There are: '\\+', '-'"):
+        with pytest.raises(KeyError, match=r"names the unknown group 'x'. There are: '\+', '-'"):
             tm.predict(problem, tm.SGD(lr=0.1, interventions=(I.DualAscent({"x": 0.3, "+": 1, "-": 1}),)), [1.0])
 
     def test_an_adjustment_needs_sizes(self):
@@ -149,7 +149,7 @@ class TestBadInput:
     def test_a_pull_of_another_shape(self):
         @dataclass(frozen=True)
         class Odd(GroupLaw):
-            def pull(self, z, seen):
+            def pull(self, z, seen):  # noqa: ARG002
                 return np.ones(3)
 
         with pytest.raises(ValueError, match="`pull` of Odd should give one number per group"):
@@ -159,7 +159,7 @@ class TestBadInput:
 def test_an_own_law_is_stored_by_name_and_not_rebuilt():
     @dataclass(frozen=True)
     class Tilted(GroupLaw):  # the name of one of ours
-        def pull(self, z, seen):
+        def pull(self, z, seen):  # noqa: ARG002
             return seen.shares
 
     stored = tm.SGD(lr=0.1, interventions=(Tilted(),)).to_json()
@@ -256,7 +256,8 @@ class TestExact:
             p, L, s = rng.dirichlet(np.ones(4)), rng.normal(size=4), 10 ** rng.uniform(-1, 1)
             found = capped_shares(p, L, s, cap)
             assert found.sum() == pytest.approx(1.0)
-            assert (found >= -1e-12).all() and (found <= cap * p + 1e-9).all()
+            assert (found >= -1e-12).all()
+            assert (found <= cap * p + 1e-9).all()
             cost = lambda P, p=p, L=L, s=s: -(P @ L) + ((P - p) ** 2 / p).sum() / (2 * s)  # noqa: E731
             best = minimize(
                 cost, p, bounds=[(0, min(1, cap * x)) for x in p], constraints={"type": "eq", "fun": lambda P: P.sum() - 1},

@@ -173,7 +173,7 @@ class TestWhatItDoes:
         shares = [0.6, 0.75, 0.9]
         grid = tm.teacher_mixture(rho=("rho", shares), variance=(0.5, 1.5), overlap=0.7)
         at = times(40.0, 30)
-        for law in (DRO30, (I.DualAscent(0.31, 1.0),), (I.VREx(2.0),)):
+        for law in (DRO30, (I.DualAscent(0.31, 1.0),), (I.VREx(2.0, positive=True, by="draws"),)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 whole = tm.predict(grid, tm.SGD(lr=0.2, interventions=law), at)
@@ -193,7 +193,7 @@ class TestWhatItDoes:
                 q = np.exp(z - z.max(-1, keepdims=True))
                 return q / q.sum(-1, keepdims=True) * seen.shares
 
-            def change(self, z, seen):
+            def change(self, z, seen):  # noqa: ARG002
                 return 2.0 * seen.shares * seen.losses
 
         loss = run("C", (AsPublished(),), [0.0, 20.0])["loss"].values[-1]
@@ -272,6 +272,7 @@ class TestTrajectory:
             found = tm.predict(problem, sgd, times(40.0, 20))
         assert np.isfinite(found["loss"].sel(lr=0.1)).all()
         assert np.isnan(found["loss"].sel(lr=lr)).all()
+        assert np.isnan(found["pull"].sel(lr=lr)).all()
         assert found.diverged.sel(lr=lr) == pytest.approx(8.49, abs=0.05)
 
     def test_a_bound_out_of_reach_is_told(self):

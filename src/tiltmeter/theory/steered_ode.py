@@ -111,6 +111,7 @@ class SteeredODE:
         P = np.stack([pulls(self.law, *self.seen(float(t), y)) for t, y in zip(times, states, strict=True)], axis=1)
         over = states.transpose(1, 0, 2)
         M, R, Q, bias = (np.ascontiguousarray(part) for part in _student(over, number))
+        P[np.isnan(Q)] = np.nan  # diverged
         return OverlapCurves(M, R, Q, bias, losses(self.par, M, R, Q, bias)), P
 
 
