@@ -111,7 +111,7 @@ class TestBadInput:
             tm.SGD(lr=0.1, interventions=given)
 
     def test_two_laws_of_groups(self):
-        with pytest.raises(ValueError, match="at most one GroupLaw. Found GroupDRO, Tilted"):
+        with pytest.raises(ValueError, match=r"at most one GroupLaw. Found GroupDRO, Tilted"):
             tm.SGD(lr=0.1, interventions=[I.GroupDRO(), I.Tilted()])
 
     def test_a_group_that_the_law_does_not_name(self):
@@ -139,7 +139,7 @@ class TestBadInput:
             tm.predict(tm.teacher_mixture(), sgd, [1.0])
 
     def test_names_and_files(self):
-        with pytest.raises(KeyError, match="There is no law 'GrupDRO'. Is GroupDRO meant"):
+        with pytest.raises(KeyError, match=r"There is no law 'GrupDRO'. Is GroupDRO meant"):
             law_named("GrupDRO")
         with pytest.raises(KeyError, match="GroupDRO has no field 'speed'"):
             intervention_from_json({"law": "GroupDRO", "speed": 1})
@@ -306,7 +306,7 @@ class TestGradients:
             gram = J @ J.T
             gram = gram / np.trace(gram) + 1e-4 * np.eye(3)
             rows = [
-                minimize(lambda w: w @ gram @ w, e, jac=lambda w: 2 * gram @ w, bounds=[(b, None) for b in e],
+                minimize(lambda w, gram=gram: w @ gram @ w, e, jac=lambda w, gram=gram: 2 * gram @ w, bounds=[(b, None) for b in e],
                          method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-12}).x
                 for e in np.eye(3)
             ]  # fmt: skip

@@ -264,7 +264,7 @@ class TestTrajectory:
         np.testing.assert_allclose(tm.predict(problem, sgd, at)["loss"].values, other.loss[0], atol=1e-9)
 
     def test_one_that_diverges_raises_and_in_a_grid_leaves_the_others(self):
-        with pytest.raises(ValueError, match="grows without bound after t = 8.4"):
+        with pytest.raises(ValueError, match=r"grows without bound after t = 8.4"):
             run("B", (I.VREx(10.0),))
         problem, lr, _ = CASES["B"]
         sgd = tm.SGD(lr=("lr", [0.1, lr]), interventions=(I.VREx(10.0),))
@@ -283,7 +283,7 @@ class TestTrajectory:
 
     def test_networks_are_left_to_simulate(self):
         sgd = tm.SGD(lr=0.2, interventions=DRO5)
-        with pytest.raises(ValueError, match="`predict` applies GroupDRO to linear students only. Use `simulate`."):
+        with pytest.raises(ValueError, match=r"`predict` applies GroupDRO to linear students only. Use `simulate`."):
             tm.predict(CASES["A"][0], sgd, [1.0], student=tm.students.Network(2))
         balanced = tm.predict(CASES["A"][0], tm.SGD(lr=0.2, start=tm.starts.Random(1.0), interventions=(I.Balanced(by="draws"),)),
                               [1.0], student=tm.students.Network(2))  # fmt: skip
