@@ -141,6 +141,7 @@ class TestNegativeControls:
             found = tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), at)["loss"].values
             np.testing.assert_allclose(found, plain, atol=1e-10)
         weighed = tm.predict(problem, tm.SGD(lr=0.2, interventions=(I.Balanced(),)), at)["loss"].values
+        assert (weighed - plain).max() == pytest.approx(0.0168, abs=1e-4)
         # The end of training in this problem: (1 - 2/pi) / 2 over 1 - lr N / 2, with N = 1 and sum P^2 / p.
         ends = [0.5 * (1 - 2 / np.pi) / (1 - 0.1 * noise) for noise in (1.0, 0.25 / 0.8 + 0.25 / 0.2)]
         np.testing.assert_allclose([plain[-1, 0], weighed[-1, 0]], ends, atol=1e-6)

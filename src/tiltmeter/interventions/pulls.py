@@ -25,23 +25,22 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
             f"`pull` of {type(law).__name__} should give one number per group, shape {seen.shares.shape}. "
             f"Found shape {found.shape}."
         )
-    total = found.sum(-1, keepdims=True)
-    if np.isnan(total).any():
-        blind = np.isnan(total) & np.isnan(seen.losses).any(-1, keepdims=True)
+    least = float(found.min())
+    if np.isnan(least):
+        blind = np.isnan(found).any(-1, keepdims=True) & np.isnan(seen.losses).any(-1, keepdims=True)
         found = np.where(blind, seen.shares, found)
-        total = found.sum(-1, keepdims=True)
     if law.by == "draws":
-        if found.min() < 0.0:
+        if least < 0.0:
             raise ValueError(f'{type(law).__name__} pulls a group negatively, which no draw can do: use by="weights".')
-        found = found / total
+        found = found / np.add.reduce(found, axis=-1, keepdims=True)
     return found
 
 
 def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.ndarray:
     """The state after `duration` on the clock; as it was where some group has not been seen yet."""
     moved = law.project(z + duration * law.change(z, seen))
-    blind = np.isnan(seen.losses.sum(-1))
-    if blind.any():
+    if np.isnan(seen.losses.min()):
+        blind = np.isnan(seen.losses).any(-1)
         moved = np.where(blind.reshape(*blind.shape, *(1,) * (moved.ndim - blind.ndim)), z, moved)
     return np.asarray(moved)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -35,21 +37,24 @@ class LinearChain:
     def cost(self) -> float:
         return 20.0 + 90.0 * self._setting.batch
 
+    @cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """What does not change from stretch to stretch; the arrays of `pulls` are changed in place."""
+        chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
+        return (
+            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
+            chosen.deviation, chosen.batch, float(sgd.weight_decay), inf if sgd.clip is None else float(sgd.clip),  # type: ignore[arg-type]
+            sgd.train_bias, chosen.d,
+        )  # fmt: skip
+
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_linear import advance_linear
 
-        chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
-        clip = inf if sgd.clip is None else float(sgd.clip)
-        fixed = (
-            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
-            chosen.deviation,
-            chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
-        )  # fmt: skip
-
         def work(low: int, high: int) -> None:
             advance_linear(
-                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights, *fixed
-            )
+                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights,
+                *self._fixed,
+            )  # fmt: skip
 
         in_blocks(work, len(self._state), threads, least=1)
 

@@ -56,7 +56,7 @@ class SteeredRun:
     def _pull(self) -> None:
         P = pulls(self._law, self._z, self._seen())
         if self._law.by == "draws":
-            np.cumsum(P, axis=1, out=self._now.cumulative)
+            np.add.accumulate(P, axis=1, out=self._now.cumulative)
         else:
             np.divide(P, self._shares, out=self._now.factors)
 
@@ -64,9 +64,8 @@ class SteeredRun:
         from tiltmeter.simulation.compiled_memory import remember
 
         remember(self._losses, self._now.losses, self._now.counts, float(self._law.memory))
-        gone = self.stopped >= 0
-        if gone.any():
-            self._losses[gone] = 1.0  # any number: these seeds move no more
+        if self.stopped.max() >= 0:
+            self._losses[self.stopped >= 0] = 1.0  # any number: these seeds move no more
         self._z = changed(self._law, self._z, self._seen(), duration)
 
     def look(self) -> Observation:

@@ -85,8 +85,8 @@ def optimal_schedule(
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)
 
-    It is the best for this problem, known exactly. The search follows gradients from a few starts; it may miss a better
-    schedule elsewhere.
+    It is the best for this problem, known exactly. The search follows gradients, from coarse pieces to fine ones; it may miss
+    a better schedule elsewhere.
     """
     if not isinstance(criterion, Criterion):
         kind = f"the class {criterion.__name__}: call it" if isinstance(criterion, type) else type(criterion).__name__
@@ -155,35 +155,41 @@ class _Search:
         return found, inner[:, 1:].ravel()
 
     def best(self, pieces: int) -> np.ndarray:
-        """Pulls (pieces, G): from the shares, from equal pulls and from the best fixed ones, whichever ends best."""
+        """Pulls (pieces, G): the best fixed ones, then ever finer pieces from there, or all at once."""
         number = len(self.control.par.groups)
         if number < 2:
             raise ValueError("Pulls of groups need at least two groups. Found one.")
         shares = np.log(np.maximum(self.control.par.p[0], 1e-3))
         begins = [np.tile((shares - shares[0])[1:], (pieces, 1)), np.zeros((pieces, number - 1))]
-        if pieces > 1:
-            fixed = min((self._descend(one, together=True) for one in begins), key=self._judged)
-            begins = [fixed, *begins]
-        ended = min((self._descend(one) for one in begins), key=self._judged)
-        return softmax(np.concatenate([np.zeros((pieces, 1)), ended], axis=1))
+        fixed = found = min((self._descend(one, 1) for one in begins), key=self._judged)
+        parts = 1
+        while parts < pieces:
+            parts = min(2 * parts, pieces)
+            found = min((found, self._descend(found, parts)), key=self._judged)
+        if pieces > 2:
+            found = min((found, self._descend(fixed, pieces)), key=self._judged)
+        return softmax(np.concatenate([np.zeros((pieces, 1)), found], axis=1))
 
     def _judged(self, logs: np.ndarray) -> float:
         return self.value(logs.ravel(), 1e-6)[0]
 
-    def _descend(self, logs: np.ndarray, together: bool = False) -> np.ndarray:
-        """L-BFGS with ever sharper kinks; `together`: all pieces move as one."""
+    def _descend(self, logs: np.ndarray, parts: int) -> np.ndarray:
+        """L-BFGS with ever sharper kinks; the pieces move in so many parts, each as one."""
         pieces, free = logs.shape
+        part = np.arange(pieces) * parts // pieces
+        middle = np.stack([logs[part == i].mean(0) for i in range(parts)])
 
         def cost(x: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-            whole = np.tile(x, pieces) if together else x
-            found, slope = self.value(whole, width)
-            return found, slope.reshape(pieces, free).sum(0) if together else slope
+            found, slope = self.value(x.reshape(parts, free)[part].ravel(), width)
+            summed = np.zeros((parts, free))
+            np.add.at(summed, part, slope.reshape(pieces, free))
+            return found, summed.ravel()
 
-        x = logs[0].copy() if together else logs.ravel().copy()
+        x = middle.ravel()
         for width in WIDTHS:
             done = minimize(
                 cost, x, (width,), "L-BFGS-B", jac=True, bounds=[(-FURTHEST, FURTHEST)] * len(x),
                 options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-9},
             )  # fmt: skip
             x = done.x
-        return np.tile(x, (pieces, 1)) if together else x.reshape(pieces, free)
+        return np.asarray(x.reshape(parts, free)[part])
