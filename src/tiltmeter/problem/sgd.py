@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.step_law import StepLaw
 from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.problem.start import Overlaps, Random, Start, Zero, start_from_json, start_to_json
 from tiltmeter.record.labelled import (
@@ -158,25 +157,6 @@ class SGD:
         given["start"] = start_from_json(given["start"])
         given["interventions"] = tuple(intervention_from_json(law) for law in given.get("interventions", ()))
         return cls(**given)
-
-
-def checked_interventions(given: Any) -> tuple[Intervention, ...]:
-    """A tuple of interventions with at most one of the kinds that cannot follow one another."""
-    if isinstance(given, Intervention):
-        raise TypeError(f"`interventions` should be a tuple: write interventions=({type(given).__name__}(...),).")
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"`interventions` should be a tuple of interventions. Found {type(given).__name__}.")
-    laws = tuple(given)
-    for law in laws:
-        if isinstance(law, type):
-            raise TypeError(f"`interventions` should hold values. Found the class {law.__name__}: call it.")
-        if not isinstance(law, Intervention):
-            raise TypeError(f"`interventions` should hold interventions, as GroupDRO(). Found {type(law).__name__}.")
-    for kind in (GroupLaw, StepLaw, ModelLaw):
-        found = [type(law).__name__ for law in laws if isinstance(law, kind)]
-        if len(found) > 1:
-            raise ValueError(f"`interventions` should hold at most one {kind.__name__}. Found {', '.join(found)}.")
-    return laws
 
 
 def _is_schedule(value: object) -> bool:

@@ -24,7 +24,7 @@ def _advance(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Move one student by `steps` updates in place; returns how many were made before it diverged.
 
-    `w`, `x` and `pull` are room for `rank` numbers each: for short stretches, asking for it would take longer than them.
+    `w`, `x` and `pull` are room for `rank` numbers each: for short stretches, asking for it would take longer.
     """
     rank = means.shape[1]
     freedom = d - rank - 1

@@ -85,8 +85,8 @@ def optimal_schedule(
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)
 
-    It is the best for this problem, known exactly. The search follows gradients, from coarse pieces to fine ones; it may miss
-    a better schedule elsewhere.
+    It is the best for this problem, known exactly. The search follows gradients, from coarse pieces to fine ones; it
+    may miss a better schedule elsewhere.
     """
     if not isinstance(criterion, Criterion):
         kind = f"the class {criterion.__name__}: call it" if isinstance(criterion, type) else type(criterion).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     even = {"+": 0.5, "-": 0.5}
     at = np.unique(np.rint(np.linspace(1.0, setting.until, 4) * setting.d)) / setting.d
 
-    def sgd(law: GroupLaw, lr: float, proportions: dict[str, float] | None) -> SGD:
+    def sgd(law: GroupLaw, lr: float, proportions: Mapping[Any, Any] | None) -> SGD:
         return SGD(lr=lr, batch=BATCH, proportions=proportions, interventions=(law,))
 
     arms: dict[str, SGD] = {

@@ -72,18 +72,18 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The difference goes with lr; identical groups feel weights and not draws; the simulation shows the difference."""
-    by_rate = abs(runs["weights"]["loss"] - runs["draws"]["loss"]).max(("time", "group")).values
+    by_rate = (runs["weights"]["loss"] - runs["draws"]["loss"]).pipe(abs).max(("time", "group")).values
     rates = runs["weights"]["loss"].coords["lr"].values
     plain = runs["plain, identical groups"]["loss"]
     off = {by: float(abs(runs[f"{by}, identical groups"]["loss"] - plain).max()) for by in ("weights", "draws")}
     one, two = (runs[f"{by}, simulated"]["loss"].isel(time=-1) for by in ("weights", "draws"))
     seeds = one.sizes["seed"]
     apart = (one.mean("seed") - two.mean("seed")).values
-    error = np.sqrt(one.var("seed", ddof=1) + two.var("seed", ddof=1)).values / np.sqrt(seeds)
+    error = np.sqrt((one.var("seed", ddof=1) + two.var("seed", ddof=1)).values / seeds)
     exact = [
         predict(
             PROBLEMS["A"][0],
-            SGD(lr=0.2, interventions=(Balanced(by=by),)),  # type: ignore[arg-type]
+            SGD(lr=0.2, interventions=(Balanced(by=by),)),
             one.coords["time"].values.reshape(1),
             ("loss",),
         )["loss"].values[0]
