@@ -33,8 +33,8 @@ def predict_steered(
             "curves are NaN there, and `diverged` has the times.",
             stacklevel=3,
         )
-    elif note := law.note(*flow.seen(float(times[-1]), states[-1])):
-        warnings.warn(note, stacklevel=3)
+    elif len(times) > 1 and (note := law.note(*flow.seen(float(times[-1]), states[-1]))):
+        warnings.warn(note, stacklevel=3)  # a single time asks about that time, not about the end of training
     solution = DenseSolution(flow)
 
     def trajectory(at: np.ndarray, found: np.ndarray) -> Trajectory:
