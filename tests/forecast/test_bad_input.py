@@ -15,7 +15,8 @@ def parted(settings):
     """What belongs to the recipe, and what says how to calculate."""
     how = {name: settings[name] for name in ("sample", "seed", "real_steps") if name in settings}
     given = {name: value for name, value in settings.items() if name not in how}
-    return {"lr": 0.1, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
+    rate = {} if "schedule" in given else {"lr": 0.1}
+    return {**rate, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
 
 
 def asked(data, **settings):
@@ -35,7 +36,7 @@ class TestBadInput:
             ),
             (
                 {"schedule": lambda step: -1.0},
-                "`schedule` should be a number from 0 at every step. Found -1.0 at step 0.",
+                "The schedule of `lr` should give non-negative numbers. Found -1.0 at step = 0.",
             ),
             ({"steps": 0}, "`steps` should be a positive integer. Found steps = 0."),
             ({"momentum": 1.0}, "`momentum` should lie between 0 and 1"),

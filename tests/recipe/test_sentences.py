@@ -135,8 +135,8 @@ def test_anything_else_than_a_recipe_is_shown_one(data, given):
 @pytest.mark.parametrize(
     ("schedule", "kind", "sentence"),
     [
-        (lambda step: 0.1 - step, ValueError, "`schedule` should be a number from 0 at every step. Found -0.9 at step 1."),
-        (lambda step: np.nan if step == 2 else 0.1, ValueError, "`schedule` should be a number from 0 at every step. Found nan at step 2."),
+        (lambda step: 0.1 - step, ValueError, "The schedule of `lr` should give non-negative numbers. Found -0.9 at step = 1."),
+        (lambda step: np.nan if step == 2 else 0.1, ValueError, "The schedule of `lr` should give non-negative numbers. Found nan at step = 2."),
     ],
 )  # fmt: skip
 def test_rates_of_a_schedule(data, schedule, kind, sentence):

@@ -11,29 +11,33 @@ import xarray as xr
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict import predict
+from tiltmeter.theory.linear_theory import LinearTheory
+from tiltmeter.theory.solved_theory import solved_theory
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind the theory of a linear student, rebuilt from its origin; None for anything else."""
+    """The problem and SGD behind the theory of a linear student that no law steers; None for anything else."""
+    theory = revived(trajectory).evaluate
+    return (theory.problem, theory.sgd) if isinstance(theory, LinearTheory) else None
+
+
+def revived(trajectory: Trajectory) -> Trajectory:
+    """A theory of a linear student that was loaded from disk, with its `evaluate` again; anything else as it is."""
     origin = trajectory.origin
-    if origin.source != "theory" or not isinstance(origin.problem, dict):
-        return None
-    if "student" in origin.settings:
-        return None  # a network's curves have no closed form; `evaluate` integrates them again
+    if trajectory.evaluate is not None or origin.source != "theory" or trajectory.clock != "t":
+        return trajectory
+    if not isinstance(origin.problem, dict) or "student" in origin.settings:
+        return trajectory  # a network's curves have no closed form
     stored: Any = origin.settings.get("sgd")
     try:
-        return Mixture.from_json(origin.problem), SGD.from_json(stored)
+        problem, sgd = Mixture.from_json(origin.problem), SGD.from_json(stored)
     except (KeyError, TypeError, ValueError):
-        return None  # a user's own schedule cannot be rebuilt from a file
+        return trajectory  # a user's own schedule cannot be rebuilt from a file
+    last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
+    return trajectory.replace(trajectory, solved_theory(problem, sgd, tuple(trajectory), np.array([last])))
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:
     """One curve of a theory trajectory as a function of time; None for what is only known where it was recorded."""
-    rebuilt = theory_of(trajectory) if trajectory.clock == "t" else None
-    if rebuilt is not None:
-        alone = predict(*rebuilt, trajectory[name].coords["time"].values[:1], curves=(name,)).evaluate
-        if alone is not None:
-            return lambda times: alone(np.atleast_1d(times))[name]
-    whole = trajectory.evaluate
-    return None if whole is None else lambda times: whole(np.atleast_1d(times))[name]
+    evaluate = revived(trajectory).evaluate
+    return None if evaluate is None else lambda times: evaluate(np.atleast_1d(times), (name,))[name]

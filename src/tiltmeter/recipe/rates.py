@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
-from tiltmeter.schedule import schedule_from_json, schedule_to_json
+from tiltmeter.schedule import schedule_from_json, schedule_to_json, value_at
 
 
 def is_function_of_step(schedule: Callable[..., Any]) -> bool:
@@ -33,12 +33,7 @@ def is_function_of_step(schedule: Callable[..., Any]) -> bool:
 
 def scheduled_rates(schedule: Callable[[float], float], steps: int) -> np.ndarray:
     """The rate of every update, the first at step 0."""
-    found = np.asarray([float(schedule(step)) for step in range(steps)])
-    bad = ~(np.isfinite(found) & (found >= 0))
-    if bad.any():
-        step = int(np.argmax(bad))
-        raise ValueError(f"`schedule` should be a number from 0 at every step. Found {found[step]} at step {step}.")
-    return found
+    return np.asarray([value_at(schedule, step, "lr", "step") for step in range(steps)])
 
 
 def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray:
@@ -94,9 +89,7 @@ class Scheduling:
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""
         if self._function is not None:
-            rate = float(self._function(step))
-            if not 0 <= rate < np.inf:
-                raise ValueError(f"`schedule` should be a number from 0 at every step. Found {rate} at step {step}.")
+            rate = value_at(self._function, step, "lr", "step")
             for group, ratio in zip(self._optimiser.param_groups, self._ratios, strict=True):
                 group["lr"] = rate * ratio
 

@@ -20,6 +20,7 @@ from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import JSON
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -84,7 +85,7 @@ def simulate(
     run = method.begin(chosen, labels)
     pace = StepSettings(chosen.sgd, chosen.par.groups, size)
 
-    def label(look: Observation, at: np.ndarray) -> dict[str, xr.DataArray]:
+    def label(look: Observation, at: np.ndarray) -> LazyCurves:
         return curves_of(chosen, labels, look, at, names)
 
     looks: list[Observation] = []

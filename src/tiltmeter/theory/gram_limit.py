@@ -8,7 +8,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict_steered import predict_steered
+from tiltmeter.theory.steered_theory import steered_theory
 
 
 def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
@@ -34,4 +34,5 @@ def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`gram_limit` has no solution with {name}. Use `simulate`.")
-    return predict_steered(problem, sgd, sgd.law, checked_times(times), None, "gram limit")
+    at = checked_times(times)
+    return steered_theory(problem, sgd, sgd.law, None, at, "gram limit")(at)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -15,16 +16,31 @@ from tiltmeter.problem.sgd import SGD
 HUGE = 1e12
 
 
-#: From, to, and the state as a function of time between.
-Piece: TypeAlias = tuple[float, float, Callable[[np.ndarray], np.ndarray]]
+@dataclass(frozen=True)
+class Solution:
+    """The state of training as a function of time, from 0 to `end`."""
+
+    start: np.ndarray
+    breaks: frozenset[float]
+    pieces: tuple[tuple[float, float, Any], ...]
+    end: float
+
+    def __call__(self, times: np.ndarray) -> np.ndarray:
+        """One row for each of these times, none of them beyond `end`."""
+        found = np.empty((len(times), self.start.size))
+        found[times == 0.0] = self.start
+        for low, high, piece in self.pieces:
+            inside = (times > low) & (times <= high)
+            if inside.any():
+                found[inside] = piece(np.minimum(times[inside], _end(low, high, self.breaks))).T
+        return found
 
 
 class Diverged(ValueError):
-    """The student has grown without bound: when, and the state there."""
+    """The student has grown without bound: when, and the state there, as far as they are known."""
 
-    def __init__(self, message: str, time: float, state: np.ndarray) -> None:
-        super().__init__(message)
-        self.time, self.state = time, state
+    time: float = np.nan
+    state: np.ndarray | None = None
 
 
 def by_pieces(
@@ -35,14 +51,14 @@ def by_pieces(
     method: Literal["DOP853", "RK23"],
     rtol: float,
     atol: float,
-    dense: bool = False,
-) -> tuple[np.ndarray, list[Piece]]:
-    """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges.
+    keep: bool = False,
+) -> tuple[np.ndarray, Solution | None]:
+    """The state at each of `times` and, if it should be kept, as a function of all times up to the last of them.
 
-    `dense` also gives the state as a function of time, piece by piece.
+    The integration starts again where the schedules of `sgd` break; an error where training diverges.
     """
+    first, pieces = state, []
     breaks = set(sgd.breaks)
-    pieces: list[Piece] = []
     edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
     found = np.empty((len(times), state.size))
     found[times == 0.0] = state
@@ -50,26 +66,23 @@ def by_pieces(
         if high == low:
             continue
         inside = (times > low) & (times <= high)
-        # A step function has its new value at the break itself: approach it from below.
-        end = np.nextafter(high, low) if high in breaks else high
+        end = _end(low, high, breaks)
         asked = np.unique(np.append(np.minimum(times[inside], end), end))
         with np.errstate(over="ignore", invalid="ignore"):
-            run = solve_ivp(
-                velocity, (low, end), state, method, asked, dense_output=dense, events=_grown, rtol=rtol, atol=atol
-            )
+            run = solve_ivp(velocity, (low, end), state, method, asked, keep, _grown, rtol=rtol, atol=atol)
         if run.status != 0 or not np.isfinite(run.y).all():
             last = run.t[-1] if len(run.t) else low
             lower = "Lower the learning rate of the schedule." if callable(sgd.lr) else "Lower the learning rate."
-            raise Diverged(
-                f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}",
-                float(last),
-                run.y_events[0][-1] if run.y_events and len(run.y_events[0]) else state,
-            )
-        if run.sol is not None:
-            pieces.append((low, high, run.sol))
+            raise Diverged(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]
-    return found, pieces
+        pieces.append((low, high, run.sol))
+    return found, Solution(first, frozenset(breaks), tuple(pieces), edges[-1]) if keep else None
+
+
+def _end(low: float, high: float, breaks: Set[float]) -> float:
+    """A step function has its new value at the break itself: approach it from below."""
+    return float(np.nextafter(high, low)) if high in breaks else high
 
 
 def _grown(_: float, flat: np.ndarray) -> float:

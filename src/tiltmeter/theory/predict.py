@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from tiltmeter.names import described
-from tiltmeter.population.labelled_curves import chosen_names, label_curves
-from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.quadrature import Sobol
-from tiltmeter.problem.laws import lowered, refuse_laws
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.problem.student import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
-from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.modes import evaluate_modes, modes
-from tiltmeter.theory.ode import integrate
 from tiltmeter.theory.predict_network import predict_network
-from tiltmeter.theory.predict_steered import predict_steered
-from tiltmeter.theory.stability import divergence
+from tiltmeter.theory.solved_theory import solved_theory
+from tiltmeter.theory.steered_theory import SteeredTheory
 
 
 def predict(
@@ -60,30 +51,10 @@ def predict(
     student = checked_student(student)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
-    if sgd.law is not None and not sgd.law.constant and isinstance(problem, Mixture):
-        return predict_steered(problem, sgd, sgd.law, times, curves)
-    names = chosen_names(curves, sgd.train_bias, ("pull",) if sgd.law is not None else ())
-    origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
-    sgd = lowered(problem, sgd)
-    if sgd.scheduled:
-
-        def evaluate_again(at: Any) -> Trajectory:
-            at = checked_times(at)
-            return _trajectory(*integrate(problem, sgd, at), at, names, origin, None, evaluate_again)
-
-        return evaluate_again(times)
-    par = parameters(problem, sgd)
-    diverged = divergence(par)
-    solved = modes(par)
-
-    def evaluate(at: Any) -> Trajectory:
-        at = checked_times(at)
-        overlaps = evaluate_modes(par, solved, at)
-        if diverged is not None:
-            overlaps.blank(np.isfinite(diverged))
-        return _trajectory(par, overlaps, at, names, origin, diverged, evaluate)
-
-    return evaluate(times)
+    theory = solved_theory(problem, sgd, curves, times)
+    if isinstance(theory, SteeredTheory) and (note := theory.note()):
+        warnings.warn(note, stacklevel=2)
+    return theory(times)
 
 
 def _refuse_what_needs_simulation(sgd: SGD) -> None:
@@ -93,23 +64,3 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
     refuse_laws(sgd, "predict", group_laws=True)
-
-
-def _trajectory(
-    par: Parameters,
-    overlaps: OverlapCurves,
-    times: np.ndarray,
-    names: tuple[str, ...],
-    origin: Origin,
-    diverged: np.ndarray | None,
-    evaluate: Any,
-) -> Trajectory:
-    curves = label_curves(par, overlaps, times, tuple(name for name in names if name != "pull"))
-    if "pull" in names:  # of a constant law
-        pull = np.broadcast_to(par.pull[:, None], overlaps.loss.shape)
-        curves = {
-            name: curves[name] if name != "pull" else described(name, par.label(pull, "group", time=times))
-            for name in names
-        }
-    ended: xr.DataArray | None = None if diverged is None else par.label(diverged)
-    return Trajectory(curves, "t", origin, ended, evaluate)

@@ -22,12 +22,10 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.ode import rate_at, velocity, weights_at
-from tiltmeter.theory.piecewise_integration import HUGE, Diverged, Piece, by_pieces
+from tiltmeter.theory.piecewise_integration import HUGE, Diverged, Solution, by_pieces
 
 #: Tolerances; at kinks of a law that is not smooth they are a hundred times wider.
 RTOL, ATOL = 1e-10, 1e-12
-#: Beyond what was asked, so that the next question, a little later, needs no new integration.
-FURTHER = 1.25
 #: Overlaps of an integration that cannot go on, beyond which the student diverges.
 LARGE = 1e3
 
@@ -78,8 +76,8 @@ class SteeredODE:
         dz = self.law.change(z, seen).reshape(par.size, -1)
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None], dz], axis=1)
 
-    def states(self, times: np.ndarray, dense: bool = False) -> tuple[np.ndarray, list[Piece]]:
-        """States (T, N, ...) at these times."""
+    def states(self, times: np.ndarray, keep: bool = False) -> tuple[np.ndarray, Solution | None]:
+        """States (T, N, ...) at these times, and as a function of time if that should be kept."""
         shape, latest = self.start.shape, (0.0, self.start.ravel())
         rtol, atol = (RTOL, ATOL) if self.law.smooth else (1e2 * RTOL, 1e2 * ATOL)
 
@@ -89,12 +87,12 @@ class SteeredODE:
             return self.velocity(t, y.reshape(shape)).ravel()
 
         try:
-            found, pieces = by_pieces(rhs, self.start.ravel(), times, self.sgd, "DOP853", rtol, atol, dense)
+            found, kept = by_pieces(rhs, self.start.ravel(), times, self.sgd, "DOP853", rtol, atol, keep)
         except Diverged as error:
             # Pulls that grow with the loss diverge within a finite time, before any bound is met.
             error.time, error.state = latest
             raise
-        return found.reshape(len(times), *shape), pieces
+        return found.reshape(len(times), *shape), kept
 
     def among(self, points: np.ndarray) -> SteeredODE:
         """The same law at some of the grid points."""
@@ -131,7 +129,7 @@ def solve_grid(flow: SteeredODE, times: np.ndarray) -> tuple[np.ndarray, np.ndar
             found, _ = flow.among(alive).states(times)
             break
         except Diverged as error:
-            grown = np.abs(np.nan_to_num(error.state.reshape(len(alive), -1), nan=np.inf)).max(1)
+            grown = np.abs(np.nan_to_num(np.asarray(error.state).reshape(len(alive), -1), nan=np.inf)).max(1)
             if not flow.par.grid.sizes or grown.max() < LARGE:
                 raise
             worst = ~(grown < np.sqrt(min(grown.max(), HUGE)))  # far beyond the others, or not a number at all
@@ -144,26 +142,3 @@ def solve_grid(flow: SteeredODE, times: np.ndarray) -> tuple[np.ndarray, np.ndar
     whole = np.full((len(times), *flow.start.shape), np.nan)
     whole[:, alive] = found
     return whole, ended
-
-
-class DenseSolution:
-    """The states of one solution at any time, integrated once as far as was asked and interpolated to its order."""
-
-    def __init__(self, flow: SteeredODE) -> None:
-        self._flow = flow
-        self._until = 0.0
-        self._pieces: list[Piece] = []
-
-    def states(self, times: np.ndarray) -> np.ndarray:
-        last = float(times[-1])
-        if last > self._until:
-            self._until = FURTHER * last
-            _, self._pieces = self._flow.states(np.array([self._until]), dense=True)
-        shape = self._flow.start.shape
-        found = np.empty((len(times), *shape))
-        found[times == 0.0] = self._flow.start
-        for low, high, state in self._pieces:
-            inside = (times > low) & (times <= high)
-            if inside.any():
-                found[inside] = state(times[inside]).T.reshape(-1, *shape)
-        return found

@@ -12,8 +12,8 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced

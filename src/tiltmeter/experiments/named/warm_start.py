@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.named.bias_crossing import centred
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import student, told
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import Square
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Start, Zero
@@ -152,7 +153,7 @@ def _final(run: Trajectory) -> tuple[float, float]:
     gap = run["loss"].isel(time=-1).sel(group="+") - run["loss"].isel(time=-1).sel(group="-")
     if "seed" not in gap.dims:
         return float(gap), 0.0
-    return float(gap.mean("seed")), float(gap.std("seed", ddof=1) / np.sqrt(gap.sizes["seed"]))
+    return mean_and_error(gap)
 
 
 def pictures(runs: Runs) -> dict[str, Any]:
