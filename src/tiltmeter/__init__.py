@@ -10,6 +10,7 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     from tiltmeter import data as data
     from tiltmeter import export as export
+    from tiltmeter import interventions as interventions
     from tiltmeter import measures as measures
     from tiltmeter import plot as plot
     from tiltmeter import schedule as schedules  # noqa: F401
@@ -137,6 +138,7 @@ _ROOMS = {
     "criteria": "population.criteria",
     "data": "data",
     "export": "export",
+    "interventions": "interventions",
     "measures": "measures",
     "optimisers": "problem.optimisers",
     "plot": "plot",

@@ -42,6 +42,8 @@ CURVES: dict[str, CurveName] = {
     "Q": CurveName("squared length of the student divided by d"),
     "student_bias": CurveName("offset that the student adds to its score"),
     "second_layer": CurveName("weight of each unit in the student's score"),
+    # of an intervention
+    "pull": CurveName("what the mean gradient of a group counts in a step"),
     # variance over runs at finite d, see `moments`
     "M_variance": CurveName("variance over runs of the overlap with the group mean"),
     "R_variance": CurveName("variance over runs of the overlap with the group teacher"),

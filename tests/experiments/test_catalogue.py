@@ -10,7 +10,7 @@ from tiltmeter.experiments.reproduce import reproduce
 from tiltmeter.experiments.verdicts import small_png
 
 #: Seconds each: these run in the default suite.
-FAST = ("order-parameters", "spurious-correlation", "phase-diagram", "learning-rates")
+FAST = ("order-parameters", "spurious-correlation", "phase-diagram", "learning-rates", "upweight-or-upsample")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

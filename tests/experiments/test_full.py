@@ -20,6 +20,12 @@ TINY = {
     "deeper-wider": {"widths": (8,), "d": 20, "steps": 40},
     "other-protocols": {"d": 20, "width": 8, "steps": 60},
     "learning-rates": {"d": 100},
+    "group-dro-rings": {"d": 50},
+    "upweight-or-upsample": {"d": 50},
+    "equalising-weights": {"problems": 4, "d": 50},
+    "no-go": {"overlaps": 9, "shares": 21, "d": 50},
+    "normalised-gradients": {"d": 30, "until": 2.0},
+    "levelling-down": {"pieces": 2, "d": 50},
     "equilibrium-bias": {
         "samples": (0.5, 2.0),
         "overlaps": (0.0, 1.0),

@@ -14,6 +14,7 @@ from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.names import described
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow, Training
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.labelled import JSON, label_to_json
@@ -44,10 +45,13 @@ def drivers(
 
     With `data=Fixed(...)` all eight are trained on a fixed set of that size.
 
+    A law of groups that changes during training answers to the very gap that is split here, so it is refused.
+
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """
     from tiltmeter.theory.predict import predict
 
+    refuse_laws(sgd, "drivers")
     gaps: dict[tuple[bool, ...], xr.DataArray] = {}
     for on in product((False, True), repeat=len(DRIVERS)):
         switches = dict(zip(DRIVERS, on, strict=True))

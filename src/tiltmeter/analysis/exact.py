@@ -34,9 +34,9 @@ def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed |
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind online theory, whose examples are all fresh; None for anything else."""
+    """The problem and SGD behind online theory, whose examples are all fresh and which no law steers; else None."""
     found = linear_theory_of(trajectory)
-    if found is None or found[2] is not None or not isinstance(found[1], SGD):
+    if found is None or found[2] is not None or not isinstance(found[1], SGD) or found[1].steered:
         return None
     return found[0], found[1]
 

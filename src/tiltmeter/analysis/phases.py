@@ -19,6 +19,7 @@ from tiltmeter.names import NOBODY
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Training
 from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
 
 #: Times at which drivers are averaged within a phase.
@@ -107,6 +108,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
     sizes = _sizes(trajectory, curve, chosen, edges)
     theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
+    if theory is not None and isinstance(theory[1], SGD) and theory[1].steered:
+        theory = None  # a law answers to the gap itself: no driver can be told apart from it
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
     for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):

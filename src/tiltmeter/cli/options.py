@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from cyclopts import Parameter
 
+from tiltmeter.cli.law_text import law_from_text
 from tiltmeter.cli.toml_schema import check_keys
 from tiltmeter.cli.toml_tables import PROBLEM_FILE, read_tables
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.memory import check_fits
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
@@ -89,6 +91,8 @@ class SGDOptions:
     "Also train a bias of the student."
     start_scale: float | None = None
     "Start from random weights of this standard deviation (default: zero)."
+    law: str | None = None
+    "An intervention, such as \"GroupDRO(rate=5, by='draws')\" or UPGrad: what groups count during training."
 
 
 @Parameter(name="*", negative_iterable=())
@@ -154,7 +158,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture:
 def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
     """The SGD from its named numbers; schedules and more groups come from tables of a TOML file."""
     names = (field.name for field in fields(SGDOptions))
-    known = _only(given, *names, "start")
+    known = _only(given, *names, "start", "interventions")
     if isinstance(known.get("lr"), Mapping):
         known["lr"] = _schedule(known["lr"], "lr")
     for name in ("weights", "proportions"):
@@ -164,7 +168,10 @@ def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
         known["start"] = Random(known.pop("start_scale"))
     elif "start" in known:
         known["start"] = Overlaps(**_only(known["start"], "M", "R", "Q", "bias", where="The start"))
-    return SGD(**known)
+    laws = [intervention_from_json(one) for one in known.pop("interventions", ())]
+    if "law" in known:
+        laws = [law_from_text(known.pop("law"))]
+    return SGD(**known, interventions=tuple(laws))
 
 
 def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarray:

@@ -39,6 +39,13 @@ EXPERIMENTS: dict[str, str] = {
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
+    # interventions
+    "group-dro-rings": "group_dro_rings",
+    "upweight-or-upsample": "upweight_or_upsample",
+    "equalising-weights": "equalising_weights",
+    "no-go": "no_go",
+    "normalised-gradients": "normalised_gradients",
+    "levelling-down": "levelling_down",
     # simplicity biases
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",

@@ -41,10 +41,10 @@ def chosen_names(curves: Iterable[str] | None, train_bias: bool, more: tuple[str
     return wanted
 
 
-def label_curves(par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...]) -> LazyCurves:
-    """The named curves of a linear student; rates, gaps and other derived curves are computed only when they are
-    read.
-    """
+def label_curves(
+    par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...], more: Arrays | None = None
+) -> LazyCurves:
+    """The named curves of a linear student, `more` among them; derived curves are computed only when they are read."""
 
     @cache
     def found() -> Rates:
@@ -57,6 +57,7 @@ def label_curves(par: Parameters, overlaps: OverlapCurves, times: np.ndarray, na
         "Q": (overlaps.Q, ()),
         "student_bias": (overlaps.bias, ()),
         **{name: partial(one_rate, found, name) for name in RATES},
+        **(more or {}),
     }
     return label_arrays(par, arrays, times, names)
 

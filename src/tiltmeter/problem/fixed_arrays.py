@@ -48,6 +48,9 @@ class FixedParameters:
 def fixed_parameters(problem: Mixture, training: SGD | Flow | Descent, data: Fixed) -> FixedParameters:
     """Flatten a problem, its training and its data over their common grid."""
     sgd = training if isinstance(training, SGD) else training.plain()
+    if sgd.interventions:
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"There is no theory of {names} on a fixed set. Use `simulate` with the same data.")
     groups = problem.groups if isinstance(problem, Mixture) else ()
     shares = data.shares(groups) if isinstance(problem, Mixture) else []
     more = [value for value in (data.samples, *shares) if isinstance(value, xr.DataArray)]

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import erf
 
+from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import ROUNDING, Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
@@ -52,6 +53,11 @@ class Parameters:
         return len(self.lr)
 
     @property
+    def pull(self) -> np.ndarray:
+        """P_g = p_g s_g: what the mean gradient of a group counts."""
+        return np.asarray(self.p * self.s)
+
+    @property
     def noise(self) -> np.ndarray:
         """n_g = lr^2 p_g s_g^2 D_g / batch: how much the gradient noise of a group increases the length of the
         student.
@@ -81,6 +87,10 @@ def parameters(problem: Mixture, sgd: SGD, more: Sequence[xr.DataArray] = ()) ->
         raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
+    sgd = lowered(problem, sgd)
+    if sgd.interventions:  # functions refuse by name before this; those that apply a law take it out
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"There is no way to apply {names} here. Use `predict` or `simulate`.")
     groups = problem.groups
     lr = _at(sgd.lr, 0.0)
     weights = loss_weights(sgd, groups, 0.0)

@@ -87,6 +87,7 @@ def simulate(
     more = (
         *(("second_layer",) if isinstance(student, Network) else ()),
         *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+        *(("pull",) if plain.law is not None else ()),
     )
     names = chosen_names(curves, plain.train_bias, more)
     vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
@@ -95,7 +96,7 @@ def simulate(
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
     run = method.begin(chosen, labels)
-    pace = StepSettings(plain, chosen.par.groups, size)
+    pace = StepSettings(chosen.sgd, chosen.par.groups, size)
 
     def label(look: Observation, at: np.ndarray) -> LazyCurves:
         return curves_of(chosen, labels, look, at, names)
@@ -106,7 +107,9 @@ def simulate(
         last = int(steps[-1])
         told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
         tell = stack.enter_context(told) if progress else None
-        for look in _looks(run, steps, pace, threads, tell):
+        for seen in _looks(run, steps, pace, threads, tell):
+            constant = plain.law is not None and chosen.law is None
+            look = seen.with_pull(np.tile(pace.pulls(chosen.shares), (len(labels), 1))) if constant else seen
             looks.append(look)
             if recorder is not None:
                 now = label(stack_observations([look]), np.zeros(1))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.student import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.fixed_set.fixed_theory import fixed_theory
-from tiltmeter.theory.linear_theory import linear_theory
 from tiltmeter.theory.population_flow import population_flow
 from tiltmeter.theory.predict_network import predict_network
+from tiltmeter.theory.solved_theory import solved_theory
+from tiltmeter.theory.steered_theory import SteeredTheory
 
 
 def predict(
@@ -39,6 +42,9 @@ def predict(
     >>> theory = predict(problem, SGD(lr=0.1), [0.0, 1.0, 500.0])
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
+
+    A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
+    counts; constant laws stay in closed form.
 
     A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
     fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
@@ -70,7 +76,10 @@ def predict(
     _refuse_what_needs_simulation(sgd)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
-    return linear_theory(problem, sgd, curves, times)(times)
+    theory = solved_theory(problem, sgd, curves, times)
+    if isinstance(theory, SteeredTheory) and (note := theory.note()):
+        warnings.warn(note, stacklevel=2)
+    return theory(times)
 
 
 def _refuse_what_needs_simulation(sgd: SGD) -> None:
@@ -79,3 +88,4 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
+    refuse_laws(sgd, "predict", group_laws=True)

@@ -10,6 +10,7 @@ import xarray as xr
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.fixed_arrays import fixed_parameters
 from tiltmeter.problem.full_batch import Descent, Flow
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -44,6 +45,7 @@ def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | N
         raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
     if isinstance(sgd, Flow):
         raise ValueError("Gradient flow has no stability limit: it is the limit of small steps.")
+    refuse_laws(sgd, "stability_limit")
     par = parameters(problem, sgd)
     return par.label(limit_of(par)).assign_attrs(long_name=LIMIT)
 
@@ -87,6 +89,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]
     [[0.46], 5.41, 3.41]
     """
+    refuse_laws(sgd, "timescales")
     if sgd.scheduled:
         raise ValueError("`timescales` needs a constant learning rate and constant weights.")
     par = parameters(problem, sgd)
