@@ -29,7 +29,8 @@ class SGD:
 
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
-    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data).
+    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold schedules,
+    so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
     gradient with respect to W.
 
@@ -44,7 +45,7 @@ class SGD:
     weight_decay: Number = 0.0
     clip: float | None = None
     weights: Mapping[Hashable, Number | Schedule] | None = None
-    proportions: Mapping[Hashable, Number] | None = None
+    proportions: Mapping[Hashable, Number | Schedule] | None = None
     train_bias: bool = False
     start: Start = Zero()
 
@@ -75,7 +76,12 @@ class SGD:
     @property
     def scheduled(self) -> bool:
         """Whether anything changes during training, so that no closed form exists."""
-        return _is_schedule(self.lr) or any(_is_schedule(w) for w in (self.weights or {}).values())
+        return any(_is_schedule(value) for value in (self.lr, *(self.weights or {}).values())) or self.curriculum
+
+    @property
+    def curriculum(self) -> bool:
+        """Whether the groups are drawn in changing proportions."""
+        return any(_is_schedule(share) for share in (self.proportions or {}).values())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SGD):

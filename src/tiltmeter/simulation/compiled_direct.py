@@ -35,6 +35,7 @@ def _advance(  # type: ignore[no-untyped-def]
     for step in range(steps):
         rate = rates[step] if rates.shape[0] > 1 else rates[0]
         row = step if weights.shape[0] > 1 else 0
+        drawn = step if cumulative.shape[0] > 1 else 0
         push[:] = 0.0
         if batch > 1:
             gradient[:] = 0.0
@@ -49,7 +50,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 x[:] = inputs[chosen]
                 group, label = groups[chosen], labels[chosen]
             else:
-                group, label = draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x)
+                group, label = draw_sample(rng, cumulative, drawn, means, teachers, label_bias, deviation, x)
             score = scalars[units]
             for k in range(units):
                 field = 0.0

@@ -29,16 +29,17 @@ def _advance(  # type: ignore[no-untyped-def]
     s, bias = state[rank], state[rank + 1]
     x, pull = np.empty(rank), np.empty(rank)
     share = 1.0 / batch
-    many_rates, many_weights = rates.shape[0] > 1, weights.shape[0] > 1
+    many_rates, many_weights, many_shares = rates.shape[0] > 1, weights.shape[0] > 1, cumulative.shape[0] > 1
     done = 0
     while done < steps:
         rate = rates[done] if many_rates else rates[0]
         row = done if many_weights else 0
+        drawn = done if many_shares else 0
         for a in range(rank):
             pull[a] = 0.0
         along, spread, push = 0.0, 0.0, 0.0
         for _ in range(batch):
-            group = draw_group(rng, cumulative)
+            group = draw_group(rng, cumulative, drawn)
             sd = deviation[group]
             field, score = label_bias[group], bias
             for a in range(rank):
@@ -88,7 +89,7 @@ def advance_linear(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
 
-    `rates` and `weights` have one entry per step, or one for all. `learn` says whether the bias is trained.
+    `rates`, `weights` and `cumulative` have one entry per step, or one for all. `learn` says whether the bias is trained.
     """
     for i in range(low, high):
         if stopped[i] < 0:

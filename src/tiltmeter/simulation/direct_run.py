@@ -33,6 +33,10 @@ class DirectRun:
         self._learn_second = isinstance(student, Network) and student.train_second_layer
         units, d = setting.units, setting.d
         size = setting.data.samples(d) if isinstance(setting.data, Repeated) else 0
+        if size and setting.sgd.curriculum:
+            raise ValueError(
+                "A repeated data set has the proportions it was drawn with: schedules of `proportions` need Fresh() data."
+            )
         moving = setting.sgd.momentum > 0 or self._kind in (ADAM, ADAMW)
         self._frame = np.empty((count, setting.rank, d))
         self._w = np.zeros((count, units, d))
@@ -53,7 +57,7 @@ class DirectRun:
 
         def work(low: int, high: int) -> None:
             place(
-                low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative,
+                low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative(0, 1),
                 setting.means, setting.teachers, setting.label_bias, setting.deviation, self._inputs, self._groups,
                 self._labels,
             )  # fmt: skip
@@ -77,8 +81,8 @@ class DirectRun:
         def work(low: int, high: int) -> None:
             advance_direct(
                 low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
-                self.stopped, first, stop - first, rates, weights, chosen.cumulative, chosen.means, chosen.teachers,
-                self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups, self._labels, self._order,
+                self.stopped, first, stop - first, rates, weights, chosen.cumulative(first, stop), chosen.means,
+                chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups, self._labels, self._order,
                 numbers, self._kind, chosen.batch, self._activation, self._learn_second, sgd.train_bias,
             )  # fmt: skip
 

@@ -39,7 +39,7 @@ class LinearChain:
         chosen, sgd = self._setting, self._setting.sgd
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
-            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
+            chosen.cumulative(first, stop), chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
             chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
         )  # fmt: skip
 

@@ -50,7 +50,7 @@ class NetworkChain:
         chosen, sgd = self._setting, self._setting.sgd
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
-            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
+            chosen.cumulative(first, stop), chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
             (float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip), chosen.batch,  # type: ignore[arg-type]
             self._activation, self._learn_second, sgd.train_bias, chosen.d,
         )  # fmt: skip

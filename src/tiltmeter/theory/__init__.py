@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from tiltmeter.theory.limits import final_leader as final_leader
     from tiltmeter.theory.limits import first_leader as first_leader
     from tiltmeter.theory.limits import initial_rates as initial_rates
+    from tiltmeter.theory.prior.better_order import better_order as better_order
+    from tiltmeter.theory.prior.critical_length import critical_length as critical_length
+    from tiltmeter.theory.prior.crossing_bound import crossing_bound as crossing_bound
+    from tiltmeter.theory.prior.forgetting import forgetting as forgetting
+    from tiltmeter.theory.prior.gap_parabola import gap_parabola as gap_parabola
+    from tiltmeter.theory.prior.one_after_the_other import one_after_the_other as one_after_the_other
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
 
@@ -39,6 +45,13 @@ _HOMES = {
     "separability": "theory.separability",
     "incompatibility": "theory.incompatibility",
     "Sobol": "population.quadrature",
+    # prior knowledge
+    "crossing_bound": "theory.prior.crossing_bound",
+    "critical_length": "theory.prior.critical_length",
+    "gap_parabola": "theory.prior.gap_parabola",
+    "one_after_the_other": "theory.prior.one_after_the_other",
+    "forgetting": "theory.prior.forgetting",
+    "better_order": "theory.prior.better_order",
 }
 
 __all__ = offer(__name__, _HOMES)  # noqa: PLE0605

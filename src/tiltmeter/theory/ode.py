@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, loss_weights, parameters
+from tiltmeter.problem.sgd_arrays import Parameters, loss_weights, parameters, shares_at
 from tiltmeter.theory.piecewise_integration import by_pieces
 
 
@@ -46,7 +48,8 @@ def integrate(
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         M, R, Q, bias = split(y)
-        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
+        now = drawn_at(sgd, par, t)
+        dM, dR, dQ, dbias = velocity(now, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
@@ -64,6 +67,16 @@ def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     if not callable(sgd.lr):
         return par.lr
     return np.full(par.size, _checked(sgd.lr(t), "lr", t))
+
+
+def drawn_at(sgd: SGD, par: Parameters, t: float) -> Parameters:
+    """The parameters with the groups drawn as often as at time t."""
+    if not sgd.curriculum:
+        return par
+    shares = shares_at(sgd.proportions, par.groups, t) or []
+    fixed = [not callable((sgd.proportions or {})[group]) for group in par.groups]
+    columns = [par.p[:, i] if fixed[i] else np.full(par.size, float(share)) for i, share in enumerate(shares)]
+    return replace(par, p=np.stack(columns, axis=1))
 
 
 def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:

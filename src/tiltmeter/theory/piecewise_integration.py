@@ -26,7 +26,8 @@ def by_pieces(
     atol: float,
 ) -> np.ndarray:
     """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges."""
-    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
+    changing = (sgd.lr, *(sgd.weights or {}).values(), *(sgd.proportions or {}).values())
+    breaks = {b for schedule in changing for b in breaks_of(schedule)}
     edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
     found = np.empty((len(times), state.size))
     found[times == 0.0] = state
