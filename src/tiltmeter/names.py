@@ -31,6 +31,8 @@ CURVES: dict[str, CurveName] = {
     "margin": CurveName("score on the right side of the decision", "higher"),
     "confidence": CurveName("probability that the model gives to its own decision"),
     "calibration_gap": CurveName("confidence minus share of right decisions"),
+    "class_loss": CurveName("loss of the inputs of a class", "lower"),
+    "confusion": CurveName("share of a class decided to be of this class"),
     "class_accuracy": CurveName("share of a class decided right", "higher"),
     # per group, on the examples trained on
     "training_loss": CurveName("loss of the examples trained on", "lower"),

@@ -11,13 +11,15 @@ import xarray as xr
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
-from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.classes.predict_classes import predict_classes
 from tiltmeter.theory.modes import evaluate_modes, modes
 from tiltmeter.theory.ode import integrate
 from tiltmeter.theory.predict_network import predict_network
@@ -25,7 +27,7 @@ from tiltmeter.theory.stability import divergence
 
 
 def predict(
-    problem: Mixture,
+    problem: Mixture | ClassMixture,
     sgd: SGD,
     times: Any,
     curves: Iterable[str] | None = None,
@@ -47,11 +49,16 @@ def predict(
     A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
     fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
 
+    A `ClassMixture` has several classes: curves per class too, and a `Linear()` or `Softmax()` student of C scores.
+
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """
     times = checked_times(times)
     _refuse_what_needs_simulation(sgd)
     student = checked_student(student)
+    if isinstance(problem, ClassMixture):
+        return predict_classes(problem, sgd, times, curves, student, quadrature)
+    refuse_softmax(student)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
     names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
