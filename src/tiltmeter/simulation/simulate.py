@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
-from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder
@@ -28,6 +30,7 @@ from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.simulate_classes import ClassSimulation
 from tiltmeter.simulation.step_settings import StepSettings
 
 #: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
@@ -37,7 +40,7 @@ MOST_STEPS = 65536
 
 
 def simulate(
-    problem: Mixture,
+    problem: Mixture | ClassMixture,
     sgd: StudentOptimiser,
     times: Any,
     d: int,
@@ -58,6 +61,8 @@ def simulate(
     `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps
     what is done. A seed gives the same run whatever the number of threads and of other seeds.
 
+    A `ClassMixture` has the curves of its theory; `error`, `class_accuracy` and `confusion` only when `curves` names them.
+
     A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
 
     >>> from tiltmeter import SGD, teacher_mixture
@@ -70,23 +75,11 @@ def simulate(
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     steps = whole_steps(checked_times(times), size)
-    plain = plain_sgd(sgd)
-    chosen = setting(problem, sgd, student, checked_data(data), size)
-    more = (
-        *(("second_layer",) if isinstance(student, Network) else ()),
-        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
-    )
-    names = chosen_names(curves, plain.train_bias, more)
+    run, label, pace = _begin(problem, sgd, student, method, checked_data(data), size, labels, curves)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
-    run = method.begin(chosen, labels)
-    pace = StepSettings(plain, chosen.par.groups, size)
-
-    def label(look: Observation, at: np.ndarray) -> dict[str, xr.DataArray]:
-        return curves_of(chosen, labels, look, at, names)
-
-    looks: list[Observation] = []
+    looks: list[Any] = []
     with ExitStack() as stack:
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
         last = int(steps[-1])
@@ -95,13 +88,42 @@ def simulate(
         for look in _looks(run, steps, pace, threads, tell):
             looks.append(look)
             if recorder is not None:
-                now = label(stack_observations([look]), np.zeros(1))
+                now = label([look], np.zeros(1))
                 readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
                 recorder.append(float(steps[len(looks) - 1] / size), readings)
         diverged = _diverged(run, labels, size)
         if recorder is not None and diverged is not None:
             recorder.diverged(diverged)
-    return Trajectory(label(stack_observations(looks), steps / size), "t", origin, diverged)
+    return Trajectory(label(looks, steps / size), "t", origin, diverged)
+
+
+def _begin(
+    problem: Mixture | ClassMixture,
+    sgd: StudentOptimiser,
+    student: Student,
+    method: Method,
+    data: Data,
+    d: int,
+    seeds: tuple[int, ...],
+    curves: Iterable[str] | None,
+) -> tuple[Run, Callable[[list[Any], np.ndarray], dict[str, xr.DataArray]], StepSettings]:
+    """All seeds at their start, how their looks become curves, and what changes from step to step."""
+    if isinstance(problem, ClassMixture):
+        several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
+        # Loss weights of (group, class) pairs are the chain's own affair.
+        return several.run, several.label, StepSettings(replace(plain_sgd(sgd), weights=None), problem.groups, d)
+    refuse_softmax(student)
+    chosen = setting(problem, sgd, student, data, d)
+    more = (
+        *(("second_layer",) if isinstance(student, Network) else ()),
+        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+    )
+    names = chosen_names(curves, plain_sgd(sgd).train_bias, more)
+
+    def label(looks: list[Observation], at: np.ndarray) -> dict[str, xr.DataArray]:
+        return curves_of(chosen, seeds, stack_observations(looks), at, names)
+
+    return method.begin(chosen, seeds), label, StepSettings(chosen.sgd, chosen.par.groups, d)
 
 
 def checked_dimension(d: object) -> int:
@@ -145,7 +167,7 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
 
 def _looks(
     run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
-) -> Iterable[Observation]:
+) -> Iterable[Any]:
     """Advance from look to look, in stretches short enough to be interrupted between."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
     stretch = STRETCH / cost

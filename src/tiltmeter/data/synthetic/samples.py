@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.population.classes.moments import coordinates
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.geometry import factor
 from tiltmeter.problem.mixture import Mixture
 
 
 def samples(
-    problem: Mixture,
+    problem: Mixture | ClassMixture,
     d: int,
     points: int,
     seed: int = 0,
@@ -26,7 +28,8 @@ def samples(
     `world` chooses the directions of means and teachers, `seed` the points: data to train on and to look at share the
     one and differ in the other. A module w.x trained on them with `SGD(lr).to_torch(d)` is the student of `predict` and
     `simulate` in d dimensions, as long as no point is seen twice. With `paired`, groups of equal size have the same
-    noise z, which makes their *difference* more exact; every value alone is as exact as without.
+    noise z, which makes their *difference* more exact; every value alone is as exact as without. A `ClassMixture` has
+    labels 0, 1, 2, ... in the order of its classes.
 
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -34,39 +37,49 @@ def samples(
     >>> data.x.shape, data.sizes
     ((1000, 50), {'+': 800, '-': 200})
     """
-    if problem.grid().sizes:
-        raise ValueError(
-            f"`samples` is for one problem. Found a grid over {', '.join(map(str, problem.grid().sizes))}."
-        )
-    place = factor(problem.gram.values)
-    rank, groups = place.shape[1], problem.groups
+    means, teachers, offset = _vectors(problem)
+    rank, groups = means.shape[1], problem.groups
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < rank:
         raise ValueError(f"`d` should be an integer of at least {rank}, to hold means and teachers. Found d = {d!r}.")
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < len(groups):
         raise ValueError(f"`points` should be an integer of at least one per group. Found points = {points!r}.")
     frame = np.linalg.qr(np.random.default_rng((world, 0)).normal(size=(d, rank)))[0]
-    means, teachers = np.split(place @ frame.T, 2)
+    means, teachers = means @ frame.T, teachers @ frame.T
     sizes = _sizes(problem, int(points), proportions)
     if paired and len(set(sizes)) > 1:
         raise ValueError(f"`paired` needs groups of equal size. Found {', '.join(map(str, sizes))} points.")
     rng = np.random.default_rng((seed, 1))
     noise = rng.normal(size=(sizes[0], d)) if paired else None
-    x, y = np.empty((sum(sizes), d), dtype=np.float32), np.empty(sum(sizes))
-    spread, offset = np.sqrt(problem.variance.values), problem.label_bias.values
+    several = isinstance(problem, ClassMixture)
+    x, y = np.empty((sum(sizes), d), dtype=np.float32), np.empty(sum(sizes), dtype=np.int64 if several else float)
+    spread = np.sqrt([float(problem.variance[g]) for g in groups] if several else problem.variance.values)
     start = 0
     for g, size in enumerate(sizes):
         z = rng.normal(size=(size, d)) if noise is None else noise
         mine = means[g] + spread[g] * z
         x[start : start + size] = mine
-        y[start : start + size] = np.where(mine @ teachers[g] + offset[g] > 0, 1.0, -1.0)
+        fields = mine @ teachers[g].T + offset[g]
+        y[start : start + size] = fields.argmax(1) if several else np.where(fields[:, 0] > 0, 1.0, -1.0)
         start += size
     members = [group for group, size in zip(groups, sizes, strict=True) for _ in range(size)]
     return GroupedData(x, y, members, groups=groups)
 
 
-def _sizes(problem: Mixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
+def _vectors(problem: Mixture | ClassMixture) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means (G, r), teachers (G, C, r) and offsets (G, C) in as few coordinates as possible; C is 1 for two labels."""
+    if isinstance(problem, ClassMixture):
+        return coordinates(problem)
+    if problem.grid().sizes:
+        raise ValueError(
+            f"`samples` is for one problem. Found a grid over {', '.join(map(str, problem.grid().sizes))}."
+        )
+    means, teachers = np.split(factor(problem.gram.values), 2)
+    return means, teachers[:, None, :], problem.label_bias.values[:, None]
+
+
+def _sizes(problem: Mixture | ClassMixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
     """Whole numbers of points per group that add up."""
-    shares = problem.weight.values
+    shares = np.array([float(w) for w in problem.weight.values()] if isinstance(problem, ClassMixture) else problem.weight)
     if proportions is not None:
         for group in proportions:
             if group not in problem.groups:
