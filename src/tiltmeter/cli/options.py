@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from tiltmeter.cli.toml_file import read_toml
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
@@ -143,7 +144,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture:
     return teacher_mixture(**known)
 
 
-def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
+def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
     """The SGD from its named numbers; schedules and more groups come from tables of a TOML file."""
     names = (field.name for field in fields(SGDOptions))
     known = _only(given, *names, "start")
@@ -174,7 +175,7 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
     return np.geomspace(since, until, looks)
 
 
-def _per_group(values: Any, name: str, problem: Mixture) -> dict[Any, Any]:
+def _per_group(values: Any, name: str, problem: Mixture | ClassMixture) -> dict[Any, Any]:
     if isinstance(values, Mapping):
         return {g: schedule_from_json(v) if isinstance(v, Mapping) else v for g, v in values.items()}
     if len(values) != len(problem.groups):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tiltmeter.cli.class_options import ClassOptions, resolve_classes
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import save_pictures
@@ -12,11 +13,15 @@ from tiltmeter.cli.summary import Summary
 from tiltmeter.record import save as save_run
 from tiltmeter.theory.predict import predict as predict_curves
 
+#: Curves of several classes that the command shows and keeps.
+CLASS_CURVES = ("loss", "class_loss", "error", "class_accuracy")
+
 
 def predict(
     problem: ProblemOptions | None = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
+    classes: ClassOptions | None = None,
     *,
     config: Path | None = None,
     curve: Curve = "loss",
@@ -31,8 +36,15 @@ def predict(
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
-    case = resolve(problem, sgd, times, config)
-    trajectory = predict_curves(case.problem, case.sgd, case.times)
+    several = classes or ClassOptions()
+    several.check()
+    if several.given:
+        if config is not None:
+            raise ValueError("--classes takes its options from the command line: drop --config.")
+        trajectory = predict_curves(*resolve_classes(several, problem, sgd, times), CLASS_CURVES, several.student)
+    else:
+        case = resolve(problem, sgd, times, config)
+        trajectory = predict_curves(case.problem, case.sgd, case.times)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

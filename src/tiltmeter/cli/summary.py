@@ -12,6 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tiltmeter.analysis.class_crossings import ClassCrossings, class_crossings
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.exact import theory_of
 from tiltmeter.analysis.phases import Phases, phases
@@ -35,6 +36,10 @@ class Summary:
         self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
         self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
         self.theory = theory_of(trajectory)
+        several = (
+            curve == "loss" and "class_loss" in trajectory and {"group", "class"} <= set(trajectory["class_loss"].dims)
+        )
+        self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
         self.doubts = (
@@ -52,6 +57,13 @@ class Summary:
         if self.crossings is not None:
             found["crossings"] = [_plain(asdict(crossing)) for crossing in self.crossings]
             found["undecided"] = [_plain(asdict(doubt)) for doubt in self.crossings.undecided]
+        if self.classes is not None:
+            for name in ("same_class", "classes"):
+                kinds = getattr(self.classes, name)
+                found[f"{name}_crossings"] = [
+                    {"of": label_to_json(key), "crossings": [_plain(asdict(c)) for c in one]}
+                    for key, one in kinds.items()
+                ]
         if self.phases is not None:
             found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
         if self.theory is not None and not self.theory[1].scheduled:
@@ -72,6 +84,8 @@ class Summary:
         print(self.sentence)
         for doubt in self.doubts:
             print(doubt)
+        for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
+            print(line)
         table = self._table()
         if table is not None:
             Console(highlight=False).print(table)

@@ -118,9 +118,7 @@ class ClassMixture:
         return hash(repr(self.to_json()))
 
     def __repr__(self) -> str:
-        described = ", ".join(
-            f"{g} (weight {self.weight[g]:g}, variance {self.variance[g]:g})" for g in self.groups
-        )
+        described = ", ".join(f"{g} (weight {self.weight[g]:g}, variance {self.variance[g]:g})" for g in self.groups)
         count = f"{len(self.groups)} group" + ("s" if len(self.groups) > 1 else "")
         names = ", ".join(map(str, self.classes))
         return f"ClassMixture of {count}, {described}, and {len(self.classes)} classes: {names}"
@@ -175,7 +173,9 @@ def _classes(teachers: Mapping[Hashable, Any], groups: tuple[Hashable, ...]) -> 
             extra = [c for c in teachers[group] if c not in classes]
             lacks = f"lacks the classes {', '.join(map(repr, missing))}" if missing else ""
             more = f"has the further classes {', '.join(map(repr, extra))}" if extra else ""
-            raise KeyError(f"Every group should have the same classes. {group!r} {' and '.join(filter(None, (lacks, more)))}.")
+            raise KeyError(
+                f"Every group should have the same classes. {group!r} {' and '.join(filter(None, (lacks, more)))}."
+            )
     return classes
 
 

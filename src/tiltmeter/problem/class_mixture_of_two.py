@@ -40,7 +40,9 @@ def class_mixture(
     if not shift >= 0.0:
         raise ValueError(f"`shift` is a squared length and should not be negative. Found shift = {shift:g}.")
     if class_bias is not None and len(class_bias) != classes:
-        raise ValueError(f"`class_bias` should have one number for each of the {classes} classes. Found {len(class_bias)}.")
+        raise ValueError(
+            f"`class_bias` should have one number for each of the {classes} classes. Found {len(class_bias)}."
+        )
     within = np.eye(classes)
     within[0, 1] = within[1, 0] = similarity
     order = [1, 0, *range(2, classes)] if swapped else list(range(classes))

@@ -50,8 +50,10 @@ class ClassSimulation:
         softmax = isinstance(student, Softmax)
         self._nodes = softmax_nodes(self._data, FEW) if softmax else None
         every = chosen_class_curves(None, sgd.train_bias)
-        self.names = chosen_class_curves(curves, sgd.train_bias) if curves is not None else tuple(
-            name for name in every if name in CHEAP
+        self.names = (
+            chosen_class_curves(curves, sgd.train_bias)
+            if curves is not None
+            else tuple(name for name in every if name in CHEAP)
         )
         self.run = ClassChain(self._data, sgd, softmax, d, seeds)
 

@@ -18,6 +18,7 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter.population.quadrature import Sobol as Sobol
+    from tiltmeter.theory.classes.initial_class_rates import initial_class_rates as initial_class_rates
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
     from tiltmeter.theory.incompatibility import incompatibility as incompatibility
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tiltmeter.theory.prior.forgetting import forgetting as forgetting
     from tiltmeter.theory.prior.gap_parabola import gap_parabola as gap_parabola
     from tiltmeter.theory.prior.one_after_the_other import one_after_the_other as one_after_the_other
+    from tiltmeter.theory.random_features import random_features as random_features
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
 
@@ -45,6 +47,9 @@ _HOMES = {
     "separability": "theory.separability",
     "incompatibility": "theory.incompatibility",
     "Sobol": "population.quadrature",
+    # several classes, over-parametrisation
+    "initial_class_rates": "theory.classes.initial_class_rates",
+    "random_features": "theory.random_features",
     # prior knowledge
     "crossing_bound": "theory.prior.crossing_bound",
     "critical_length": "theory.prior.critical_length",

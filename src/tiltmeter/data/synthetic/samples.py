@@ -79,7 +79,9 @@ def _vectors(problem: Mixture | ClassMixture) -> tuple[np.ndarray, np.ndarray, n
 
 def _sizes(problem: Mixture | ClassMixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
     """Whole numbers of points per group that add up."""
-    shares = np.array([float(w) for w in problem.weight.values()] if isinstance(problem, ClassMixture) else problem.weight)
+    shares = np.array(
+        [float(w) for w in problem.weight.values()] if isinstance(problem, ClassMixture) else problem.weight
+    )
     if proportions is not None:
         for group in proportions:
             if group not in problem.groups:

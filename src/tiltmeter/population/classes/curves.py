@@ -90,7 +90,9 @@ def class_curves(
     return curves
 
 
-def _layout(values: np.ndarray, dims: tuple[str, ...], shape: dict[str, np.ndarray], data: ClassMoments) -> xr.DataArray:
+def _layout(
+    values: np.ndarray, dims: tuple[str, ...], shape: dict[str, np.ndarray], data: ClassMoments
+) -> xr.DataArray:
     """Time first, then the curve's own dimensions, then the others."""
     labels = {"group": labels_array(data.groups)}
     labels |= dict.fromkeys(("class", "decision", "output", "other_output"), labels_array(data.classes))

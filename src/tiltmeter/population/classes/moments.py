@@ -62,9 +62,7 @@ def coordinates(problem: ClassMixture) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return means @ basis.T, teachers @ basis.T, offsets
 
 
-def cell(
-    teachers: np.ndarray, offsets: np.ndarray, mu: np.ndarray, D: float, c: int, uniform: np.ndarray
-) -> Cell:
+def cell(teachers: np.ndarray, offsets: np.ndarray, mu: np.ndarray, D: float, c: int, uniform: np.ndarray) -> Cell:
     """Points of class c of a group with these teachers (C, r)."""
     others = [j for j in range(len(teachers)) if j != c]
     ahead = teachers[c] - teachers[others]

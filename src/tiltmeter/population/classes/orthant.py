@@ -38,7 +38,9 @@ def triangular(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return lower[:, : len(basis)], U, new
 
 
-def points_inside(lower: np.ndarray, new: np.ndarray, offset: np.ndarray, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def points_inside(
+    lower: np.ndarray, new: np.ndarray, offset: np.ndarray, uniform: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Points v (N, rank) with lower v + offset > 0, and their weights; the mean weight is the probability."""
     count, rank = len(uniform), lower.shape[1]
     v, weight = np.zeros((count, rank)), np.ones(count)

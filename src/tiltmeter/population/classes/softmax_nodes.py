@@ -54,7 +54,9 @@ def softmax_nodes(data: ClassMoments, quadrature: Sobol = NODES) -> SoftmaxNodes
     return SoftmaxNodes(tuple(x), tuple(hidden), tuple(weight), tuple(label), np.sqrt(data.D))
 
 
-def scores_at(nodes: SoftmaxNodes, g: int, W: np.ndarray, Q: np.ndarray, bias: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scores_at(
+    nodes: SoftmaxNodes, g: int, W: np.ndarray, Q: np.ndarray, bias: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """W x (N, C) with its hidden part, and the scores with the bias, at the nodes of one group."""
     root = semidefinite_root((Q - W @ W.T)[None])[0]
     field = nodes.x[g] @ W.T + nodes.deviation[g] * nodes.hidden[g] @ root.T

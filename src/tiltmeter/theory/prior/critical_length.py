@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Zero
-from tiltmeter.theory.prior.centred_pair import G, CentredPair, centred_pair
+from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.theory.prior.centred_pair import G, CentredPair, centred_pair
+from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
 
 
 @dataclass(frozen=True)
