@@ -70,16 +70,16 @@ def test_it_is_kept_in_files():
 def test_refusals():
     with pytest.raises(ValueError, match=r"sum to one. They sum to 0.9 at t = 0"):
         tm.predict(PROBLEM, tm.SGD(lr=0.3, proportions={"+": lambda _: 0.4, "-": 0.5}), [1.0])
-    with pytest.raises(ValueError, match="should not be negative. Found -0.1"):
+    with pytest.raises(ValueError, match=r"should not be negative. Found -0.1"):
         tm.predict(PROBLEM, tm.SGD(lr=0.3, proportions={"+": lambda _: -0.1, "-": 1.1}), [1.0])
     sgd = tm.SGD(lr=0.3, proportions=TURN)
-    with pytest.raises(ValueError, match="`moments` has no schedules of `proportions`. Use `simulate` or `predict`"):
+    with pytest.raises(ValueError, match=r"`moments` has no schedules of `proportions`. Use `simulate` or `predict`"):
         moments(PROBLEM, sgd, [1.0], 50)
-    with pytest.raises(ValueError, match="Fresh\\(\\) data"):
+    with pytest.raises(ValueError, match=r"Fresh\(\) data"):
         tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=Repeated(1.0), progress=False)
-    with pytest.raises(ValueError, match="constant weights and proportions"):
+    with pytest.raises(ValueError, match=r"constant weights and proportions"):
         tm.timescales(PROBLEM, sgd)
-    with pytest.raises(ValueError, match="two groups or more"):
+    with pytest.raises(ValueError, match=r"two groups or more"):
         tm.schedules.in_turn({"+": 1.0})
-    with pytest.raises(ValueError, match="should be a positive number. Found 0"):
+    with pytest.raises(ValueError, match=r"should be a positive number. Found 0"):
         tm.schedules.in_turn({"+": 0.0, "-": 1.0})

@@ -62,8 +62,13 @@ def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassC
     return ClassCrossings(
         groups=crossings(trajectory, whole),
         same_class={c: crossings(_part(trajectory, curve, partial(_of_class, label=c)), curve) for c in classes},
-        classes={g: crossings(_part(trajectory, curve, partial(_of_group, group=g)), curve) for g in groups},
+        classes={g: _renamed(crossings(_part(trajectory, curve, partial(_of_group, group=g)), curve)) for g in groups},
     )
+
+
+def _renamed(found: Crossings) -> Crossings:
+    """The same crossings, called what they are."""
+    return Crossings(found, found.sentence.replace("any two groups", "any two classes"), found.undecided)
 
 
 def _of_class(values: xr.DataArray, label: Hashable) -> xr.DataArray:

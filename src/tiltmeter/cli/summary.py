@@ -36,9 +36,7 @@ class Summary:
         self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
         self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
         self.theory = theory_of(trajectory)
-        several = (
-            curve == "loss" and "class_loss" in trajectory and {"group", "class"} <= set(trajectory["class_loss"].dims)
-        )
+        several = curve == "loss" and "class_loss" in trajectory
         self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")

@@ -203,6 +203,6 @@ def _check_distinct(teachers: Mapping[Hashable, Mapping[Hashable, np.ndarray]]) 
             for two in names[:i]:
                 if np.abs(rows[one] - rows[two]).max() <= ROUNDING:
                     raise ValueError(
-                        f"Impossible geometry: classes {two!r} and {one!r} of group {group!r} have one teacher, so that "
-                        "one of them never occurs. Drop it, or give them different teachers."
+                        f"Impossible geometry: classes {two!r} and {one!r} of group {group!r} have one teacher: one "
+                        "of them never occurs. Drop it, or give them different teachers."
                     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def class_mixture(
     gram = np.zeros((2 + 2 * classes, 2 + 2 * classes))
     gram[:2, :2] = shift * np.array([[1.0, -1.0], [-1.0, 1.0]])
     gram[2:, 2:] = np.block([[within, between], [between.T, within]])
-    bias = dict(enumerate(class_bias or [0.0] * classes))
+    bias: dict[Hashable, float] = dict(enumerate(class_bias or [0.0] * classes))
     return ClassMixture.from_gram(
         {"+": rho, "-": 1.0 - rho},
         {"+": variance[0], "-": variance[1]},

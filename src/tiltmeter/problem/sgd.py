@@ -29,8 +29,8 @@ class SGD:
 
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
-    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold schedules,
-    so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
+    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold
+    schedules, so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
     gradient with respect to W.
 

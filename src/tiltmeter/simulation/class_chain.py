@@ -82,7 +82,7 @@ class ClassChain:
             now = shares_at(shares, groups, 0.0)
             return np.cumsum(self._data.p if now is None else np.array(now, dtype=float))[None]
         times = (step / self._d for step in range(first, stop))
-        return np.cumsum([shares_at(shares, groups, t) for t in times], axis=1, dtype=float)
+        return np.cumsum([shares_at(shares, groups, t) or () for t in times], axis=1, dtype=float)
 
 
 def class_weights(sgd: SGD, groups: tuple[Hashable, ...], classes: tuple[Hashable, ...], t: float) -> np.ndarray:

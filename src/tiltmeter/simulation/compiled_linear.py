@@ -89,7 +89,7 @@ def advance_linear(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
 
-    `rates`, `weights` and `cumulative` have one entry per step, or one for all. `learn` says whether the bias is trained.
+    `rates`, `weights` and `cumulative` have one entry per step, or one for all. `learn`: whether the bias is trained.
     """
     for i in range(low, high):
         if stopped[i] < 0:

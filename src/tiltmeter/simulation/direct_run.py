@@ -35,7 +35,8 @@ class DirectRun:
         size = setting.data.samples(d) if isinstance(setting.data, Repeated) else 0
         if size and setting.sgd.curriculum:
             raise ValueError(
-                "A repeated data set has the proportions it was drawn with: schedules of `proportions` need Fresh() data."
+                "A repeated data set keeps the proportions it was drawn with: schedules of `proportions` need "
+                "Fresh() data."
             )
         moving = setting.sgd.momentum > 0 or self._kind in (ADAM, ADAMW)
         self._frame = np.empty((count, setting.rank, d))
@@ -82,8 +83,9 @@ class DirectRun:
             advance_direct(
                 low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
                 self.stopped, first, stop - first, rates, weights, chosen.cumulative(first, stop), chosen.means,
-                chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups, self._labels, self._order,
-                numbers, self._kind, chosen.batch, self._activation, self._learn_second, sgd.train_bias,
+                chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups,
+                self._labels, self._order, numbers, self._kind, chosen.batch, self._activation, self._learn_second,
+                sgd.train_bias,
             )  # fmt: skip
 
         in_blocks(work, len(self._w), threads, least=1)

@@ -58,7 +58,9 @@ class Setting:
         if not self.sgd.curriculum:
             return np.cumsum(self.shares)[None]
         times = (step / self.d for step in range(first, stop))
-        return np.cumsum([shares_at(self.sgd.proportions, self.par.groups, t) for t in times], axis=1, dtype=float)
+        return np.cumsum(
+            [shares_at(self.sgd.proportions, self.par.groups, t) or () for t in times], axis=1, dtype=float
+        )
 
     @property
     def vectors(self) -> int:

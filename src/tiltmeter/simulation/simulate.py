@@ -61,7 +61,7 @@ def simulate(
     `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps
     what is done. A seed gives the same run whatever the number of threads and of other seeds.
 
-    A `ClassMixture` has the curves of its theory; `error`, `class_accuracy` and `confusion` only when `curves` names them.
+    A `ClassMixture` has the curves of its theory, of which `curves` must name `error`, `class_accuracy`, `confusion`.
 
     A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
 

@@ -1,10 +1,11 @@
 """random_features: how over-parametrisation treats each group, by the random-features student on a fixed training set.
 
-Score theta.sigma(F x) with P = features d random rows in F, odd activation, centred groups, half squared error plus ridge.
-In the limit of many dimensions the student obeys a few scalar equations (Gaussian equivalence; Mei and Montanari 2022,
-Goldt et al. 2022; for groups derived here): with om the eigenvalues of F F' per dimension,
+Score theta.sigma(F x) with P = features d random rows in F, an odd activation, centred groups, half squared error and
+ridge. In the limit of many dimensions the student obeys a few scalar equations (Gaussian equivalence; Mei and Montanari
+2022, Goldt et al. 2022; for groups derived here): with om the eigenvalues of F F' per dimension,
 
-    S_g = D_g k1_g^2 om + ks_g^2,  G = 1 / (ridge + samples sum_g p_g k_g S_g),  V_g = int S_g G,  k_g = s_g / (1 + s_g V_g).
+    S_g = D_g k1_g^2 om + ks_g^2,       G = 1 / (ridge + samples sum_g p_g k_g S_g),
+    V_g = int S_g G,                    k_g = s_g / (1 + s_g V_g).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import ndtr
 
 from tiltmeter.names import described
 from tiltmeter.population.fairness import gap
-from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.activation import Erf
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.record.labelled import labelled, labels_array
 
@@ -92,11 +94,7 @@ def _checked(problem: Mixture, samples: float, ridge: float, activation: Any) ->
 
 def _activation_constants(activation: Any, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Linear part k1 = E sigma'(sqrt(D) xi) and the spread ks of the rest, per group; odd activations only."""
-    if isinstance(activation, ReLU):
-        raise ValueError("`random_features` is for odd activations, as Erf(), Tanh(), Identity(). Found ReLU().")
-    if not isinstance(activation, (Erf, Tanh, Identity)) and not (
-        callable(activation) and hasattr(activation, "slope")
-    ):
+    if isinstance(activation, type) or not (callable(activation) and hasattr(activation, "slope")):
         raise TypeError(f"`activation` should be Erf(), Tanh(), Identity() or your own. Found {activation!r}.")
     nodes, weight = np.polynomial.hermite_e.hermegauss(HERMITE)
     weight = weight / weight.sum()
@@ -114,8 +112,6 @@ def _solve(
     numbers: tuple[np.ndarray, ...], psi: float, alpha: float, lam: float, s: np.ndarray, f: np.ndarray
 ) -> np.ndarray:
     """loss, error, training loss, training error, score variance and overlap, each per group."""
-    from scipy.special import ndtr
-
     p, D, T, k1, ks = numbers
     om, mass = _spectrum(psi)
     S = D[:, None] * k1[:, None] ** 2 * om + ks[:, None] ** 2
@@ -136,19 +132,15 @@ def _solve(
     error = np.arccos(np.clip(rho / np.sqrt(Q), -1.0, 1.0)) / np.pi
     # A training score is shrunk towards its label: u times a fresh score plus (1 - u) times the label.
     u = k / s
-    wrong = _training_error(u, rho, Q, f, ndtr)
+    wrong = _training_error(u, rho, Q, f)
     return np.stack([loss, error, training, wrong, Q, rho])
 
 
-def _training_error(
-    u: np.ndarray, rho: np.ndarray, Q: np.ndarray, f: np.ndarray, ndtr: Callable[..., Any]
-) -> np.ndarray:
+def _training_error(u: np.ndarray, rho: np.ndarray, Q: np.ndarray, f: np.ndarray) -> np.ndarray:
     """P(y (u h + (1 - u) y) < 0) for a fresh score h of variance Q and overlap rho, and labels wrong with share f."""
     nodes, weight = np.polynomial.legendre.leggauss(400)
-    nu, weight = (
-        4.75 + 4.75 * nodes,
-        4.75 * weight * 2.0 * np.exp(-0.5 * (4.75 + 4.75 * nodes) ** 2) / np.sqrt(2.0 * np.pi),
-    )
+    nu = 4.75 * (1.0 + nodes)  # the teacher's field, positive by symmetry
+    weight = 4.75 * weight * G1 * np.exp(-0.5 * nu**2)
     rest = np.sqrt(np.maximum(Q - rho**2, 1e-300))
     reach = ((1.0 - u) / u)[:, None]
     right, wrong = (ndtr(-(reach + sign * rho[:, None] * nu) / rest[:, None]) @ weight for sign in (1.0, -1.0))
@@ -168,7 +160,7 @@ def _fixed_point(step: Callable[[np.ndarray], np.ndarray], k: np.ndarray) -> np.
     for _ in range(20000):
         new = 0.5 * (k + step(k))
         if np.abs(new - k).max() <= STILL * np.abs(new).max():
-            return new
+            return np.asarray(new)
         k = new
     raise ValueError("The fixed point was not found: raise `ridge`, which keeps the student away from interpolation.")
 
@@ -185,4 +177,4 @@ def _per_group(
     if not ((found >= low) & (found < most)).all():
         bounds = "lie in [0, 0.5)" if name == "flips" else "be positive"
         raise ValueError(f"`{name}` should {bounds}. Found {found.min():g} to {found.max():g}.")
-    return found
+    return np.asarray(found)

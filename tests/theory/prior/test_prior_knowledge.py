@@ -258,28 +258,28 @@ class TestRefusals:
             function(shifted, tm.SGD(lr=0.1))
         with pytest.raises(ValueError, match=f"`{name}` is for plain SGD, without weight_decay"):
             function(CENTRED, tm.SGD(lr=0.1, weight_decay=0.1))
-        with pytest.raises(ValueError, match="constant learning rate"):
+        with pytest.raises(ValueError, match=r"constant learning rate"):
             function(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
         three = tm.Mixture(dict.fromkeys("abc", 1 / 3), dict.fromkeys("abc", 1.0), np.diag([0, 0, 0, 1, 1, 1]))
-        with pytest.raises(ValueError, match="is for two groups. Found 3"):
+        with pytest.raises(ValueError, match=r"is for two groups. Found 3"):
             function(three, tm.SGD(lr=0.1))
-        with pytest.raises(ValueError, match="stability limit 2.15"):
+        with pytest.raises(ValueError, match=r"stability limit 2.15"):
             function(CENTRED, tm.SGD(lr=3.0))
 
     def test_other_refusals(self):
-        with pytest.raises(ValueError, match="With schedules use `predict` and `crossings`"):
+        with pytest.raises(ValueError, match=r"With schedules use `predict` and `crossings`"):
             tm.theory.crossing_bound(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
-        with pytest.raises(ValueError, match="`group` and `after` should differ"):
+        with pytest.raises(ValueError, match=r"`group` and `after` should differ"):
             tm.theory.forgetting(CENTRED, tm.SGD(lr=0.1), "+", "+")
-        with pytest.raises(KeyError, match="No group 'x'"):
+        with pytest.raises(KeyError, match=r"No group 'x'"):
             tm.theory.forgetting(CENTRED, tm.SGD(lr=0.1), "x", "+")
-        with pytest.raises(ValueError, match="should lie below 1.33333, the limit of - alone"):
+        with pytest.raises(ValueError, match=r"should lie below 1.33333, the limit of - alone"):
             tm.theory.forgetting(CENTRED, tm.SGD(lr=1.5), "+", "-")
-        with pytest.raises(ValueError, match="varies the start itself"):
+        with pytest.raises(ValueError, match=r"varies the start itself"):
             tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.starts.Random(1.0)))
-        with pytest.raises(KeyError, match="unknown group 'x'"):
+        with pytest.raises(KeyError, match=r"unknown group 'x'"):
             tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"x": 1.0})
-        with pytest.raises(ValueError, match="should be positive. Found -1"):
+        with pytest.raises(ValueError, match=r"should be positive. Found -1"):
             tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"+": -1.0})
-        with pytest.raises(ValueError, match="squared length"):
+        with pytest.raises(ValueError, match=r"squared length"):
             tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1)).crossings(-1.0)

@@ -52,7 +52,7 @@ def samples(
     noise = rng.normal(size=(sizes[0], d)) if paired else None
     several = isinstance(problem, ClassMixture)
     x, y = np.empty((sum(sizes), d), dtype=np.float32), np.empty(sum(sizes), dtype=np.int64 if several else float)
-    spread = np.sqrt([float(problem.variance[g]) for g in groups] if several else problem.variance.values)
+    spread = np.sqrt(per_group(problem, "variance"))
     start = 0
     for g, size in enumerate(sizes):
         z = rng.normal(size=(size, d)) if noise is None else noise
@@ -77,11 +77,17 @@ def _vectors(problem: Mixture | ClassMixture) -> tuple[np.ndarray, np.ndarray, n
     return means, teachers[:, None, :], problem.label_bias.values[:, None]
 
 
+def per_group(problem: Mixture | ClassMixture, name: str) -> np.ndarray:
+    """Weights or variances in the order of the groups."""
+    values: Any = getattr(problem, name)
+    if isinstance(problem, Mixture):
+        return np.asarray(values.values)
+    return np.array([float(values[group]) for group in problem.groups])
+
+
 def _sizes(problem: Mixture | ClassMixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
     """Whole numbers of points per group that add up."""
-    shares = np.array(
-        [float(w) for w in problem.weight.values()] if isinstance(problem, ClassMixture) else problem.weight
-    )
+    shares = per_group(problem, "weight")
     if proportions is not None:
         for group in proportions:
             if group not in problem.groups:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +32,7 @@ def softmax_nodes(data: ClassMoments, quadrature: Sobol = NODES) -> SoftmaxNodes
     number, count = data.pi.shape
     rank = data.mu.shape[1]
     uniform, normal = quadrature.uniform(count - 1 + rank + count), quadrature.nodes(count - 1 + rank + count)
-    x, hidden, weight, label = [], [], [], []
+    whole: tuple[list[np.ndarray], ...] = ([], [], [], [])
     for g in range(number):
         D = float(data.D[g])
         rows: tuple[list[np.ndarray], ...] = ([], [], [], [])
@@ -49,9 +48,10 @@ def softmax_nodes(data: ClassMoments, quadrature: Sobol = NODES) -> SoftmaxNodes
                 rows[1].append(sign * beyond)
                 rows[2].append(share)
                 rows[3].append(np.full(len(inside), c))
-        for whole, part in zip((x, hidden, weight, label), rows, strict=True):
-            whole.append(np.concatenate(part))
-    return SoftmaxNodes(tuple(x), tuple(hidden), tuple(weight), tuple(label), np.sqrt(data.D))
+        for kept, part in zip(whole, rows, strict=True):
+            kept.append(np.concatenate(part))
+    x, hidden, weight, label = map(tuple, whole)
+    return SoftmaxNodes(x, hidden, weight, label, np.sqrt(data.D))
 
 
 def scores_at(
@@ -67,8 +67,8 @@ def softmax_losses(data: ClassMoments, students: ClassStudents, nodes: SoftmaxNo
     """Cross-entropy per group (n, G) and per group and class (n, G, C)."""
     number, count = data.pi.shape
     whole, parts = np.full((len(students.W), number), np.nan), np.full((len(students.W), number, count), np.nan)
-    for i, (W, Q, bias) in enumerate(_known(students)):
-        if W is None:
+    for i, (W, Q, bias) in enumerate(zip(students.W, students.Q, students.bias, strict=True)):
+        if not (np.isfinite(Q).all() and np.isfinite(W).all()):
             continue
         for g in range(number):
             score = scores_at(nodes, g, W, Q, bias)[1]
@@ -78,8 +78,3 @@ def softmax_losses(data: ClassMoments, students: ClassStudents, nodes: SoftmaxNo
             with np.errstate(invalid="ignore"):
                 parts[i, g] = np.bincount(nodes.label[g], loss, count) / mass
     return whole, parts
-
-
-def _known(students: ClassStudents) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray] | tuple[None, None, None]]:
-    for W, Q, bias in zip(students.W, students.Q, students.bias, strict=True):
-        yield (W, Q, bias) if np.isfinite(Q).all() and np.isfinite(W).all() else (None, None, None)

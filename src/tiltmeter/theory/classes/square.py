@@ -1,6 +1,7 @@
 """The squared error: closed equations for W = scores in the span, Q = their Gram matrix and the bias.
 
-With Y = e_y - 1/C, sc_g = W mu_g + bias, ybar_g = pi_g - 1/C, P_g = p_g s_g and YW_g = ybar_g (W mu_g)' + sqrt(D_g) J_g W',
+With Y = e_y - 1/C, sc_g = W mu_g + bias, ybar_g = pi_g - 1/C, P_g = p_g s_g and
+YW_g = ybar_g (W mu_g)' + sqrt(D_g) J_g W',
 
     dW/dt    = -lr sum_g P_g [ D_g W + (sc_g - ybar_g) mu_g' - sqrt(D_g) J_g ] - lr decay W
     dbias/dt = -lr sum_g P_g (sc_g - ybar_g)
