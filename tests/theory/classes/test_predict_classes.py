@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import tiltmeter as tm
+from tiltmeter.population.classes.decisions import semidefinite_root
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.problem.activation import Erf
 
@@ -131,10 +132,10 @@ class TestSecondRoutes:
     def test_confusion_against_draws(self, pinned):
         run = tm.predict(pinned, tm.SGD(lr=0.5, train_bias=True), [2.0]).to_dataset().isel(time=0)
         data = class_moments(pinned)
-        # A linear student with these overlaps: its part in the span from R, a random part for the rest of Q.
-        stacked = data.teachers.reshape(-1, data.mu.shape[1])
-        W = np.linalg.lstsq(stacked, run.R.values.reshape(-1, 3), rcond=None)[0].T
-        root = np.linalg.cholesky(run.Q.values - W @ W.T)
+        # A linear student with these overlaps: its part in the span from R and M, a random part for the rest of Q.
+        stacked = np.concatenate([data.teachers.reshape(-1, data.mu.shape[1]), data.mu])
+        W = np.linalg.lstsq(stacked, np.concatenate([run.R.values.reshape(-1, 3), run.M.values]), rcond=None)[0].T
+        root = semidefinite_root((run.Q.values - W @ W.T)[None])[0]  # the scores sum to zero: singular
         for g, group in enumerate(pinned.groups):
             _, x, y = drawn(pinned, group, 400_000, seed=1)
             hidden = np.random.default_rng(2).normal(size=(len(x), 3)) @ root.T * np.sqrt(data.D[g])
@@ -215,7 +216,7 @@ class TestRefusals:
             ({"start": tm.starts.Overlaps(Q=1.0)}, "`Overlaps` starts one score"),
             ({"weights": {("+", 0): 2.0}}, r"weights` per \(group, class\).*use `simulate`"),
             ({"lr": ("lr", [0.1, 0.2])}, "`lr` should be one number, not a grid"),
-            ({"lr": 5.0}, "stability limit 2.017"),
+            ({"lr": 5.0}, "stability limit 2 of this problem"),
         ],
     )
     def test_training(self, pinned, sgd, said):
@@ -236,7 +237,7 @@ class TestRefusals:
             with pytest.raises(TypeError, match="should be a Mixture"):
                 function(pinned, sgd)
         with pytest.raises(TypeError, match="should be a Mixture"):
-            tm.equilibrium(pinned, tm.Square(), 2.0)
+            tm.equilibrium(pinned, tm.Square(), 2.0, 0.1)
         with pytest.raises(TypeError, match="should be a ClassMixture"):
             class_moments(tm.teacher_mixture())
         with pytest.raises(ValueError, match=r"starts from Zero\(\)"):

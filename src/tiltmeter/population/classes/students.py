@@ -49,7 +49,7 @@ def square_class_losses(data: ClassMoments, students: ClassStudents) -> np.ndarr
     miss = students.scores(data)[:, :, None, :] - target  # (n, G, class, output)
     hidden = np.einsum("ncc->n", students.Q) - (students.W**2).sum((1, 2))
     WJ = np.einsum("nor,gcr->ngco", students.W, data.J)
-    inner = np.einsum("nor,gcrq,noq->ngc", students.W, data.K, students.W, optimize=True)
+    inner = np.einsum("nor,gcrq,noq->ngc", students.W, data.K, students.W)
     with np.errstate(divide="ignore", invalid="ignore"):
         given = (2.0 * np.sqrt(data.D)[:, None] * (miss * WJ).sum(3) + data.D[:, None] * inner) / data.pi
     return np.asarray(0.5 * ((miss**2).sum(3) + (data.D * hidden[:, None])[:, :, None] + given))
