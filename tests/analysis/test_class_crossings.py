@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.population.classes.moments import class_moments
-from tiltmeter.population.classes.students import ClassStudents, square_class_losses, square_losses
 from tiltmeter.record import Origin, Trajectory
+from tiltmeter.theory.classes.centred_form import centred_class_losses
 
 HIDDEN = tm.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
 TIMES = np.geomspace(0.01, 200.0, 60)
@@ -58,22 +57,7 @@ def counted(gap):
 
 
 def centred_losses(problem, lr, times):
-    """Losses of groups and classes of a centred problem from zero, by the sums of exponentials."""
-    data = class_moments(problem, tm.theory.Sobol(2**10))
-    p, D = data.p, data.D
-    mix, mix2 = p @ D, p @ D**2
-    limit = np.einsum("g,gcr->cr", p * np.sqrt(D), data.J) / mix
-    gamma, q = lr * mix, lr * (2 * mix - lr * mix2)
-    pull = 2 * lr * np.einsum("g,gcr,cr->", p * np.sqrt(D) * (1 - lr * D), data.J, limit)
-    noise, count = lr**2 * mix * (1 - 1 / len(data.classes)), len(data.classes)
-    slow, fast = np.exp(-gamma * times), np.exp(-q * times)
-    trace = (noise + pull) / q * (1 - fast) - pull * (slow - fast) / (q - gamma)
-    W = limit * (1 - slow)[:, None, None]
-    # Only the trace of Q matters for losses; it is put into one entry.
-    Q = np.zeros((len(times), count, count))
-    Q[:, 0, 0] = trace
-    students = ClassStudents(W, Q, np.zeros((len(times), count)))
-    return square_losses(data, students), square_class_losses(data, students)
+    return centred_class_losses(problem, tm.SGD(lr=lr), times, tm.theory.Sobol(2**10))
 
 
 def test_the_sums_of_exponentials_are_those_of_predict():

@@ -8,6 +8,7 @@ import tiltmeter as tm
 from tiltmeter.population.classes.decisions import semidefinite_root
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.problem.activation import Erf
+from tiltmeter.theory.classes.centred_form import centred_class_losses
 
 FINE = tm.theory.Sobol(2**16)
 
@@ -113,21 +114,18 @@ class TestSecondRoutes:
         np.testing.assert_allclose((run["class_loss"].values * pi).sum(2), run["loss"], atol=1e-6)
 
     def test_centred_closed_form(self):
-        problem, lr = tm.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4), 0.3
-        data = class_moments(problem)
-        p, D = data.p, data.D
-        mix, mix2 = p @ D, p @ D**2
-        limit = np.einsum("g,gcr->cr", p * np.sqrt(D), data.J) / mix
-        gamma, q = lr * mix, lr * (2 * mix - lr * mix2)
-        times = np.array([0.5, 2.0, 9.0])
-        run = tm.predict(problem, tm.SGD(lr=lr), times, curves=("R", "Q"))
-        W = limit * (1 - np.exp(-gamma * times))[:, None, None]
-        np.testing.assert_allclose(run["R"], np.einsum("tor,gcr->tgco", W, data.teachers), atol=1e-9)
-        reach = np.einsum("g,gcr,cr->", p * np.sqrt(D) * (1 - lr * D), data.J, limit)
-        noise, pull = lr**2 * mix * (1 - 1 / 3), 2 * lr * reach
-        slow, fast = np.exp(-gamma * times), np.exp(-q * times)
-        Q = (noise + pull) / q * (1 - fast) - pull * (slow - fast) / (q - gamma)
-        np.testing.assert_allclose(np.trace(run["Q"].values, axis1=1, axis2=2), Q, atol=1e-9)
+        problem, times = tm.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4), np.array([0.5, 2.0, 9.0])
+        for lr in (0.3, 0.8 / 0.85):  # the second is where the rates of R and Q meet
+            run = tm.predict(problem, tm.SGD(lr=lr), times, curves=("loss", "class_loss"))
+            groups, classes = centred_class_losses(problem, tm.SGD(lr=lr), times)
+            np.testing.assert_allclose(run["loss"], groups, atol=1e-9)
+            np.testing.assert_allclose(run["class_loss"], classes, atol=1e-9)
+
+    def test_the_closed_form_refuses_what_it_has_not(self, pinned):
+        with pytest.raises(ValueError, match="without means. Use `predict`"):
+            centred_class_losses(pinned, tm.SGD(lr=0.1), np.ones(1))
+        with pytest.raises(ValueError, match="without train_bias. Use `predict`"):
+            centred_class_losses(tm.class_mixture(3), tm.SGD(lr=0.1, train_bias=True), np.ones(1))
 
     def test_confusion_against_draws(self, pinned):
         run = tm.predict(pinned, tm.SGD(lr=0.5, train_bias=True), [2.0]).to_dataset().isel(time=0)
