@@ -21,9 +21,9 @@ def test_json_and_equality():
     assert hash(again) == hash(problem)
     assert problem != tm.class_mixture(3)
     assert (problem.groups, problem.classes) == (("a", "b"), ("x", "y"))
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(ValueError, match=r"read-only"):
         problem.means["a"][0] = 1.0
-    with pytest.raises(ValueError, match="does not describe a ClassMixture"):
+    with pytest.raises(ValueError, match=r"does not describe a ClassMixture"):
         tm.ClassMixture.from_json({"mixture": 1})
 
 
@@ -70,11 +70,11 @@ def test_bad_numbers(given, said):
 def test_impossible_geometry():
     gram = np.diag([0.0, 1.0, 1.0])
     gram[1, 2] = gram[2, 1] = 1.3
-    with pytest.raises(ValueError, match="Impossible geometry: .* smallest eigenvalue is -0.3"):
+    with pytest.raises(ValueError, match=r"Impossible geometry: .* smallest eigenvalue is -0.3"):
         tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), gram)
-    with pytest.raises(ValueError, match="should be 3 x 3 for 1 groups and 2 classes"):
+    with pytest.raises(ValueError, match=r"should be 3 x 3 for 1 groups and 2 classes"):
         tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.eye(2))
-    with pytest.raises(ValueError, match="finite and symmetric"):
+    with pytest.raises(ValueError, match=r"finite and symmetric"):
         tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.triu(np.ones((3, 3))))
 
 

@@ -122,9 +122,9 @@ class TestSecondRoutes:
             np.testing.assert_allclose(run["class_loss"], classes, atol=1e-9)
 
     def test_the_closed_form_refuses_what_it_has_not(self, pinned):
-        with pytest.raises(ValueError, match="without means. Use `predict`"):
+        with pytest.raises(ValueError, match=r"without means. Use `predict`"):
             centred_class_losses(pinned, tm.SGD(lr=0.1), np.ones(1))
-        with pytest.raises(ValueError, match="without train_bias. Use `predict`"):
+        with pytest.raises(ValueError, match=r"without train_bias. Use `predict`"):
             centred_class_losses(tm.class_mixture(3), tm.SGD(lr=0.1, train_bias=True), np.ones(1))
 
     def test_confusion_against_draws(self, pinned):
@@ -226,21 +226,21 @@ class TestRefusals:
             tm.predict(pinned, tm.SGD(lr=0.1), [1.0], student=tm.students.Network(2, Erf()))
         binary = tm.teacher_mixture()
         for function in (tm.predict, lambda *a, **k: tm.simulate(*a, d=50, progress=False, **k)):
-            with pytest.raises(ValueError, match="problems of several classes"):
+            with pytest.raises(ValueError, match=r"problems of several classes"):
                 function(binary, tm.SGD(lr=0.1), [1.0], student=tm.students.Softmax())
 
     def test_other_functions_refuse_by_type(self, pinned):
         sgd = tm.SGD(lr=0.1)
         for function in (tm.timescales, tm.theory.asymptotes, tm.theory.stability_limit, tm.theory.crossing_bound):
-            with pytest.raises(TypeError, match="should be a Mixture"):
+            with pytest.raises(TypeError, match=r"should be a Mixture"):
                 function(pinned, sgd)
-        with pytest.raises(TypeError, match="should be a Mixture"):
+        with pytest.raises(TypeError, match=r"should be a Mixture"):
             tm.equilibrium(pinned, tm.Square(), 2.0, 0.1)
-        with pytest.raises(TypeError, match="should be a ClassMixture"):
+        with pytest.raises(TypeError, match=r"should be a ClassMixture"):
             class_moments(tm.teacher_mixture())
         with pytest.raises(ValueError, match=r"starts from Zero\(\)"):
             tm.theory.initial_class_rates(pinned, tm.SGD(lr=0.1, start=tm.starts.Random(1.0)))
 
     def test_unknown_curves(self, pinned):
-        with pytest.raises(KeyError, match="no curve 'tpr'"):
+        with pytest.raises(KeyError, match=r"no curve 'tpr'"):
             tm.predict(pinned, tm.SGD(lr=0.1), [1.0], curves=("tpr",))

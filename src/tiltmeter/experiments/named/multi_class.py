@@ -27,7 +27,7 @@ from tiltmeter.theory.classes.centred_form import centred_class_losses
 from tiltmeter.theory.predict import predict
 
 TITLE = "Several classes: crossings that groups hide, conflict between groups, similar classes"
-PAPER = "No published answer; exact theory of tiltmeter, in the setting of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
 NEEDS: tuple[str, ...] = ()
 
 #: The problem whose first two classes cross between the groups, which themselves do not.
@@ -160,10 +160,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     total = int(counts.sizes["problem"])
     found = [
         whether(
-            f"From zero, centred groups cross at most once, a class between them at most twice, classes of a group once",
+            "From zero, centred groups cross at most once, a class between them at most twice, classes of a group once",
             most["groups"] <= 1 and most["class between groups"] <= 2 and most["classes"] <= 1,
             f"is that so in all of {total} random problems",
-            f"Most seen: groups {most['groups']}, a class between groups {most['class between groups']}, classes {most['classes']}.",
+            f"Most seen: {', '.join(f'{kind} {count}' for kind, count in most.items())}.",
             safe=True,
         ),
         Claim(
@@ -193,10 +193,10 @@ def _conflict(runs: Runs, seeds: int) -> list[Claim]:
         exact = runs[f"theory, {name}"]["class_loss"].sel(time=float(runs_.time), method="nearest")
         gaps.append(float((abs(runs_.mean("seed") - exact) / (runs_.std("seed", ddof=1) / np.sqrt(seeds))).max()))
     return [
-        Claim("Conflict between groups sends classes of the minority below chance", worst, "accuracy of the swapped classes",
-              CHANCE, f"Without conflict the worse of them has {plain:.3f}.", rule="at most"),
-        whether("The loss of the minority in conflict passes through a minimum", bool(0 < loss.argmin() < len(loss) - 1),
-                "does it fall first and rise then", f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
+        Claim("Conflict between groups sends classes of the minority below chance", worst,
+              "accuracy of the swapped classes", CHANCE, f"Without conflict the worse of them has {plain:.3f}.", rule="at most"),
+        whether("The loss of the minority in conflict passes through a minimum",
+                bool(0 < loss.argmin() < len(loss) - 1), "does it fall first and rise then", f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
         Claim("Simulated class losses are those of the theory", max(gaps), "largest deviation in standard errors", 4.5,
               rule="at most", seeds=seeds),
     ]  # fmt: skip
@@ -215,8 +215,8 @@ def _similar(runs: Runs, seeds: int) -> list[Claim]:
         kind: half("alike", kind)[:2].mean() / half("unlike", kind)[:2].mean() for kind in ("theory", "simulation")
     }
     return [
-        Claim("Similar classes are not learnt more slowly", float(ratios[kind]), f"time to half way, alike over unlike ({kind})", 1.05,
-              rule="at most", seeds=1 if kind == "theory" else seeds, safe=kind == "theory")
+        Claim("Similar classes are not learnt more slowly", float(ratios[kind]),
+              f"time to half way, alike over unlike ({kind})", 1.05, rule="at most", seeds=1 if kind == "theory" else seeds, safe=kind == "theory")
         for kind in ("theory", "simulation")
     ]  # fmt: skip
 
@@ -233,8 +233,8 @@ def _on_pictures(runs: Runs) -> list[Claim]:
         whether("On pictures, too, a class crosses between groups that do not", bool(found.hidden),
                 "does the accuracy of a class cross while the error does not",
                 f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds),
-        Claim("On pictures, too, conflict sends classes of the minority below chance", float(swapped.mean("seed").max()),
-              "accuracy of the swapped classes, chance 0.1", 0.1,
+        Claim("On pictures, too, conflict sends classes of the minority below chance",
+              float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
               f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",
               rule="at most", error=error, seeds=seeds, safe=False),
     ]  # fmt: skip
