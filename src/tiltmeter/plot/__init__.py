@@ -11,8 +11,8 @@
 
 `curves` puts theory and measurement on one axis, `order_parameters` shows M, R and Q, `drivers` what makes the gap,
 `phase_diagram` who wins over a grid of two parameters; `equilibrium_sweep`, `frontier` and `double_descent` show
-trained students. A group has the same colour in all of them, and a dash, shape or shade besides, so that prints in grey remain readable.
-Time is logarithmic; its zero is left out.
+trained students. A group has the same colour in all of them, and a dash, shape or shade besides, so that prints in grey
+remain readable. Time is logarithmic; its zero is left out.
 """
 
 from tiltmeter.plot.curves import curves

@@ -194,9 +194,11 @@ def _conflict(runs: Runs, seeds: int) -> list[Claim]:
         gaps.append(float((abs(runs_.mean("seed") - exact) / (runs_.std("seed", ddof=1) / np.sqrt(seeds))).max()))
     return [
         Claim("Conflict between groups sends classes of the minority below chance", worst,
-              "accuracy of the swapped classes", CHANCE, f"Without conflict the worse of them has {plain:.3f}.", rule="at most"),
+              "accuracy of the swapped classes", CHANCE, f"Without conflict the worse of them has {plain:.3f}.",
+              rule="at most"),
         whether("The loss of the minority in conflict passes through a minimum",
-                bool(0 < loss.argmin() < len(loss) - 1), "does it fall first and rise then", f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
+                bool(0 < loss.argmin() < len(loss) - 1), "does it fall first and rise then",
+                f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
         Claim("Simulated class losses are those of the theory", max(gaps), "largest deviation in standard errors", 4.5,
               rule="at most", seeds=seeds),
     ]  # fmt: skip
@@ -216,7 +218,8 @@ def _similar(runs: Runs, seeds: int) -> list[Claim]:
     }
     return [
         Claim("Similar classes are not learnt more slowly", float(ratios[kind]),
-              f"time to half way, alike over unlike ({kind})", 1.05, rule="at most", seeds=1 if kind == "theory" else seeds, safe=kind == "theory")
+              f"time to half way, alike over unlike ({kind})", 1.05, rule="at most",
+              seeds=1 if kind == "theory" else seeds, safe=kind == "theory")
         for kind in ("theory", "simulation")
     ]  # fmt: skip
 
