@@ -6,7 +6,24 @@ import pytest
 
 from tiltmeter.cli import main
 
-COMMAND = "predict --classes 3 --rho 0.7 --variance 0.3 1.4 --overlap 0.5 --lr 0.1 --until 100 --looks 30".split()
+COMMAND = [
+    "predict",
+    "--classes",
+    "3",
+    "--rho",
+    "0.7",
+    "--variance",
+    "0.3",
+    "1.4",
+    "--overlap",
+    "0.5",
+    "--lr",
+    "0.1",
+    "--until",
+    "100",
+    "--looks",
+    "30",
+]
 BIAS = ["--class-bias", "-0.24", "-0.24", "0.3"]
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tiltmeter.forecast.optimiser import Optimiser
 
 from tiltmeter.forecast.features import features
 from tiltmeter.forecast.lanczos import lanczos
-from tiltmeter.forecast.optimiser import Optimiser
 from tiltmeter.forecast.square import TOLERANCE, square_course
 
 

@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 import torch
+from tiltmeter.training.stacked_optimizers import stacked_update
 from torch import nn
 
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_linear_layers import linear_layers
-from tiltmeter.training.stacked_optimizers import stacked_update
 
 RUNS, BATCH, STEPS = 3, 5, 8
 
