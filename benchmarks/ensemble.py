@@ -9,7 +9,7 @@ import torch
 from _measure import best, report
 from torch import nn
 
-from tiltmeter import GroupedData, Square, at, ensemble
+from tiltmeter import GroupedData, Recipe, Square, Watch, at, ensemble
 from tiltmeter.recipe.sampling import Draws
 
 FEATURES, UNITS, STEPS, PART = 100, 200, 500, 8
@@ -30,12 +30,12 @@ class AnyModule(nn.Module):
         return self.out(torch.relu(self.hidden(x)))
 
 
-def one_after_another(make, seeds: range, x: torch.Tensor, y: torch.Tensor, optimizer, batch: int) -> None:
+def one_after_another(make, seeds: range, x: torch.Tensor, y: torch.Tensor, optimiser, batch: int) -> None:
     """What anyone would write: the leanest loop of plain PyTorch, with no look at anything."""
     for seed in seeds:
         torch.manual_seed(seed)
         model = make()
-        own = optimizer(model.parameters())
+        own = optimiser(model.parameters())
         for _ in range(STEPS):
             places = torch.randint(len(x), (batch,))
             loss = (0.5 * (model(x[places])[:, 0] - y[places]) ** 2).mean()
@@ -52,15 +52,14 @@ def main() -> None:
     train, look = data.split(0.1)
     x, y = train.tensors()
 
-    def row(make, optimizer, seeds: int, batch: int, bar: float | None) -> dict[str, float]:
-        together = partial(
-            ensemble, make, train, look, optimizer=optimizer, loss=Square(), seeds=seeds, steps=STEPS, batch=batch
-        )
-        part = partial(one_after_another, make, range(PART), x, y, optimizer, batch)
+    def row(make, optimiser, seeds: int, batch: int, bar: float | None) -> dict[str, float]:
+        recipe = Recipe(optimiser, steps=STEPS, batch=batch, sampling=Draws(), loss=Square())
+        together = partial(ensemble, make, train, look, recipe, seeds=seeds, watch=Watch(when=at([0])))
+        part = partial(one_after_another, make, range(PART), x, y, optimiser, batch)
         slow, fast = [], []
         for _ in range(3):  # in turns, so that a busy moment of the machine hits both
             slow.append(best(part, 1) * seeds / PART)
-            fast.append(best(lambda: together(sampling=Draws(), when=at([0])), 1))
+            fast.append(best(together, 1))
         found = {"ratio": min(slow) / min(fast), "seconds": min(fast), "one_after_another_seconds": min(slow)}
         return found if bar is None else {**found, "bar": bar, "met": found["ratio"] >= bar}
 

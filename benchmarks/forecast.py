@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -114,14 +115,14 @@ def whole() -> Rows:
     y = np.sign(np.where(group == "a", hidden[:, 0] + hidden[:, 3], hidden[:, 1] + hidden[:, 5]))
     data = tm.GroupedData(x.astype(np.float32), y, group)
     train, look = data.take(np.arange(12_000)), data.take(np.arange(12_000, 14_000))
-    settings: dict[str, Any] = {"lr": 1e-3, "steps": 6000, "batch": 16}
-    tm.forecast(network(), train, look, sample=100, **settings)  # what is loaded on first use
+    recipe = tm.Recipe(lr=1e-3, steps=6000, batch=16, loss=tm.Square())
+    tm.forecast(network(), train, look, recipe, route=tm.routes.Kernel(sample=100))  # what is loaded on first use
     first, kernels = seconds(lambda: tm.tangent(network(), train, look))
-    then, _ = seconds(lambda: kernels.forecast(**settings))
-    again, _ = seconds(lambda: kernels.forecast(weights={"b": 2.0}, **settings))
+    then, _ = seconds(lambda: kernels.forecast(recipe))
+    again, _ = seconds(lambda: kernels.forecast(replace(recipe, weights={"b": 2.0})))
     sgd = partial(torch.optim.SGD, lr=1e-3)
     run, _ = seconds(lambda: tm.train(network(), train, look, tm.Recipe(sgd, steps=6000, batch=16, loss=tm.Square())))
-    large, _ = seconds(lambda: tm.forecast(network(), train, look, sample=MANY, **settings))
+    large, _ = seconds(lambda: tm.forecast(network(), train, look, recipe, route=tm.routes.Kernel(sample=MANY)))
     return {
         "forecast, sample 2,500, over a run of 6,000 steps": row(first + then, run, 0.3),
         "the same with other weights, over that run": row(again, run, 0.1),

@@ -140,6 +140,22 @@ def breaks_of(schedule: object) -> tuple[float, ...]:
     return tuple(getattr(schedule, "breaks", ()))
 
 
+def value_at(schedule: Schedule, time: float, name: str, clock: str = "t") -> float:
+    """What a schedule gives at a time, which has to be a number that is not negative.
+
+    >>> value_at(lambda t: 1.0 - t, 3.0, "lr")
+    Traceback (most recent call last):
+    ...
+    ValueError: The schedule of `lr` should give non-negative numbers. Found -2.0 at t = 3.
+    """
+    value = schedule(time)
+    if not (np.isfinite(value) and value >= 0):
+        raise ValueError(
+            f"The schedule of `{name}` should give non-negative numbers. Found {value} at {clock} = {time:.4g}."
+        )
+    return float(value)
+
+
 def schedule_to_json(schedule: object) -> JSON:
     """Our own schedules by name and fields; a user's callable by its repr, which cannot be rebuilt."""
     if type(schedule) in SCHEDULES.values():

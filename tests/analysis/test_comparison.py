@@ -23,7 +23,7 @@ def run(a, b, error):
 def test_area_is_the_gap_over_decades():
     row = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 0.01)], ["mine"]).rows[0]
     assert row.area == pytest.approx(0.5 + 0.5)  # 1 -> 0 over one decade, 0 -> 1 over the next
-    assert (row.first_leader, row.last_leader) == ("", "a")
+    assert (row.first_leader, row.last_leader) == ("b", "a")  # level at the start: the first look that decides
     assert (row.worst_group, row.worst, row.gap, row.mean) == ("b", 2.0, 1.0, 1.5)
     assert [crossing.leader_after for crossing in row.crossings] == ["a"]
 
@@ -31,7 +31,7 @@ def test_area_is_the_gap_over_decades():
 def test_inside_the_noise_nobody_leads():
     row = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"]).rows[0]
     assert row.last_leader == ""
-    assert "nobody leads at the end; the lead changes never" in str(
+    assert "nobody leads last; the lead changes never" in str(
         comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"])
     )
 

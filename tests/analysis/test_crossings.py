@@ -189,3 +189,41 @@ def test_bad_input_gets_one_clear_sentence(call, kind, sentence):
     with pytest.raises(kind) as raised:
         call()
     assert sentence in str(raised.value)
+
+
+class TestLeaders:
+    @pytest.mark.parametrize(
+        ("gaps", "first", "last", "in_turn"),
+        [
+            ((0.0, 0.1, 0.1, -0.1, -0.1), "b", "a", ("b", "a")),
+            ((0.1, 0.1, 0.1, 0.1, 0.0), "b", "b", ("b",)),
+            ((0.1, -0.1, -0.1, -0.1, 0.1), "b", "b", ("b", "a", "b")),
+            ((0.001, -0.001, 0.0, 0.001, 0.001), "", "", ()),
+        ],
+    )
+    def test_first_and_last_are_those_of_decided_looks(self, gaps, first, last, in_turn):
+        found = crossings(measured(gap(*gaps), se=0.005))
+        assert (found.first_leader, found.last_leader, found.leaders) == (first, last, in_turn)
+        assert found.changes == (first != last)
+
+    def test_where_higher_is_better_the_other_one_leads(self):
+        loss = measured(gap(0.1, 0.1, 0.1, 0.1, -0.1), se=0.005)
+        curves = {name: curve.assign_attrs(better="higher") for name, curve in loss.items()}
+        found = crossings(loss.replace(curves))
+        assert (found.first_leader, found.last_leader) == ("a", "b")
+
+    def test_of_several_groups_one_is_ahead_of_all_others_or_nobody_is(self):
+        values = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.2]])
+        coords = {"time": [1.0, 2.0], "group": ["a", "b", "c"]}
+        loss = xr.DataArray(values, dims=("time", "group"), coords=coords)
+        found = crossings(Trajectory({"loss": loss}, "step", Origin("training")))
+        assert found.first_leader == "a"
+        assert found.last_leader == "b"  # b and c are level at the last look; before that b was ahead
+        with pytest.raises(ValueError, match="Several pairs of groups have no common order"):
+            _ = found.leaders
+        circle = loss.copy(data=np.array([[0.1, 0.2, np.nan], [np.nan, 0.1, 0.2]]))
+        assert crossings(Trajectory({"loss": circle}, "step", Origin("training"))).first_leader == ""
+
+    def test_a_gap_of_rounding_size_has_no_leader_without_an_error_either(self):
+        found = crossings(measured(gap(1e-15, -1e-15, 1e-15, 1e-15, 1e-15)))
+        assert (found, found.first_leader) == ((), "")

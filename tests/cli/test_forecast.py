@@ -105,7 +105,7 @@ def test_several_initialisations_have_bands(run):
     ("old", "new", "argv", "sentence"),
     [
         ("lr = 0.01", "", (), "needs `lr`"),
-        ("lr = 0.01", "lr = 0.01\noptimizer = 'adam'", (), "A forecast knows SGD"),
+        ("lr = 0.01", "lr = 0.01\noptimiser = 'adam'", (), "knows SGD"),
         ("sample = 300", "sampel = 300", (), "unknown key 'sampel'"),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--sample", "1"), "`sample` should be"),

@@ -73,13 +73,31 @@ class TestTrain:
         assert code == 0
         assert out.startswith("Page: ")
         assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
-        assert tm.load("two").origin.settings["proportions"] == [["turned", 0.5], ["upright", 0.5]]
+        assert tm.load("two").origin.settings["recipe"]["proportions"] == [["turned", 0.5], ["upright", 0.5]]
+
+    def test_schedule_clip_and_order_of_the_table_are_those_of_the_recipe(self, run, tmp_path):
+        more = (
+            'batch = 16\norder = 3\nclip = 0.5\nloss = "cross-entropy"\n'
+            'schedule = { kind = "Cosine", initial = 0.1, duration = 60 }'
+        )
+        (tmp_path / "t.toml").write_text(DIGITS.replace("lr = 0.1\n", "").replace("batch = 16", more))
+        code, _, err = run("train", "t.toml", "--to", "run")
+        assert code == 0, err
+        found = tm.load("run")
+        expected = tm.Recipe(
+            schedule=tm.schedules.Cosine(0.1, 60), steps=60, batch=16, order=3, clip=0.5, loss=tm.CrossEntropy()
+        )
+        assert tm.Recipe.from_json(found.origin.settings["recipe"]) == expected
+        (tmp_path / "t.toml").write_text((tmp_path / "t.toml").read_text().replace("clip = 0.5", "clip = 0.25"))
+        code, _, err = run("train", "t.toml", "--to", "run", "--resume")
+        assert code == 2
+        assert "`settings.recipe.clip` was 0.5 and is now 0.25." in err
 
     def test_a_table(self, run, tmp_path):
         people().to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(
             '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = "sex"\nlook = 0.5\n[model]\nhidden = []\n'
-            '[training]\noptimizer = "adam"\nlr = 0.01\nepochs = 5\nloss = "logistic"\n'
+            '[training]\noptimiser = "adam"\nlr = 0.01\nepochs = 5\nloss = "logistic"\n'
         )
         code, out, err = run("train", "t.toml", "--curve", "error", "--json")
         assert code == 0, err
@@ -101,10 +119,10 @@ class TestTrain:
             ("[dta]\n", "unknown key 'dta'. There are: data, model, training, looks, forecast."),
             ("[training]\nrate = 1\n", "[training]: unknown key 'rate'."),
             ("[training]\nsteps = 5\n", "[training] needs `lr`, the learning rate."),
-            ('[training]\nlr = 1\nsteps = 5\noptimizer = "lion"\n', "[training] optimizer: no 'lion'. There are: sgd, adam, adamw."),
+            ('[training]\nlr = 1\nsteps = 5\noptimiser = "lion"\n', "[training] optimiser: no 'lion'. There are: sgd, adam, adamw."),
             ('[training]\nlr = 1\nsteps = 5\nloss = "l1"\n', "[training] loss: no 'l1'. There are: square, logistic, hinge, cross-entropy."),
-            ('[training]\nlr = 1\nsteps = 5\nmomentum = 0.9\noptimizer = "adam"\n', "momentum belongs to sgd. Found optimizer = 'adam'."),
-            ('[model]\nactivation = "sin"\n[training]\nlr = 1\n', "[model] activation: no 'sin'. There are: relu, tanh, gelu."),
+            ('[training]\nlr = 1\nsteps = 5\nmomentum = 0.9\noptimiser = "adam"\n', "momentum belongs to sgd. Found optimiser = 'adam'."),
+            ('[model]\nactivation = "sin"\n[training]\nlr = 1\nsteps = 5\n', "[model] activation: no 'sin'. There are: relu, tanh, gelu."),
             ('[data]\nsource = "none.csv"\n', "[data] source: no file none.csv."),
             ('[data]\nsource = "t.toml"\n', "[data] of a table needs `label`, the name of a column."),
             ("[training]\nlr = 1\n", "Say how long to train with either steps= or epochs=."),

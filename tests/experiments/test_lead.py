@@ -1,10 +1,11 @@
-"""Lead: first and last leader, over seeds, over points, and where nothing is decided."""
+"""Lead: who leads in turn, over seeds, over points, and where nothing is decided."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.experiments.shared.lead import lead, leads, on_all_points, share
+from tiltmeter.analysis.crossings import crossings
+from tiltmeter.experiments.shared.lead import final_gap, leaders, of_each_seed, on_all_points
 from tiltmeter.record import Origin, Trajectory
 
 TIMES = np.array([0.0, 1.0, 2.0, 4.0, 8.0])
@@ -20,24 +21,16 @@ def run(gap, scatter=0.001, points=0.001, seeds=4):
     return Trajectory({"loss": loss, "loss_se": xr.full_like(loss, points)}, "step", Origin("training"))
 
 
-def test_first_and_last_leader():
-    found = lead(run([0.0, 0.1, 0.1, -0.1, -0.1]))
-    assert (found.first, found.last, found.changes) == ("b", "a", True)
-    assert found.crossings == pytest.approx((3.0,))
-    assert str(found) == "b leads first and a last (crossing at 3)"
-    assert str(lead(run([0.1] * 5))) == "b leads throughout"
-
-
-def test_nothing_is_said_inside_the_noise():
-    found = lead(run([0.1, 0.1, -0.1, -0.1, 0.1], scatter=1.0))
-    assert (found.first, found.last, found.crossings) == ("", "", ())
-    assert str(found) == "nobody leads beyond doubt"
+def test_the_order_of_leaders():
+    assert leaders(run([0.0, 0.1, 0.1, -0.1, -0.1])) == "ba"
+    assert leaders(run([0.1] * 5)) == "b"
+    assert leaders(run([0.1, 0.1, -0.1, -0.1, 0.1], scatter=1.0)) == ""
 
 
 def test_few_points_hide_what_seeds_agree_on():
     one = run([0.01] * 5, scatter=0.001, points=0.02)
-    assert lead(one).last == "b"
-    assert lead(on_all_points(one)).last == ""
+    assert crossings(one).last_leader == "b"
+    assert crossings(on_all_points(one)).last_leader == ""
 
 
 def test_the_error_over_seeds_and_points_is_that_of_the_gap():
@@ -49,10 +42,11 @@ def test_the_error_over_seeds_and_points_is_that_of_the_gap():
 
 
 def test_every_seed_alone_has_the_error_of_its_points():
-    assert [one.last for one in leads(run([0.01] * 5, scatter=0.0, points=0.001))] == ["b"] * 4
-    assert [one.last for one in leads(run([0.01] * 5, scatter=0.0, points=0.1))] == [""] * 4
+    sure, unsure = (of_each_seed(run([0.01] * 5, scatter=0.0, points=points)) for points in (0.001, 0.1))
+    assert [one.last_leader for one in sure] == ["b"] * 4
+    assert [one.last_leader for one in unsure] == [""] * 4
 
 
-def test_a_share_of_all_runs_is_not_certain():
-    assert share([True] * 8)[0] == 1.0
-    assert share([True] * 8)[1] > 0.05
+def test_the_final_gap_has_an_error_over_seeds():
+    gap, error = final_gap(run([0.1] * 4 + [0.3], scatter=0.03, seeds=2))
+    assert (gap, error) == pytest.approx((0.3, 0.03))

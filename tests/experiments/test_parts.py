@@ -1,13 +1,12 @@
 """What experiments share: who leads, runs of one time, pictures."""
 
-import numpy as np
 import pytest
 import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.named.equilibrium_bias import as_dataset, as_run
-from tiltmeter.experiments.shared.order_of_leaders import final_gap, leaders
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.pictures import lines
 
 
@@ -15,14 +14,6 @@ def test_leaders_in_order():
     assert leaders(tm.predict(*tm.cases.centred_crossing())) == "-+"
     assert leaders(tm.predict(*tm.cases.no_crossing())) == "+"
     assert leaders(tm.predict(*tm.cases.no_bias())) == ""
-
-
-def test_the_final_gap_has_an_error_over_seeds():
-    values = np.array([[[0.1, 0.3], [0.5, 0.5]]])
-    coords = {"time": [1.0], "group": ["+", "-"], "seed": [0, 1]}
-    loss = xr.DataArray(values, dims=("time", "group", "seed"), coords=coords)
-    gap, error = final_gap(tm.Trajectory({"loss": loss}, "t", tm.Origin("toy")))
-    assert (round(gap, 12), round(error, 12)) == (-0.3, 0.1)
 
 
 def test_trained_students_survive_as_a_run(tmp_path):

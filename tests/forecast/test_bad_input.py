@@ -11,13 +11,33 @@ from torch import nn
 import tiltmeter as tm
 
 
+def parted(settings):
+    """What belongs to the recipe, and what says how to calculate."""
+    how = {name: settings[name] for name in ("sample", "seed", "real_steps") if name in settings}
+    given = {name: value for name, value in settings.items() if name not in how}
+    rate = {} if "schedule" in given else {"lr": 0.1}
+    return {**rate, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
+
+
+def asked(data, **settings):
+    given, how = parted(settings)
+    return tm.forecast(nn.Linear(6, 1), *data, tm.Recipe(**given), route=tm.routes.Kernel(**how))
+
+
 class TestBadInput:
     @pytest.mark.parametrize(
         ("settings", "said"),
         [
-            ({"lr": 0.0}, "`lr` should be a positive number or a function of the step. Found lr = 0.0."),
+            ({"lr": 0.0}, "`lr` should be a positive number. Found lr = 0.0."),
             ({"lr": "fast"}, "`lr` should be a positive number"),
-            ({"lr": lambda step: -1.0}, "`lr` should be a number from 0 at every step. Found lr = -1.0 at step 0."),
+            (
+                {"lr": abs},
+                "`lr` should be a positive number: give a function of the step as schedule=. Found lr = <built",
+            ),
+            (
+                {"schedule": lambda step: -1.0},
+                "The schedule of `lr` should give non-negative numbers. Found -1.0 at step = 0.",
+            ),
             ({"steps": 0}, "`steps` should be a positive integer. Found steps = 0."),
             ({"momentum": 1.0}, "`momentum` should lie between 0 and 1"),
             ({"weight_decay": -1.0}, "`weight_decay` should not be negative."),
@@ -35,16 +55,24 @@ class TestBadInput:
     )
     def test_values(self, two_labels, settings, said):
         with pytest.raises(ValueError, match="should") as caught:
-            tm.forecast(nn.Linear(6, 1), *two_labels, **{"lr": 0.1, "steps": 10, **settings})
+            asked(two_labels, **settings)
         assert said in str(caught.value)
         if "sample" not in settings and "seed" not in settings:
+            given, how = parted(settings)
+            kernels = tm.tangent(nn.Linear(6, 1), *two_labels)
             with pytest.raises(ValueError, match="should") as caught:
-                tm.tangent(nn.Linear(6, 1), *two_labels).forecast(**{"lr": 0.1, "steps": 10, **settings})
+                kernels.forecast(tm.Recipe(**given), **how)
             assert said in str(caught.value)
 
     @pytest.mark.parametrize(
         "settings",
-        [{"lr": lambda step: -1.0}, {"batch": 0}, {"real_steps": 1}, {"weights": {"z": 1.0}}, {"loss": nn.MSELoss()}],
+        [
+            {"schedule": lambda step: -1.0},
+            {"batch": 0},
+            {"real_steps": 1},
+            {"weights": {"z": 1.0}},
+            {"loss": nn.MSELoss()},
+        ],
     )
     def test_questions_are_checked_before_the_kernels(self, two_labels, monkeypatch, settings):
         def never(*_, **__):
@@ -52,7 +80,7 @@ class TestBadInput:
 
         monkeypatch.setattr(import_module("tiltmeter.forecast.forecast"), "tangent", never)
         with pytest.raises((ValueError, TypeError, KeyError)):
-            tm.forecast(nn.Linear(6, 1), *two_labels, **{"lr": 0.1, "steps": 10, **settings})
+            asked(two_labels, **settings)
 
     def test_types_and_names(self, two_labels):
         train, look = two_labels

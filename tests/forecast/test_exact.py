@@ -7,12 +7,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
-from tiltmeter.forecast.optimiser import Optimiser
 from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.convex import convex_course
+from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.targets import targets
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 STEPS = 150
 
@@ -28,7 +29,7 @@ def trained(model, train, look, loss, steps=STEPS, weights=None, scheduler=None,
         return tm.train(
             copy.deepcopy(model), train, look, tm.Recipe(sgd, steps=steps, batch=len(train), weights=weights, loss=loss)
         )
-    # tm.train has no schedule: a loop of its own.
+    # Schedules by a second route: a loop of its own.
     model = copy.deepcopy(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, **settings)
     x, y = train.tensors(torch.float64)
@@ -53,7 +54,7 @@ def apart(forecast, run):
 )
 def test_square_is_full_batch_training(two_labels, settings):
     train, look = two_labels
-    ahead = tm.forecast(linear(), train, look, lr=0.1, steps=STEPS, **settings)
+    ahead = tm.forecast(linear(), train, look, tm.Recipe(lr=0.1, steps=STEPS, batch=None, loss=tm.Square(), **settings))
     assert apart(ahead, trained(linear(), train, look, tm.Square(), lr=0.1, **settings)) < 1e-10
     assert ahead["loss"].sel(time=STEPS).mean() < 0.7 * ahead["loss"].sel(time=0).mean()
 
@@ -76,7 +77,7 @@ def test_weights_are_those_of_training(two_labels, loss, weights):
 def test_schedules_are_those_of_training(two_labels, schedule):
     train, look = two_labels
     ahead = tm.forecast(
-        linear(), train, look, tm.Recipe(lr=schedule, momentum=0.3, steps=STEPS, batch=None, loss=tm.Square())
+        linear(), train, look, tm.Recipe(schedule=schedule, momentum=0.3, steps=STEPS, batch=None, loss=tm.Square())
     )
     assert apart(ahead, trained(linear(), train, look, tm.Square(), scheduler=schedule, momentum=0.3)) < 1e-10
 
@@ -133,14 +134,14 @@ def test_two_routes_to_the_squared_loss_agree(two_labels):
     train, look = two_labels
     torch.manual_seed(0)
     kernels = tm.tangent(nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 1)).double(), train, look)
-    optimiser, looks = Optimiser(0.02, 40_000, 0.0, 0.01), np.array([0, 10, 1000, 20_000, 30_000, 40_000])
-    whole = kernels.course(optimiser, tm.Square(), looks, {"b": 2.0}, None)
+    sgd, looks = PlainSGD(0.02, 40_000, 0.0, 0.01), np.array([0, 10, 1000, 20_000, 30_000, 40_000])
+    whole = kernels.course(Question(sgd, tm.Square(), None, {"b": 2.0}, None), looks)
     goal = targets(train.y, 1, tm.Square(), 1.0)
     share = np.where(train.codes == 1, 2.0, 1.0) / len(train)
     radial = kernels._radial()
     start = kernels.start_sample, kernels.start_look
     parts = kernels.kernel, kernels.features(tm.Square()), lambda f: f - goal
-    other = convex_course(*parts, start, share, 1.0, optimiser, looks, radial)
+    other = convex_course(*parts, start, share, 1.0, sgd, looks, radial)
     assert "gradient flow" in other.method
     # The flow begins after 20,000 single steps and differs from them by lr * curvature of what still moves then.
     np.testing.assert_allclose(other.outputs, whole.outputs, atol=2e-4)

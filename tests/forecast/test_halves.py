@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
-from tiltmeter.forecast.optimiser import Optimiser
 from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.group_losses import group_losses
+from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
+from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.record import Origin, Trajectory
 
 STEPS = 400
@@ -31,7 +32,7 @@ def network(inputs=20, outputs=1):
 
 
 def final(kernels, **settings):
-    told = kernels.forecast(lr=0.05, steps=STEPS, horizon=False, **settings)
+    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square(), **settings), horizon=False)
     return np.concatenate([told[name].sel(time=STEPS).values for name in ("loss", "error")])
 
 
@@ -55,7 +56,7 @@ def test_it_removes_most_of_what_a_small_sample_adds(noisy):
 
 
 def _as_asked():
-    return Optimiser(0.05, STEPS), tm.Square(), np.array([STEPS]), None, None
+    return Question(PlainSGD(0.05, STEPS), tm.Square(), None, None, None), np.array([STEPS])
 
 
 def _losses(kernels, course):
@@ -135,7 +136,8 @@ def test_a_loss_of_several_classes_is_corrected_as_well(noisy):
         tm.GroupedData(part.x[:, :6], np.digitize(part.x[:, 0] + part.x[:, 10], [-1, 1]), part.codes)
         for part in (one.take(np.arange(1500)) for one in noisy)
     )
-    model, asked = network(6, 3), (Optimiser(0.5, 30), tm.CrossEntropy(), np.array([0, 30]), None, None)
+    question = Question(PlainSGD(0.5, 30), tm.CrossEntropy(), None, None, None)
+    model, asked = network(6, 3), (question, np.array([0, 30]))
     goal = np.eye(3)[look.y.astype(int)]
     exact = group_losses(*_outputs(tm.tangent(model, train, look), asked), goal, look, tm.CrossEntropy())[0]
     plain, better = [], []

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tiltmeter.forecast.optimiser import Optimiser
 
 from tiltmeter.forecast.features import features
 from tiltmeter.forecast.lanczos import lanczos
 from tiltmeter.forecast.square import TOLERANCE, square_course
+from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
 def kernel(size=400, decay=1.2, seed=0):
@@ -21,7 +21,7 @@ def test_same_as_eigh_at_all_steps(columns):
     distance, cross = rng.normal(size=(400, columns)), rng.normal(size=(50, 400))
     looks = np.array([0, 1, 10, 100, 1000, 10_000])
     share = rng.uniform(0.5, 1.5, 400) / 400
-    course = square_course(matrix, cross, distance, np.zeros((50, columns)), share, Optimiser(0.5, 10_000), looks)
+    course = square_course(matrix, cross, distance, np.zeros((50, columns)), share, PlainSGD(0.5, 10_000), looks)
     root = np.sqrt(share)[:, None]
     values, vectors = np.linalg.eigh(root * matrix * root.T)
     for step, found in zip(looks, course.outputs, strict=True):

@@ -116,7 +116,9 @@ def test_the_forecast_is_gradient_descent_on_the_jacobian(name):
     assert model.training
     before, stream = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     settings = {"lr": LR, "steps": STEPS, "momentum": MOMENTUM, "weight_decay": DECAY, "weights": {"b": 2.0}}
-    ahead = tm.forecast(model, train, look, read=read, real_steps=3, batch=5, **settings)["loss"].sel(time=STEPS)
+    recipe = tm.Recipe(**settings, batch=5, loss=tm.Square())
+    told = tm.forecast(model, train, look, recipe, watch=tm.Watch(read=read), route=tm.routes.Kernel(real_steps=3))
+    ahead = told["loss"].sel(time=STEPS)
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), stream)

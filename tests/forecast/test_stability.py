@@ -35,7 +35,8 @@ def said(points, lr, **settings):
     torch.manual_seed(0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ahead = tm.forecast(nn.Linear(20, 1, bias=False), *points, lr=lr, steps=100, **settings)
+        recipe = tm.Recipe(**{"lr": lr, "steps": 100, "batch": None, "loss": tm.Square(), **settings})
+        ahead = tm.forecast(nn.Linear(20, 1, bias=False), *points, recipe)
     return ahead.origin.settings["batch_limit"], [str(warning.message) for warning in caught]
 
 

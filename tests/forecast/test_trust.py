@@ -23,10 +23,11 @@ def network(width, scale=1.0):
     return model
 
 
-def horizon(model, data, **settings):
+def horizon(model, data, sample=2500, real_steps=0, **settings):
+    recipe = tm.Recipe(**{"lr": 0.02, "steps": 400, "batch": None, "loss": tm.Square(), **settings})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ahead = tm.forecast(model, *data, **{"lr": 0.02, "steps": 400, **settings})
+        ahead = tm.forecast(model, *data, recipe, route=tm.routes.Kernel(sample=sample, real_steps=real_steps))
     return ahead.origin.settings["horizon"], [str(w.message) for w in caught if "linearis" in str(w.message)]
 
 

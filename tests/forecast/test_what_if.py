@@ -69,7 +69,7 @@ def test_best_weights_beat_a_grid(kernels, criterion):
             tm.Recipe(lr=0.05, steps=200, batch=None, weights=weights, loss=tm.Square()), horizon=False
         )["loss"]
         # The search stops within 1 % of the logarithm of a weight.
-        assert found.after <= criterion.of(ahead.values, ahead.time.values) * (1 + 1e-3)
+        assert found.after <= float(criterion.of({"loss": ahead})) * (1 + 1e-3)
 
 
 def test_best_weights_of_a_convex_loss_and_three_groups():

@@ -60,10 +60,8 @@ def trained(train, look, steps, seeds, outputs, lr=0.05, hidden=64, **options):
     for seed in range(seeds):
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Linear(train.x.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, outputs))
-        sgd = partial(torch.optim.SGD, lr=lr)
-        runs.append(
-            tm.train(model, train, look, sgd, steps=steps, batch=16, seed=seed, when=tm.log_spaced(8), **options)
-        )
+        recipe = tm.Recipe(lr=lr, steps=steps, batch=16, **options)
+        runs.append(tm.train(model, train, look, recipe, seed=seed, watch=tm.Watch(when=tm.log_spaced(8))))
     return tm.stack(runs)
 
 

@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.record.directory.seal import sealed_line
 
 
 class Child:
@@ -111,6 +112,27 @@ def make_run(origin: Origin, by_group: Callable[..., xr.DataArray]) -> Callable[
         return path
 
     return make
+
+
+def sealed(entry: Any) -> bytes:
+    """A line as a recorder writes it, whatever it says."""
+    if not isinstance(entry, dict):
+        return json.dumps(entry).encode() + b"\n"
+    text = {key: part for key, part in entry.items() if key != "crc"} or {"x": 1}
+    return sealed_line(json.dumps(text).encode())
+
+
+@pytest.fixture
+def rewrite() -> Callable[..., None]:
+    """Changes lines of a run and seals them again, so that only what they say is wrong."""
+
+    def change(curves: Path, lines: dict[int, Any], more: tuple[Any, ...] = ()) -> None:
+        text = curves.read_bytes().splitlines(keepends=True)
+        for number, entry in lines.items():
+            text[number] = sealed(entry)
+        curves.write_bytes(b"".join(text) + b"".join(sealed(entry) for entry in more))
+
+    return change
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_a_run_that_ends_during_the_check_did_not_die(tmp_path, origin, monkeypa
     recorder = Recorder(tmp_path / "run", clock="step", origin=origin)
     # The package shows the function under the module's name.
     module = sys.modules["tiltmeter.record.directory.check"]
-    monkeypatch.setattr(module, "writer", lambda _: recorder.close())
+    monkeypatch.setattr(module, "live_writer", lambda _: recorder.close())
     assert check(tmp_path / "run").state == "finished"
 
 
@@ -73,7 +73,7 @@ def test_all_problems_are_listed_but_not_too_many(tmp_path, make_run):
     report = check(path)
     assert len(report.problems) == 21
     assert report.problems[-1].startswith("and ")
-    assert "Damaged: curves.jsonl, line 1: a line should be an object; " in str(report)
+    assert "Damaged: curves.jsonl, line 1: its checksum is missing; " in str(report)
 
 
 def test_nothing_at_all(tmp_path):

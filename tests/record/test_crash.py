@@ -119,7 +119,7 @@ def test_cut_at_any_byte_it_loads_as_a_prefix(tmp_path, origin):
                 recorder.diverged(15)
     curves = path / "curves.jsonl"
     whole = curves.read_bytes()
-    assert 2048 < len(whole) < 3000
+    assert 2048 < len(whole) < 3500
     full = load(path)
     for length in range(len(whole), len(whole) - 2049, -1):
         os.truncate(curves, length)
@@ -129,7 +129,7 @@ def test_cut_at_any_byte_it_loads_as_a_prefix(tmp_path, origin):
             assert run[name].identical(full[name][: run[name].sizes["time"]])
         assert (run["loss"].sizes["time"] if "loss" in run else 0) == looks
         assert ("late é" in run) == (looks > 29)
-    assert looks < 10
+    assert looks < 15
 
 
 def test_every_cut_can_be_resumed(tmp_path, origin, make_run):

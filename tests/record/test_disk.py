@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -20,16 +21,23 @@ def listing(path):
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
+def crc(path):
+    """The checksum of all before the comma in front of it."""
+    return f"{zlib.crc32(path.read_bytes().rpartition(b',')[0]):08x}"
+
+
 def test_the_directory_is_as_documented(tmp_path, make_run, origin):
     path = make_run(tmp_path / "deep" / "run", looks=3)
     assert sorted(os.listdir(path)) == ["arrays", "curves.jsonl", "end.json", "run.json"]
     assert json.loads((path / "run.json").read_text()) == {
-        "format": 1,
+        "format": 2,
         "holds": "trajectory",
         "clock": "step",
         "origin": origin.to_json(),
+        "crc": crc(path / "run.json"),
     }
-    first, second, third = map(json.loads, (path / "curves.jsonl").read_text().splitlines())
+    text = (path / "curves.jsonl").read_bytes().splitlines()
+    first, second, third = map(json.loads, text)
     assert (first["kind"], first["time"]) == ("look", 0)
     assert list(first["layouts"]) == ["loss", "norm", "kernel"]
     assert first["layouts"]["loss"] == {
@@ -39,6 +47,7 @@ def test_the_directory_is_as_documented(tmp_path, make_run, origin):
         "dtype": "float64",
         "attrs": {"units": "nats"},
     }
+    assert second.pop("crc") == f"{zlib.crc32(text[1].rpartition(b',')[0]):08x}"
     assert second == {"kind": "look", "time": 10, "values": {"loss": [1 / 11, 0.5], "norm": 10 / 3}}
     file = third["values"]["kernel"]["array"]
     assert np.load(path / "arrays" / file, allow_pickle=False)[3] == 23
@@ -48,6 +57,7 @@ def test_the_directory_is_as_documented(tmp_path, make_run, origin):
         "reason": None,
         "diverged": None,
         "bytes": (path / "curves.jsonl").stat().st_size,
+        "crc": crc(path / "end.json"),
     }
 
 

@@ -141,7 +141,7 @@ def test_only_numbers_that_json_can_hold_become_json(dtype):
         ([0.1, 0.2], "float64", (3,), r"values have shape \(2,\) where \(3,\) is expected"),
         ([0.1, "high"], "float64", (2,), "'high' is not a number"),
         ([[0.1], [0.1, 0.2]], "float64", (2, 2), "inhomogeneous"),
-        ([0.1], "complex128", (1,), "not numbers"),
+        ([0.1], "complex128", (1,), "is not a type of numbers"),
     ],
 )
 def test_damaged_values_are_told(nested, dtype, shape, fact):

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from tiltmeter.record.directory.lines import Lines, read_lines
+from tiltmeter.record.directory.lines import Lines, read_blocks
+from tiltmeter.record.directory.seal import sealed_line
 
 
 @pytest.fixture
@@ -19,8 +20,11 @@ def lines(path):
     lines.close()
 
 
-def contents(path):
-    return [entry for _, _, entry in read_lines(path)]
+def contents(path, unchecked=0):
+    return [entry for block in read_blocks(path, unchecked) for entry in block.entries]
+
+
+A = b'{"a":1,"crc":"a702fc6e"}\n'
 
 
 def test_a_line_is_with_the_system_when_append_returns(path, lines, monkeypatch):
@@ -28,9 +32,9 @@ def test_a_line_is_with_the_system_when_append_returns(path, lines, monkeypatch)
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: calls.append(len(data)) or write(fd, data))
     lines.append({"a": 1})
-    assert path.read_bytes() == b'{"a":1}\n'
-    assert calls == [8]
-    assert lines.end == 8
+    assert path.read_bytes() == A
+    assert calls == [len(A)]
+    assert lines.end == len(A)
 
 
 def test_lines_are_strict_json_on_one_line_each(path, lines):
@@ -56,7 +60,7 @@ def test_a_line_that_fails_halfway_is_cut_off(path, lines, monkeypatch, accepted
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(OSError, match="No space left"):
         lines.append({"b": 2})
-    assert path.read_bytes() == b'{"a":1}\n'
+    assert path.read_bytes() == A
     monkeypatch.setattr(os, "write", write)
     lines.append({"c": 3})
     assert contents(path) == [{"a": 1}, {"c": 3}]
@@ -97,8 +101,8 @@ def test_what_could_not_be_cut_off_is_cut_off_later(path, lines, monkeypatch):
     monkeypatch.setattr(os, "ftruncate", broken)
     with pytest.raises(OSError, match="Input/output"):
         lines.append({"b": 2})
-    assert path.read_bytes() == b'{"a":1}\n{"b"'
-    assert lines.end == 8
+    assert path.read_bytes() == A + b'{"b"'
+    assert lines.end == len(A)
     assert contents(path) == [{"a": 1}]
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(OSError, match="Input/output"):
@@ -109,9 +113,11 @@ def test_what_could_not_be_cut_off_is_cut_off_later(path, lines, monkeypatch):
 
 
 def test_reading_stops_at_a_torn_line_even_if_more_follows(path):
-    path.write_bytes(b'{"a":1}\n{"b":')
-    reader = read_lines(path)
-    assert next(reader) == (1, 8, {"a": 1})
+    path.write_bytes(A + b'{"b":')
+    reader = read_blocks(path)
+    assert next(reader)[::2] == (1, len(A))
+    with path.open("ab") as file:
+        file.write(b"2}\n" + A)
     assert list(reader) == []
 
 
@@ -120,7 +126,7 @@ def test_reading_stops_at_a_torn_line_even_if_more_follows(path):
 )
 def test_bad_lines_are_told_and_reading_goes_on(path, line):
     path.write_bytes(b"1\n" + line + b"\n3\n")
-    first, bad, last = contents(path)
+    first, bad, last = contents(path, unchecked=None)
     assert (first, last) == (1, 3)
     assert isinstance(bad, ValueError)
     assert str(bad).startswith("this is not JSON: ")
@@ -130,3 +136,46 @@ def test_whatever_json_wrote_is_read(path, lines):
     entry = {"a": [1, 2.5, None, "x", {"b": True}], "big": 2**70, "small": 5e-324}
     lines.append(entry)
     assert contents(path) == [json.loads(json.dumps(entry))]
+
+
+def test_a_changed_digit_is_found_wherever_it_is(path, lines):
+    """Every byte of every line, changed to another that keeps it JSON or not."""
+    for k in range(3):
+        lines.append({"kind": "look", "time": k, "values": {"loss": 0.125}})
+    good = path.read_bytes()
+    for place, byte in enumerate(good):
+        for other in {byte ^ 1, byte ^ 2, ord("7")} - {byte, ord("\n")}:
+            if byte == ord("\n"):
+                continue
+            path.write_bytes(good[:place] + bytes([other]) + good[place + 1 :])
+            found = contents(path)
+            line = good[:place].count(b"\n")
+            assert [isinstance(entry, ValueError) for entry in found] == [k == line for k in range(3)]
+
+
+def test_lines_need_their_checksum_except_those_of_format_1(path):
+    path.write_bytes(b'{"a":1}\n' + A + b'{"c":3}\n')
+    for unchecked, bad in [(None, []), (1, [2]), (8, [2]), (0, [0, 2]), (100, [])]:
+        found = contents(path, unchecked)
+        assert [k for k, entry in enumerate(found) if isinstance(entry, ValueError)] == bad
+    assert str(found[1] if bad else contents(path)[0]) == "its checksum is missing"
+    path.write_bytes(A.replace(b":1", b":2"))
+    for unchecked in (0, None):
+        [entry] = contents(path, unchecked)
+        assert str(entry) == "its checksum does not match: the line was changed after it was written"
+
+
+def test_two_objects_on_one_line_do_not_make_up_for_a_broken_one(path):
+    """Lines are decoded together; what is only valid together is not accepted."""
+    path.write_bytes(sealed_line(b'{"a":1},{"b":2}') + sealed_line(b'{"c":[1}') + sealed_line(b"{2]}"))
+    assert all(isinstance(entry, ValueError) for entry in contents(path))
+
+
+def test_many_blocks_are_one_file(path, lines):
+    for k in range(9000):
+        lines.append({"k": k, "text": "x" * 40})
+    blocks = list(read_blocks(path))
+    assert len(blocks) > 3
+    assert blocks[-1].end == path.stat().st_size
+    assert [block.first for block in blocks][1:] == [b.first + len(b.entries) for b in blocks][:-1]
+    assert [entry["k"] for block in blocks for entry in block.entries] == list(range(9000))

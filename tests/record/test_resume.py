@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Recorder, check, load, save
+from tiltmeter.record.directory.seal import sealed_line
 
 
 def listing(path):
@@ -46,7 +47,9 @@ def test_resume_cuts_the_torn_tail(tmp_path, make_run, origin):
     (path / "curves.jsonl").write_bytes(whole + b'{"kind":"look","time":60,"val')
     with Recorder(path, clock="step", origin=origin, resume=True) as recorder:
         recorder.append(60, {"norm": 1.0})
-    assert (path / "curves.jsonl").read_bytes() == whole + b'{"kind":"look","time":60,"values":{"norm":1.0}}\n'
+    last = (path / "curves.jsonl").read_bytes().removeprefix(whole)
+    assert last.startswith(b'{"kind":"look","time":60,"values":{"norm":1.0},"crc":"')
+    assert last.count(b"\n") == 1
 
 
 def test_resume_of_a_saved_trajectory(tmp_path, make_run, origin):
@@ -79,7 +82,7 @@ def test_resume_keeps_divergence(tmp_path, origin):
         ({"origin": Origin("other")}, "has another origin: `source` was 'example' and is now 'other'."),
         (
             {"origin": Origin("example", problem={"rho": 0.8}, settings={"lr": 0.2}, seeds=(3,))},
-            "`settings` was {'lr': 0.1} and is now {'lr': 0.2}. Resume it with the origin it began with, or choose a new",
+            "`settings.lr` was 0.1 and is now 0.2. Resume it with the origin it began with, or choose a new",
         ),
     ],
 )
@@ -93,7 +96,7 @@ def test_resume_continues_only_the_same_run(tmp_path, make_run, origin, change, 
 
 
 def spoil_format(path):
-    (path / "run.json").write_text('{"format": 2}')
+    (path / "run.json").write_text('{"format": 3}')
 
 
 def spoil_line(path):
@@ -103,8 +106,9 @@ def spoil_line(path):
 
 
 def spoil_values(path):
-    text = (path / "curves.jsonl").read_text()
-    (path / "curves.jsonl").write_text(text.replace('"norm":0.0', '"norm":[1,2]'))
+    first, *rest = (path / "curves.jsonl").read_bytes().splitlines(keepends=True)
+    text = first[: first.rindex(b',"crc"')].replace(b'"norm":0.0', b'"norm":[1,2]') + b"}"
+    (path / "curves.jsonl").write_bytes(sealed_line(text) + b"".join(rest))
 
 
 def lose_curves(path):
@@ -122,7 +126,7 @@ def lose_array(path):
 @pytest.mark.parametrize(
     ("spoil", "kind", "sentence"),
     [
-        (spoil_format, ValueError, "written by a newer tiltmeter: format 2, this one reads up to 1"),
+        (spoil_format, ValueError, "written by a newer tiltmeter: format 3, this one reads up to 2"),
         (spoil_line, ValueError, "curves.jsonl, line 2: this is not JSON"),
         (spoil_values, ValueError, "curves.jsonl, line 1: the values of 'norm' do not fit its layout"),
         (lose_array, ValueError, "curves.jsonl, line 1: arrays/000000000000-2.npy is missing."),

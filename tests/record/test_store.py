@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Trajectory, check, load, save
+from tiltmeter.record.directory.seal import sealed_line
 from tiltmeter.record.labelled import labels_array
 
 
@@ -208,16 +209,16 @@ HEADER = {"format": 1, "holds": "trajectory", "clock": "t", "origin": {"source":
         (
             writes("run.json", '{"format": 7, "new": true}'),
             ValueError,
-            "{path} was written by a newer tiltmeter: format 7, this one reads up to 1. Upgrade tiltmeter to read it.",
+            "{path} was written by a newer tiltmeter: format 7, this one reads up to 2. Upgrade tiltmeter to read it.",
         ),
-        (writes("run.json", "{}"), ValueError, "{path}/run.json is not a run.json of format 1. Found format None"),
-        (writes("run.json", '{"format": 0}'), ValueError, "is not a run.json of format 1."),
-        (writes("run.json", '{"format": "1"}'), ValueError, "is not a run.json of format 1."),
-        (writes("run.json", '{"format": 1}'), ValueError, "is not a run.json of format 1. 'holds' is missing."),
+        (writes("run.json", "{}"), ValueError, "{path}/run.json is not a run.json of format 2. Found format None"),
+        (writes("run.json", '{"format": 0}'), ValueError, "is not a run.json of format 2."),
+        (writes("run.json", '{"format": "1"}'), ValueError, "is not a run.json of format 2."),
+        (writes("run.json", '{"format": 1}'), ValueError, "is not a run.json of format 2. 'holds' is missing."),
         (writes("run.json", json.dumps({**HEADER, "holds": "x"})), ValueError, "Found format 1 holding 'x'"),
         (writes("run.json", json.dumps({**HEADER, "clock": "x"})), ValueError, "Found clock 'x'."),
         (writes("run.json", json.dumps({**HEADER, "origin": {}})), ValueError, "'source' is missing."),
-        (writes("run.json", json.dumps({**HEADER, "origin": 3})), ValueError, "is not a run.json of format 1."),
+        (writes("run.json", json.dumps({**HEADER, "origin": 3})), ValueError, "is not a run.json of format 2."),
         (writes("end.json", "{"), ValueError, "{path}/end.json is damaged: "),
         (
             writes("end.json", "3"),
@@ -240,14 +241,12 @@ def test_what_cannot_be_loaded_is_told_and_check_tells_it_too(tmp_path, make_run
     assert sentence.rstrip(".") in str(report)
 
 
-def test_a_dataset_whose_parts_do_not_fit_is_told(tmp_path):
+def test_a_dataset_whose_parts_do_not_fit_is_told(tmp_path, rewrite):
     save(xr.Dataset({"a": ("k", [1.0, 2.0]), "b": ("k", [3.0, 4.0])}), tmp_path / "data")
     curves = tmp_path / "data" / "curves.jsonl"
-    curves.write_text(
-        curves.read_text()
-        .replace("[3.0,4.0]", "[3.0]")
-        .replace('"b","layout":{"dims":["k"],"shape":[2]', '"b","layout":{"dims":["k"],"shape":[1]')
-    )
+    entry = json.loads(curves.read_text().splitlines()[2])
+    entry["values"], entry["layout"]["shape"] = [3.0], [1]
+    rewrite(curves, {2: entry})
     with pytest.raises(ValueError, match="data is damaged: its parts do not fit together"):
         load(tmp_path / "data")
     assert not check(tmp_path / "data").ok
@@ -260,8 +259,8 @@ def test_a_run_that_never_began_is_not_called_lost(tmp_path):
 
 
 def test_a_run_from_the_future_need_not_look_like_ours(tmp_path):
-    (tmp_path / "run.json").write_text('{"format": 2}')
-    with pytest.raises(ValueError, match="written by a newer tiltmeter: format 2"):
+    (tmp_path / "run.json").write_text('{"format": 3}')
+    with pytest.raises(ValueError, match="written by a newer tiltmeter: format 3"):
         load(tmp_path)
 
 
@@ -273,7 +272,8 @@ def test_loading_many_lines_is_fast_and_modest(tmp_path, origin):
     with (path / "curves.jsonl").open("w") as file:
         for step in range(30_000):
             entry = {"kind": "look", "time": step, "layouts": {"x": layout}, "values": {"x": [step / 7, 0.1, 0.2, 0.3]}}
-            file.write(json.dumps(entry if step == 0 else {k: v for k, v in entry.items() if k != "layouts"}) + "\n")
+            text = json.dumps(entry if step == 0 else {k: v for k, v in entry.items() if k != "layouts"})
+            file.write(sealed_line(text.encode()).decode())
     start = time.process_time()
     with (path / "curves.jsonl").open() as file:
         for line in file:

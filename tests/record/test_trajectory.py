@@ -178,7 +178,8 @@ def test_clocks_convert_there_and_back(run):
 
 
 def test_clocks_convert_divergence_and_evaluate(run, loss, origin):
-    def evaluate(times):
+    def evaluate(times, curves=None):
+        assert curves in (None, ("loss",))
         return Trajectory({"loss": curve(np.asarray(times), np.asarray(times) * 2.0)}, "t", origin)
 
     theory = Trajectory({"loss": loss}, "t", origin, diverged=xr.DataArray(2.0), evaluate=evaluate)
@@ -188,6 +189,7 @@ def test_clocks_convert_divergence_and_evaluate(run, loss, origin):
     assert again.clock == "step"
     assert again["loss"].time.values.tolist() == [0, 50]
     assert again["loss"].values.tolist() == [0, 10]
+    assert steps.evaluate([50.0], ("loss",))["loss"].values.tolist() == [10]
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def damage(path, how):
         ("truncated", "arrays/a.npy cannot be read: "),
         ("header", "arrays/a.npy cannot be read: "),
         ("pickle", "arrays/a.npy cannot be read: it does not begin like a NumPy file"),
-        ("objects", "arrays/a.npy cannot be read: Object arrays cannot be loaded when allow_pickle=False"),
+        ("objects", "arrays/a.npy cannot be read: it holds objects, and nothing is ever unpickled"),
         ("zip", "arrays/a.npy cannot be read: it does not begin like a NumPy file"),
         ("shape", "arrays/a.npy holds float64 of shape (3,) where float64 of shape (2000,) is expected"),
         ("dtype", "arrays/a.npy holds float32 of shape (2000,) where float64 of shape (2000,) is expected"),
@@ -85,7 +85,7 @@ def test_nothing_is_unpickled(tmp_path):
             return (os.mkdir, (str(tmp_path / "exploded"),))
 
     np.save(tmp_path / "a.npy", np.array([Bomb()], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(ValueError, match="nothing is ever unpickled"):
         read_array(tmp_path / "a.npy", "object", (1,))
     assert not (tmp_path / "exploded").exists()
 

@@ -148,3 +148,39 @@ def test_a_browser_draws_every_chart_without_errors_or_requests(tmp_path):
     assert messages == []
     browsers = {"clients2.google.com", "redirector.gvt1.com", "update.googleapis.com", "accounts.google.com"}
     assert hosts <= its_own | browsers
+
+
+class TestTheoryIsSolvedSeldom:
+    """One report of a theory asks for its curves many times; it is solved once, and once for each set of drivers."""
+
+    def calls(self, monkeypatch, module, name):
+        found, real = [], getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: found.append(1) or real(*a, **k))
+        return found
+
+    @pytest.mark.parametrize("case", [tm.cases.centred_crossing, tm.cases.three_phases])
+    def test_a_report_predicts_the_eight_problems_of_the_drivers_and_no_more(self, case, tmp_path, monkeypatch):
+        from tiltmeter.analysis import drivers
+
+        theory = tm.predict(*case())
+        calls = self.calls(monkeypatch, drivers, "predict")
+        tm.report([theory], tmp_path / "report.html")
+        assert len(calls) == 8
+
+    def test_with_a_schedule_nothing_is_integrated_beside_the_drivers(self, tmp_path, monkeypatch):
+        from tiltmeter.schedule import Cosine
+        from tiltmeter.theory import ode
+
+        problem, _, times = tm.cases.centred_crossing()
+        theory = tm.predict(problem, tm.SGD(lr=Cosine(0.2, 100.0, 0.02)), times)
+        calls = self.calls(monkeypatch, ode, "by_pieces")
+        tm.report([theory], tmp_path / "report.html")
+        assert len(calls) == 8
+
+    def test_a_theory_from_disk_is_solved_again_once(self, tmp_path, monkeypatch):
+        from tiltmeter.analysis import exact
+
+        tm.save(tm.predict(*tm.cases.three_phases()), tmp_path / "run")
+        calls = self.calls(monkeypatch, exact, "linear_theory")
+        tm.report([tmp_path / "run"], tmp_path / "report.html")
+        assert len(calls) == 1

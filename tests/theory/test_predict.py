@@ -250,3 +250,80 @@ def test_initial_leader_from_a_warm_start_is_the_one_ahead():
     problem = teacher_mixture(0.3, variance=(0.5, 1.5), overlap=0.5)
     assert first_leader(problem, SGD(lr=0.1, start=start)).item() == "+"
     assert initial_rates(problem, SGD(lr=0.1)).loss.values[0] > initial_rates(problem, SGD(lr=0.1)).loss.values[1]
+
+
+class TestOnlyWhatIsAsked:
+    def counted(self, monkeypatch):
+        from tiltmeter.population import labelled_curves
+
+        calls, real = [], labelled_curves.rates
+        monkeypatch.setattr(labelled_curves, "rates", lambda *a, **k: calls.append(1) or real(*a, **k))
+        return calls
+
+    def test_the_loss_takes_no_rates(self, monkeypatch):
+        calls = self.counted(monkeypatch)
+        theory = predict(*cases.centred_crossing())
+        theory["loss"], theory["loss_gap"], theory["risk"], theory["Q"]
+        assert calls == []
+
+    def test_all_curves_take_the_rates_once(self, monkeypatch):
+        calls = self.counted(monkeypatch)
+        assert list(dict(predict(*cases.centred_crossing()))) == list(EVERY)
+        assert len(calls) == 1
+
+    def test_a_curve_asked_for_alone_is_the_one_among_all(self):
+        problem, sgd, times = cases.three_phases()
+        every = predict(problem, sgd, times)
+        for name in EVERY:
+            assert predict(problem, sgd, times, curves=(name,))[name].identical(every[name])
+
+    def test_gaps_of_a_grid_keep_its_memory_layout(self):
+        grid = teacher_mixture(rho=("rho", np.linspace(0.2, 0.8, 7)), variance=(0.5, 1.5), overlap=0.5)
+        theory = predict(grid, SGD(lr=0.1), np.geomspace(0.01, 10, 5))
+        gap = theory["tpr_gap"]
+        for curve in (gap, theory["tpr"]):  # the grid is furthest apart in both, so that nothing is copied across it
+            assert curve.dims[-1] == "rho"
+            assert max(curve.values.strides) == curve.values.strides[-1]
+        np.testing.assert_array_equal(
+            gap.isel(pair=0, drop=True).transpose("time", "rho"),
+            (theory["tpr"].sel(group="+", drop=True) - theory["tpr"].sel(group="-", drop=True)).transpose(
+                "time", "rho"
+            ),
+        )
+
+
+class TestEvaluateNamedCurves:
+    @pytest.mark.parametrize("lr", [0.1, Cosine(0.4, 20.0), Steps((0.0, 5.0), (0.4, 0.1))])
+    def test_named_curves_at_other_times_are_those_of_a_fresh_prediction(self, lr):
+        theory = predict(PROBLEM, SGD(lr=lr), TIMES, curves=("loss",))
+        again = theory.evaluate([0.5, 5.0, 60.0], curves=("error", "loss_gap"))
+        fresh = predict(PROBLEM, SGD(lr=lr), [0.5, 5.0, 60.0])
+        assert list(again) == ["error", "loss_gap"]
+        for name in again:
+            np.testing.assert_allclose(again[name], fresh[name], rtol=1e-8, atol=1e-10)
+        assert list(theory.evaluate([0.5])) == ["loss"]
+        with pytest.raises(KeyError, match="There is no curve 'lose'"):
+            theory.evaluate([0.5], curves=("lose",))
+
+    def test_the_times_asked_for_are_had_again_to_the_bit(self):
+        theory = predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        for name, curve in theory.evaluate(TIMES).items():
+            np.testing.assert_array_equal(curve, theory[name])
+
+    def test_schedules_are_integrated_once_up_to_the_last_time_and_again_beyond_it(self, monkeypatch):
+        from tiltmeter.theory import ode
+
+        calls, real = [], ode.by_pieces
+        monkeypatch.setattr(ode, "by_pieces", lambda *a, **k: calls.append(1) or real(*a, **k))
+        theory = predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        theory.evaluate([1.0]), theory.evaluate([1.0, 100.0], ("loss",))
+        assert len(calls) == 1
+        beyond = theory.evaluate([150.0])["loss"]
+        assert len(calls) == 2
+        np.testing.assert_allclose(beyond, predict(PROBLEM, SGD(lr=Cosine(0.4, 20.0)), [150.0])["loss"], rtol=1e-9)
+
+    def test_a_grid_with_a_schedule_keeps_no_steps(self):
+        grid = teacher_mixture(rho=("rho", [0.2, 0.8]), variance=(0.5, 1.5), overlap=0.5)
+        theory = predict(grid, SGD(lr=Cosine(0.4, 20.0)), TIMES)
+        assert theory.evaluate._solved is None
+        np.testing.assert_allclose(theory.evaluate([TIMES[7]])["loss"], theory["loss"].isel(time=[7]), rtol=1e-8)

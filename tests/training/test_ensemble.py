@@ -1,6 +1,7 @@
 """An ensemble is its seeds: seed s is the run that `train` makes with seed s."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -32,12 +33,18 @@ def small():
     return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
 
 
-def one_by_one(make, data, look, seeds, optimizer, **settings):
+def one_by_one(make, data, look, seeds, recipe, watch=Watch()):
     runs = []
     for seed in seeds:
         torch.manual_seed(seed)
-        runs.append(train(make(), data, look, optimizer, seed=seed, **settings))
+        runs.append(train(make(), data, look, recipe, seed=seed, watch=watch))
     return stack(runs)
+
+
+def parted(settings):
+    """The recipe and the watch of these settings."""
+    looks = {name: value for name, value in settings.items() if name in ("when", "measures", "decide", "read")}
+    return Recipe(**{name: value for name, value in settings.items() if name not in looks}), Watch(**looks)
 
 
 def assert_same(together, alone, tolerance=1e-5):
@@ -54,19 +61,19 @@ def mean_absolute_score(y_true, y_score):
 
 
 CASES = {
-    "sgd": {"optimizer": SGD},
-    "adam, half squared error": {"optimizer": partial(torch.optim.Adam, lr=0.01), "loss": Square()},
+    "sgd": {"optimiser": SGD},
+    "adam, half squared error": {"optimiser": partial(torch.optim.Adam, lr=0.01), "loss": Square()},
     "momentum, a loss of torch": {
-        "optimizer": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
+        "optimiser": partial(torch.optim.SGD, lr=0.05, momentum=0.9),
         "loss": nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)),
     },
     "proportions and weights": {
-        "optimizer": partial(torch.optim.AdamW, lr=0.01),
+        "optimiser": partial(torch.optim.AdamW, lr=0.01),
         "proportions": {"a": 0.3, "b": 0.7},
         "weights": {"a": 2.0, ("b", 1): 3.0},
     },
     "a measure, a decision": {
-        "optimizer": SGD,
+        "optimiser": SGD,
         "measures": [mean_absolute_score],
         "decide": lambda score: score > 0.1,
     },
@@ -77,8 +84,9 @@ CASES = {
 def test_every_seed_is_the_run_of_that_seed(flat, case):
     data, look = flat.split(0.3)
     settings = {"steps": 25, "batch": 8, "when": at([0, 1, 10]), **CASES[case]}
-    together = ensemble(small, data, look, seeds=[4, 0, 7], **settings)
-    assert_same(together, one_by_one(small, data, look, [4, 0, 7], **settings))
+    recipe, watch = parted(settings)
+    together = ensemble(small, data, look, recipe, seeds=[4, 0, 7], watch=watch)
+    assert_same(together, one_by_one(small, data, look, [4, 0, 7], recipe, watch))
     assert together["loss"].time.values.tolist() == [0, 1, 10, 25]
     assert together["loss"].seed.values.tolist() == [4, 0, 7]
     assert together.origin.seeds == (4, 0, 7)
@@ -89,9 +97,9 @@ def test_classes_and_a_model_that_needs_torch_func(images):
         return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 4))
 
     data, look = images.split(0.25)
-    settings = {"optimizer": SGD, "epochs": 2, "batch": 16, "when": every(5)}
-    together = ensemble(make, data, look, seeds=2, **settings)
-    assert_same(together, one_by_one(make, data, look, range(2), **settings))
+    recipe, watch = Recipe(SGD, epochs=2, batch=16), Watch(when=every(5))
+    together = ensemble(make, data, look, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(make, data, look, range(2), recipe, watch))
     assert together["class_accuracy"].dims == ("time", "group", "class", "seed")
 
 
@@ -105,8 +113,9 @@ def test_outputs_to_read(flat):
             return {"score": self.inner(x), "features": x}
 
     data, look = flat.split(0.3)
-    settings = {"optimizer": SGD, "steps": 5, "read": lambda output: output["score"]}
-    assert_same(ensemble(Two, data, look, seeds=2, **settings), one_by_one(Two, data, look, range(2), **settings))
+    recipe, watch = Recipe(SGD, steps=5), Watch(read=lambda output: output["score"])
+    together = ensemble(Two, data, look, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(Two, data, look, range(2), recipe, watch))
 
 
 def test_a_loss_that_knows_no_single_point(flat):
@@ -114,40 +123,39 @@ def test_a_loss_that_knows_no_single_point(flat):
         return (score - y).pow(2).mean().sqrt()
 
     data, look = flat.split(0.3)
-    settings = {"optimizer": SGD, "steps": 5, "loss": median_like, "decide": lambda score: score > 0.5}
-    assert_same(ensemble(small, data, look, seeds=2, **settings), one_by_one(small, data, look, range(2), **settings))
+    recipe, watch = Recipe(SGD, steps=5, loss=median_like), Watch(decide=lambda score: score > 0.5)
+    together = ensemble(small, data, look, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(small, data, look, range(2), recipe, watch))
 
 
 def test_grids_of_rates_share_seeds_and_batches(flat):
     data, look = flat.split(0.3)
-    settings = {"steps": 12, "batch": 8, "when": at([0])}
-    rates, decays = [0.02, 0.2, 0.1], [0.0, 0.5]
-    grid = ensemble(
-        small, data, look, optimizer=SGD, seeds=2, lr=("lr", rates), weight_decay=("weight_decay", decays), **settings
-    )
+    watch, rates, decays = Watch(when=at([0])), [0.02, 0.2, 0.1], [0.0, 0.5]
+    recipes = {pair: Recipe(lr=pair[0], weight_decay=pair[1], steps=12, batch=8) for pair in product(rates, decays)}
+    grid = ensemble(small, data, look, list(recipes.values()), seeds=2, watch=watch)
     assert grid["loss"].dims == ("time", "group", "seed", "lr", "weight_decay")
     for lr in rates:
         for decay in decays:
-            alone = one_by_one(small, data, look, range(2), partial(SGD, lr=lr, weight_decay=decay), **settings)
+            alone = one_by_one(small, data, look, range(2), recipes[lr, decay], watch)
             chosen = grid.replace(
                 {name: curve.sel(lr=lr, weight_decay=decay, drop=True) for name, curve in grid.items()}
             )
             assert_same(chosen, alone)
-    assert grid.origin.settings["optimizer"]["lr"]["coords"]["lr"] == rates
+    noted = [recipe["optimiser"] for recipe in grid.origin.settings["recipes"]]
+    assert [(one["lr"], one.get("weight_decay", 0.0)) for one in noted] == list(recipes)
     # One dimension for both: pairs instead of all combinations.
-    pairs = ensemble(
-        small, data, look, optimizer=SGD, seeds=2, lr=("case", [0.02, 0.2]), weight_decay=("case", decays), **settings
-    )
+    pairs = ensemble(small, data, look, [recipes[0.02, 0.0], recipes[0.2, 0.5]], seeds=2, watch=watch)
     np.testing.assert_allclose(
-        pairs["loss"].isel(case=1), grid["loss"].sel(lr=0.2, weight_decay=0.5), rtol=1e-5, atol=1e-7
+        pairs["loss"].isel(recipe=1), grid["loss"].sel(lr=0.2, weight_decay=0.5), rtol=1e-5, atol=1e-7
     )
 
 
 def test_runs_that_diverge_end_and_the_others_go_on(flat, tmp_path):
     data, look = flat.split(0.3)
-    settings = {"loss": Square(), "steps": 60, "when": every(10), "to": tmp_path / "run"}
+    recipes = [Recipe(lr=rate, steps=60, loss=Square()) for rate in (0.1, 1e4)]
+    settings = {"seeds": 2, "watch": Watch(when=every(10))}
     with np.errstate(all="ignore"):
-        run = ensemble(lambda: nn.Linear(6, 1), data, look, optimizer=SGD, seeds=2, lr=("lr", [0.1, 1e4]), **settings)
+        run = ensemble(lambda: nn.Linear(6, 1), data, look, recipes, to=tmp_path / "run", **settings)
     time = run.diverged.sel(lr=1e4)
     assert np.isnan(run.diverged.sel(lr=0.1)).all()
     assert (time > 0).all()
@@ -156,9 +164,7 @@ def test_runs_that_diverge_end_and_the_others_go_on(flat, tmp_path):
     assert run["loss"].sel(lr=1e4).isel(time=-1).isnull().all()
     assert load(tmp_path / "run") == run
     with np.errstate(all="ignore"):
-        ended = ensemble(
-            lambda: nn.Linear(6, 1), data, look, optimizer=SGD, seeds=2, lr=1e4, **{**settings, "to": None}
-        )
+        ended = ensemble(lambda: nn.Linear(6, 1), data, look, recipes[1], **settings)
     assert ended["loss"].time.values[-1] == ended.diverged.max() < 60
 
 
@@ -230,16 +236,20 @@ class TestSampling:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"data": [1]}, "`data` should be GroupedData. Found list."),
+        ({"train": [1]}, "`train` should be GroupedData. Found list."),
         ({"look": [1]}, "`look` should be GroupedData. Found list."),
         ({"seeds": 0}, "`seeds` should be at least 1. Found seeds = 0."),
         ({"seeds": "all"}, "`seeds` should be how many, or a list of them. Found seeds = 'all'."),
         ({"seeds": [0, -1]}, "`seeds` should be integers from 0. Found -1 among them."),
         ({"seeds": [1, 1]}, "`seeds` should be different from one another, and at least one. Found seeds = [1, 1]."),
-        ({"lr": -0.1}, "`lr` should not be negative. Found lr = -0.1."),
-        ({"lr": [0.1, 0.2]}, '`lr` should be a number or carry a dimension name, as in ("lr", values). Found list.'),
-        ({"make_model": lambda: 3}, "`make_model` should return a torch.nn.Module. Found int."),
-        ({"optimizer": lambda _: None}, "`optimizer` should make one from the parameters. Found NoneType."),
+        ({"optimiser": None, "lr": -0.1}, "`lr` should be a positive number. Found lr = -0.1."),
+        ({"optimiser": None, "lr": [0.1, 0.2]}, "`lr` should be a positive number. Found lr = [0.1, 0.2]."),
+        ({"make": lambda: 3}, "`make` should return a torch.nn.Module. Found int."),
+        (
+            {"optimiser": lambda _: None},
+            "`optimiser` should make a torch optimiser, as partial(torch.optim.AdamW, lr=3e-4). "
+            "Found that it makes nothing.",
+        ),
         ({"when": 10}, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
         (
             {"measures": [lambda _: {}]},
@@ -256,7 +266,13 @@ class TestSampling:
     ],
 )
 def test_bad_input(flat, change, sentence):
-    given = {"make_model": small, "data": flat, "optimizer": SGD, "seeds": 2, "steps": 3, **change}
+    given = {"make": small, "train": flat, "look": None, "seeds": 2, "optimiser": SGD, "steps": 3, **change}
+    make, data, look, seeds = (given.pop(name) for name in ("make", "train", "look", "seeds"))
+
+    def asked():
+        recipe, watch = parted(given)
+        ensemble(make, data, look, recipe, seeds=seeds, watch=watch)
+
     with pytest.raises((TypeError, ValueError)) as error:
-        ensemble(given.pop("make_model"), given.pop("data"), **given)
+        asked()
     assert str(error.value) == sentence

@@ -98,7 +98,7 @@ class TestTrain:
         torch.testing.assert_close(model.weight, mine.weight, rtol=0, atol=0)
         assert run["loss"].time.values[-1] == 30
         assert run.origin.seeds == (5,)
-        assert run.origin.settings["optimizer"]["class"] == "SGD"
+        assert run.origin.settings["recipe"]["optimiser"] == {"class": "SGD", "lr": 0.1}
         assert run.origin.settings["train"]["sizes"] == [["a", 80], ["b", 20]]
 
     def test_streams_of_the_caller_are_left_alone_and_decide_nothing(self, flat):
@@ -161,15 +161,16 @@ class TestTrain:
             ({"steps": 5, "weights": {"c": 1.0}}, KeyError, "`weights` names 'c'; it should name a group ('a', 'b') or (group, label)."),
             ({"steps": 5, "weights": {"a": -1.0}}, ValueError, "`weights` should be finite and not negative. Found -1.0 for 'a'."),
             ({"steps": 5, "resume": True}, ValueError, "`resume` continues a run directory: with `to=None` there is none"),
-            ({"steps": 5, "optimizer": lambda p: 3}, TypeError, "`optimizer` should be one, or make one from the parameters. Found int."),
+            ({"steps": 5, "optimiser": lambda p: 3}, TypeError, "`optimiser` should make a torch optimiser, as partial(torch.optim.AdamW, lr=3e-4). Found that it makes int."),
             ({"steps": 5, "train": 3}, TypeError, "`train` should be GroupedData. Found int."),
         ],
     )  # fmt: skip
     def test_sentences(self, flat, options, kind, sentence):
         train, look = parts(flat)
-        options = {"train": train, "optimizer": SGD, **options}
+        options = {"train": train, "optimiser": SGD, **options}
+        data, rest = options.pop("train"), {name: options.pop(name) for name in ("resume",) if name in options}
         with pytest.raises(kind) as error:
-            tm.train(nn.Linear(6, 1), look=look, **options)
+            tm.train(nn.Linear(6, 1), data, look, tm.Recipe(**options), **rest)
         assert sentence in str(error.value)
 
 
@@ -190,8 +191,9 @@ class Slow(nn.Module):
 model = nn.Sequential(Slow(), nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1))
 train, look = data.split(0.5)
 print("ready", flush=True)
-run = tm.train(model, train, look, partial(torch.optim.Adam, lr=1e-2), steps=400, batch=8, to=folder,
-               checkpoint=tm.every(50), when=tm.every(20), resume=resume, proportions={"a": 1, "b": 1})
+recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-2), steps=400, batch=8, proportions={"a": 1, "b": 1})
+run = tm.train(model, train, look, recipe, to=folder, checkpoint=tm.every(50), watch=tm.Watch(when=tm.every(20)),
+               resume=resume)
 torch.save({"model": model.state_dict(), "loss": torch.tensor(run["loss"].values)}, folder + ".final")
 """
 
@@ -242,30 +244,33 @@ def test_killed_at_random_it_goes_on_to_the_same_weights(tmp_path):
 
 
 class TestCheckpoint:
+    RECIPE = tm.Recipe(SGD, steps=40, batch=8)
+
     def options(self, tmp_path):
-        return {"steps": 40, "batch": 8, "to": tmp_path / "run", "checkpoint": tm.every(10), "when": tm.every(10)}
+        watch = tm.Watch(when=tm.every(10))
+        return {"to": tmp_path / "run", "checkpoint": tm.every(10), "watch": watch}
 
     def test_a_finished_run_resumes_to_its_end(self, flat, tmp_path):
         train, look = parts(flat)
         first, second = nn.Linear(6, 1), nn.Linear(6, 1)
-        a = tm.train(first, train, look, SGD, **self.options(tmp_path))
-        b = tm.train(second, train, look, SGD, **self.options(tmp_path), resume=True)
+        a = tm.train(first, train, look, self.RECIPE, **self.options(tmp_path))
+        b = tm.train(second, train, look, self.RECIPE, **self.options(tmp_path), resume=True)
         assert torch.equal(first.weight, second.weight)
         assert a == b
 
     def test_another_model_does_not_fit(self, flat, tmp_path):
         train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, SGD, **self.options(tmp_path))
+        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
         other = nn.Sequential(nn.Linear(6, 1))
-        with pytest.raises(ValueError, match="has another origin: `settings` was"):
-            tm.train(other, train, look, SGD, **self.options(tmp_path), resume=True)
+        with pytest.raises(ValueError, match=r"has another origin: `settings\.model\.\S+` was"):
+            tm.train(other, train, look, self.RECIPE, **self.options(tmp_path), resume=True)
 
     def test_a_damaged_checkpoint_is_named(self, flat, tmp_path):
         train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, SGD, **self.options(tmp_path))
+        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
         torch.save({"step": 3, "model": {}, "optimizer": {}}, tmp_path / "run" / NAME)
-        with pytest.raises(ValueError, match="does not fit this model and optimizer"):
-            tm.train(nn.Linear(6, 1), train, look, SGD, **self.options(tmp_path), resume=True)
+        with pytest.raises(ValueError, match="does not fit this model and optimiser"):
+            tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path), resume=True)
 
     def test_nothing_is_unpickled(self, flat, tmp_path):
         """A checkpoint that would run code on loading is refused and runs nothing."""
@@ -276,8 +281,8 @@ class TestCheckpoint:
                 return (os.mkdir, (str(tmp_path / "harm"),))
 
         train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, SGD, **self.options(tmp_path))
+        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
         torch.save({"step": Evil()}, tmp_path / "run" / NAME)
         with pytest.raises((ValueError, pickle.UnpicklingError)):
-            tm.train(nn.Linear(6, 1), train, look, SGD, **self.options(tmp_path), resume=True)
+            tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path), resume=True)
         assert not (tmp_path / "harm").exists()

@@ -33,8 +33,8 @@ def numbered(y, group, weights=None):
     return tm.GroupedData(np.arange(float(len(y)))[:, None], y, group, weights)
 
 
-def looked(model, data, **options):
-    with tm.Probe(model, data, **options) as probe:
+def looked(model, data, *, loss=None, chunk=256, **watch):
+    with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk) as probe:
         pass
     run = probe.trajectory()
     return {name: curve.isel(time=0) for name, curve in run.items()}, run

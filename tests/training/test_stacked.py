@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 import torch
-from tiltmeter.training.stacked_optimizers import stacked_update
 from torch import nn
 
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_linear_layers import linear_layers
+from tiltmeter.training.stacked_updates import stacked_update
 
 RUNS, BATCH, STEPS = 3, 5, 8
 
@@ -96,9 +96,12 @@ def test_every_run_is_the_run_alone(architecture, optimizer, rates):
     lr, decay = (torch.full((RUNS,), settings.defaults[name]) for name in ("lr", "weight_decay"))
     if rates == "own":
         lr, decay = lr * torch.tensor([1.0, 0.5, 2.0]), decay + torch.tensor([0.0, 0.1, 0.3])
-        update = stacked_update(settings, lr.double(), decay.double())
+        rate, update = lr.double(), stacked_update(settings, decay.double())
     else:
-        update = stacked_update(settings, float(settings.defaults["lr"]), float(settings.defaults["weight_decay"]))
+        rate, update = (
+            float(settings.defaults["lr"]),
+            stacked_update(settings, float(settings.defaults["weight_decay"])),
+        )
     alone = [
         make(model.parameters(), lr=float(lr[r]), weight_decay=float(decay[r]))
         if rates == "own"
@@ -109,7 +112,7 @@ def test_every_run_is_the_run_alone(architecture, optimizer, rates):
     for _ in range(STEPS):
         x = torch.randn(RUNS, BATCH, 6, generator=generator, dtype=torch.float64)
         losses, gradients = stacked.differentiate(x.clone(), losses_of)
-        update(stacked.parameters, gradients)
+        update(stacked.parameters, gradients, rate)
         for run, (model, own) in enumerate(zip(models, alone, strict=True)):
             own.zero_grad()
             loss = losses_of(model(x[run].clone())[None])[0]
@@ -158,8 +161,8 @@ def test_the_models_are_not_changed():
     models = models_of("chain")
     before = [parameter.clone() for model in models for parameter in model.parameters()]
     stacked = Stacked(models)
-    update = stacked_update(torch.optim.SGD(models[0].parameters(), lr=0.1), 0.1, 0.0)
-    update(stacked.parameters, stacked.differentiate(torch.ones(RUNS, 2, 6, dtype=torch.float64), losses_of)[1])
+    update = stacked_update(torch.optim.SGD(models[0].parameters(), lr=0.1), 0.0)
+    update(stacked.parameters, stacked.differentiate(torch.ones(RUNS, 2, 6, dtype=torch.float64), losses_of)[1], 0.1)
     after = [parameter for model in models for parameter in model.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
@@ -169,9 +172,7 @@ def test_what_cannot_be_stacked_says_so():
         def forward(self, x):
             return super().forward(x) if x.sum() > 0 else x
 
-    with pytest.raises(
-        ValueError, match=r"`make_model` should make models that torch.func can stack. Found: .*stack`."
-    ):
+    with pytest.raises(ValueError, match=r"`make` should make models that torch.func can stack. Found: .*stack`."):
         Stacked([Branches(3, 3)] * 2)(torch.zeros(2, 4, 3))
     with pytest.raises(ValueError, match=r"should make models that torch.func can stack"):
         Stacked([nn.Linear(3, 1), nn.Linear(4, 1)])
@@ -180,23 +181,23 @@ def test_what_cannot_be_stacked_says_so():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (torch.optim.RMSprop, "`optimizer` should make a torch.optim SGD, Adam or AdamW. Found RMSprop."),
+        (torch.optim.RMSprop, "`optimiser` should make an SGD, Adam or AdamW of torch.optim. Found RMSprop."),
         (
             partial(torch.optim.Adam, amsgrad=True),
-            "`optimizer` should not set amsgrad: stacked runs cannot. Found amsgrad = True.",
+            "`optimiser` should not set amsgrad: stacked runs cannot. Found amsgrad = True.",
         ),
         (
             partial(torch.optim.SGD, maximize=True),
-            "`optimizer` should not set maximize: stacked runs cannot. Found maximize = True.",
+            "`optimiser` should not set maximize: stacked runs cannot. Found maximize = True.",
         ),
         (
             lambda parameters: torch.optim.SGD([{"params": [p]} for p in parameters]),
-            "`optimizer` should treat all parameters alike. Found 2 parameter groups.",
+            "`optimiser` should treat all parameters alike. Found 2 parameter groups.",
         ),
     ],
     ids=["kind", "amsgrad", "maximize", "groups"],
 )
 def test_optimizers_that_do_not_stack(make, sentence):
     with pytest.raises((TypeError, ValueError)) as error:
-        stacked_update(make(nn.Linear(2, 2).parameters()), 0.1, 0.0)
+        stacked_update(make(nn.Linear(2, 2).parameters()), 0.0)
     assert str(error.value) == sentence

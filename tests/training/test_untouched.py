@@ -143,7 +143,8 @@ def run(case, data, with_probe, *, workers=0, context=None, **options):
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(*train.tensors()), batch_size=8, shuffle=True, num_workers=workers
     )
-    probe = tm.Probe(model, look, when=tm.every(3), chunk=10, **options) if with_probe else nothing
+    options = {"when": tm.every(3), **options}
+    probe = tm.Probe(model, look, tm.Watch(**options), chunk=10) if with_probe else nothing
     step, modes = 0, []
     while step < STEPS:
         for x, y in loader:

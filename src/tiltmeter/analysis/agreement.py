@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.exact import exact_curve
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.record.trajectory import Trajectory
 
 How = Literal["evaluated", "interpolated", "same times"]
@@ -116,9 +117,8 @@ def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
 
 def _mean(trajectory: Trajectory, name: str, curve: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray | None]:
     if "seed" in curve.dims:
-        count = curve.notnull().sum("seed")
-        error = curve.std("seed", ddof=1) / np.sqrt(count) if curve.sizes["seed"] > 1 else None
-        return curve.mean("seed"), error
+        mean, error = over_seeds(curve)
+        return mean, error if curve.sizes["seed"] > 1 else None
     return curve, trajectory.get(f"{name}_se")
 
 

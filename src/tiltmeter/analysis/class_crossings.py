@@ -86,9 +86,9 @@ def _part(trajectory: Trajectory, curve: str, part: Callable[[xr.DataArray], xr.
     exact = exact_curve(trajectory, curve) if "seed" not in trajectory[curve].dims else None
     origin = Origin(f"part of {trajectory.origin.source}")  # of which nothing is to be rebuilt
 
-    def evaluate(at: Any) -> Trajectory:
+    def evaluate(times: Any, curves: Any = None) -> Trajectory:  # noqa: ARG001
         assert exact is not None
-        return Trajectory({curve: part(exact(at))}, trajectory.clock, origin)
+        return Trajectory({curve: part(exact(times))}, trajectory.clock, origin)
 
     curves = {name: part(trajectory[name]) for name in names}
     return Trajectory(curves, trajectory.clock, origin, None, evaluate if exact is not None else None)

@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.pairs import SURE, groups_of, leader_sign, pair_gap
+from tiltmeter.analysis.pairs import groups_of, leader_sign
 from tiltmeter.names import NOBODY
 from tiltmeter.record.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One run. A leader is "" where the best two differ by less than two standard errors.
+    """One run. The leaders are those of its `crossings`: "" where no look decides between the best two.
 
     `area` is the largest gap between any two groups, integrated over decades of time; `worst` is the worst group's
     value at the last look and `mean` that of all groups alike.
@@ -46,7 +46,7 @@ class Comparison:
             who = row.last_leader if row.last_leader != NOBODY else "nobody"
             times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "never"
             lines.append(
-                f"{row.name}: {who} leads at the end; the lead changes {'at ' if row.crossings else ''}{times}; worst "
+                f"{row.name}: {who} leads last; the lead changes {'at ' if row.crossings else ''}{times}; worst "
                 f"group {row.worst_group} ({self.curve} {row.worst:.4g}); area under the gap {row.area:.4g}."
             )
         return "\n".join(lines)
@@ -59,8 +59,8 @@ def comparison(trajectories: Sequence[Trajectory], names: Sequence[str], curve: 
     >>> from tiltmeter.problem import cases
     >>> runs = [predict(*case()) for case in (cases.centred_crossing, cases.three_phases)]
     >>> print(comparison(runs, ["one", "two"]))
-    one: + leads at the end; the lead changes at 5.643; worst group - (loss 0.4416); area under the gap 0.2108.
-    two: + leads at the end; the lead changes at 1.128, 11.88; worst group - (loss 0.3158); area under the gap 0.08243.
+    one: + leads last; the lead changes at 5.643; worst group - (loss 0.4416); area under the gap 0.2108.
+    two: + leads last; the lead changes at 1.128, 11.88; worst group - (loss 0.3158); area under the gap 0.08243.
     """
     if not trajectories:
         raise ValueError("`comparison` needs at least one run. Found none.")
@@ -76,8 +76,8 @@ def _row(trajectory: Trajectory, name: str, curve: str) -> Compared:
     worst = int(np.nanargmax(last * leader_sign(curve, values)))
     return Compared(
         name=name,
-        first_leader=_leader(trajectory, curve, values, 0),
-        last_leader=_leader(trajectory, curve, values, -1),
+        first_leader=found.first_leader,
+        last_leader=found.last_leader,
         crossings=found,
         worst_group=groups[worst],
         worst=float(last[worst]),
@@ -85,15 +85,6 @@ def _row(trajectory: Trajectory, name: str, curve: str) -> Compared:
         gap=float(np.nanmax(last) - np.nanmin(last)),
         area=_area(values),
     )
-
-
-def _leader(trajectory: Trajectory, curve: str, values: xr.DataArray, look: int) -> Hashable:
-    groups = groups_of(values)
-    order = np.argsort(values.values[look] * leader_sign(curve, values))
-    best, second = groups[int(order[0])], groups[int(order[1])]
-    gap, error = pair_gap(trajectory, curve, (best, second))
-    margin = 0.0 if error is None else SURE * float(error.values[look])
-    return best if abs(float(gap.values[look])) > margin else NOBODY
 
 
 def _area(values: xr.DataArray) -> float:

@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 
 from tiltmeter.analysis.exact import exact_curve
 from tiltmeter.analysis.pairs import ROUNDING, SURE, Pair, groups_of, leader_sign, pair_gap, the_pair
+from tiltmeter.names import NOBODY
 from tiltmeter.record.trajectory import Trajectory
 
 #: An exact curve is looked at this many times between its first and last time, so that no crossing hides between looks.
@@ -49,16 +50,44 @@ class Undecided:
 
 
 class Crossings(tuple[Crossing, ...]):
-    """The crossings in order of time; as text, one sentence. `undecided` lists where the noise hides the answer."""
+    """The crossings in order of time, and who leads first and last; as text, one sentence.
+
+    `first_leader` and `last_leader` are the groups ahead of every other one at the first and at the last look that is
+    decided between the two ("" where there is no such group). `undecided` lists where the noise hides the answer.
+    """
 
     sentence: str
+    first_leader: Hashable
+    last_leader: Hashable
     undecided: tuple[Undecided, ...]
 
-    def __new__(cls, found: Iterable[Crossing], sentence: str, undecided: Iterable[Undecided] = ()) -> Self:
+    def __new__(
+        cls,
+        found: Iterable[Crossing],
+        sentence: str,
+        first_leader: Hashable = NOBODY,
+        last_leader: Hashable = NOBODY,
+        undecided: Iterable[Undecided] = (),
+    ) -> Self:
         self = super().__new__(cls, tuple(found))
         self.sentence = sentence
+        self.first_leader, self.last_leader = first_leader, last_leader
         self.undecided = tuple(undecided)
         return self
+
+    @property
+    def leaders(self) -> tuple[Hashable, ...]:
+        """Who leads in turn, one more than there are crossings; empty where nobody does. For one pair of groups."""
+        if len({crossing.pair for crossing in self}) > 1:
+            raise ValueError("Several pairs of groups have no common order of leaders: ask for one with pair=.")
+        if self.first_leader == NOBODY:
+            return ()
+        return (self.first_leader, *(crossing.leader_after for crossing in self))
+
+    @property
+    def changes(self) -> bool:
+        """Whether the first leader is not the last."""
+        return self.first_leader != self.last_leader
 
     def __str__(self) -> str:
         return self.sentence
@@ -78,6 +107,8 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     (5.643, '-', '+')
     >>> print(found)
     - leads until t = 5.643, then +.
+    >>> found.first_leader, found.last_leader
+    ('-', '+')
 
     Where the sign changes only inside the noise, nothing is claimed; `.undecided` says between which looks.
     A crossing of losses is not one of errors: ask for `crossings(trajectory, "error")` too.
@@ -95,12 +126,13 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
         raise ValueError("There is one group only: nothing to compare.")
     exact = exact_curve(trajectory, curve) if "seed" not in values.dims else None
     found: list[Crossing] = []
-    openings: list[Hashable | None] = []
+    leaders: list[tuple[Hashable, Hashable]] = []
     doubts: list[Undecided] = []
     for a, b in pairs:
         times, sign, refine = _signs(trajectory, curve, (a, b), exact)
         decided = np.flatnonzero(sign)
-        openings.append(None if not decided.size else _ahead(a, b, sign[decided[0]] * lower_leads))
+        ends = (sign[decided[0]], sign[decided[-1]]) if decided.size else (0.0, 0.0)
+        leaders.append((_ahead(a, b, ends[0] * lower_leads), _ahead(a, b, ends[1] * lower_leads)))
         for i, j in pairwise(decided):
             if sign[i] != sign[j]:
                 time, low, high = refine(times[i], times[j])
@@ -110,7 +142,8 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
             doubts += _undecided(times, pair_gap(trajectory, curve, (a, b))[0].values, sign, (a, b))
     found.sort(key=lambda crossing: crossing.time)
     doubts.sort(key=lambda doubt: doubt.low)
-    return Crossings(found, _sentence(found, openings, pairs, trajectory.clock), doubts)
+    first, last = (_ahead_of_all(pairs, ahead) for ahead in zip(*leaders, strict=True))
+    return Crossings(found, _sentence(found, first, pairs, trajectory.clock), first, last, doubts)
 
 
 def _undecided(times: np.ndarray, gap: np.ndarray, sign: np.ndarray, pair: Pair) -> list[Undecided]:
@@ -133,7 +166,7 @@ def _signs(
     times = trajectory[name].coords["time"].values
     if exact is None:
         gap, error = pair_gap(trajectory, name, pair)
-        margin = 0.0 if error is None else SURE * error.values
+        margin = ROUNDING if error is None else SURE * error.values
         sign = np.where(np.abs(gap.values) > margin, np.sign(gap.values), 0.0)
         return times, np.nan_to_num(sign), _between_looks(times, gap.values)
     positive = times[times > 0]
@@ -168,18 +201,25 @@ def _between_looks(times: np.ndarray, gap: np.ndarray) -> Callable[[float, float
 
 
 def _ahead(a: Hashable, b: Hashable, sign: float) -> Hashable:
-    return b if sign > 0 else a
+    return NOBODY if sign == 0 else b if sign > 0 else a
 
 
-def _sentence(found: list[Crossing], openings: list[Hashable | None], pairs: list[Pair], clock: str) -> str:
+def _ahead_of_all(pairs: list[Pair], ahead: tuple[Hashable, ...]) -> Hashable:
+    """The group that is ahead in every pair it belongs to."""
+    behind = {group for pair, leader in zip(pairs, ahead, strict=True) for group in pair if group != leader}
+    found = [group for group in dict.fromkeys(ahead) if group != NOBODY and group not in behind]
+    return found[0] if found else NOBODY
+
+
+def _sentence(found: list[Crossing], first: Hashable, pairs: list[Pair], clock: str) -> str:
     if len(pairs) > 1:
         if not found:
             return "No change of leader between any two groups."
         return "; ".join(f"{c.leader_before} -> {c.leader_after} at {clock} = {c.time:.4g}" for c in found) + "."
-    if openings[0] is None:
+    if first == NOBODY:
         return f"Neither {pairs[0][0]} nor {pairs[0][1]} ever leads beyond doubt."
     if not found:
-        return f"{openings[0]} leads throughout."
+        return f"{first} leads throughout."
     parts = [f"{found[0].leader_before} leads until {clock} = {found[0].time:.4g}"]
     parts += [f"then {c.leader_after} until {clock} = {following.time:.4g}" for c, following in pairwise(found)]
     return ", ".join([*parts, f"then {found[-1].leader_after}"]) + "."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -61,13 +62,18 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
                 total = total + _WEIGHT[sum(on)] * (gaps[joined] - gaps[on])
         parts[name] = total
     parts["rest"] = gaps[(False,) * len(DRIVERS)]
+
+    def again(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        every = drivers(problem, sgd, times, pair)
+        return every if curves is None else every.replace({name: every[name] for name in curves}, again)
+
     settings: dict[str, JSON] = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
     origin = Origin("drivers", problem.to_json(), settings)
     return Trajectory(
         {name: described(name, part) for name, part in parts.items()},
         "t",
         origin,
-        evaluate=lambda at: drivers(problem, sgd, at, pair),
+        evaluate=again,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -12,52 +12,51 @@ from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import Student, student_from_json
+from tiltmeter.problem.student import student_from_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict import predict
+from tiltmeter.theory.classes.predict_classes import predict_classes
+from tiltmeter.theory.linear_theory import LinearTheory, linear_theory
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind the theory of a linear student, rebuilt from its origin; None for anything else."""
+    """The problem and SGD behind the theory of a linear student; None for anything else."""
+    theory = revived(trajectory).evaluate
+    return (theory.problem, theory.sgd) if isinstance(theory, LinearTheory) else None
+
+
+def revived(trajectory: Trajectory) -> Trajectory:
+    """A theory of linear scores that was loaded from disk, with its `evaluate` again; anything else as it is."""
     origin = trajectory.origin
-    if origin.source != "theory" or not isinstance(origin.problem, dict):
-        return None
-    if "student" in origin.settings:
-        return None  # a network's curves have no closed form; `evaluate` integrates them again
+    if trajectory.evaluate is not None or origin.source != "theory" or trajectory.clock != "t":
+        return trajectory
+    if isinstance(origin.problem, dict) and "class_mixture" in origin.problem:
+        return _several_classes(trajectory)
+    if not isinstance(origin.problem, dict) or "student" in origin.settings:
+        return trajectory  # a network's curves have no closed form
     stored: Any = origin.settings.get("sgd")
     try:
-        return Mixture.from_json(origin.problem), SGD.from_json(stored)
+        problem, sgd = Mixture.from_json(origin.problem), SGD.from_json(stored)
     except (KeyError, TypeError, ValueError):
-        return None  # a user's own schedule cannot be rebuilt from a file
+        return trajectory  # a user's own schedule cannot be rebuilt from a file
+    last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
+    return trajectory.replace(trajectory, linear_theory(problem, sgd, tuple(trajectory), np.array([last])))
 
 
-def class_theory_of(trajectory: Trajectory) -> tuple[ClassMixture, SGD, Student, Sobol | None] | None:
-    """What is behind the theory of several classes, rebuilt from its origin; None for anything else."""
-    origin = trajectory.origin
-    if origin.source != "theory" or not isinstance(origin.problem, dict) or "class_mixture" not in origin.problem:
-        return None
-    stored: Any = origin.settings
+def _several_classes(trajectory: Trajectory) -> Trajectory:
+    """A theory of several classes that was loaded from disk, with its `evaluate` again."""
+    origin, stored = trajectory.origin, cast(Any, trajectory.origin.settings)
     try:
-        nodes = stored["quadrature"]
-        quadrature = None if nodes is None else Sobol(nodes["count"], nodes["scramble"])
-        student = student_from_json(stored["student"])
-        return ClassMixture.from_json(origin.problem), SGD.from_json(stored["sgd"]), student, quadrature
+        problem, sgd = ClassMixture.from_json(cast(Any, origin.problem)), SGD.from_json(stored["sgd"])
+        student, nodes = student_from_json(stored["student"]), stored["quadrature"]
     except (KeyError, TypeError, ValueError):
-        return None  # a user's own schedule cannot be rebuilt from a file
+        return trajectory  # a user's own schedule cannot be rebuilt from a file
+    quadrature = None if nodes is None else Sobol(nodes["count"], nodes["scramble"])
+    last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
+    again = predict_classes(problem, sgd, np.array([last]), tuple(trajectory)[:1], student, quadrature)
+    return trajectory.replace(trajectory, again.evaluate)
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:
     """One curve of a theory trajectory as a function of time; None for what is only known where it was recorded."""
-    first, alone = trajectory[name].coords["time"].values[:1], None
-    rebuilt = theory_of(trajectory) if trajectory.clock == "t" else None
-    several = class_theory_of(trajectory) if trajectory.clock == "t" else None
-    if rebuilt is not None or several is not None:
-        if rebuilt is not None:
-            alone = predict(*rebuilt, first, curves=(name,)).evaluate
-        elif several is not None:
-            problem, sgd, student, nodes = several
-            alone = predict(problem, sgd, first, (name,), student, nodes).evaluate
-        if alone is not None:
-            return lambda times: alone(np.atleast_1d(times))[name]
-    whole = trajectory.evaluate
-    return None if whole is None else lambda times: whole(np.atleast_1d(times))[name]
+    evaluate = revived(trajectory).evaluate
+    return None if evaluate is None else lambda times: evaluate(np.atleast_1d(times), (name,))[name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.analysis.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
 
@@ -73,7 +74,7 @@ def minority_drop(trajectory: Trajectory, group: Hashable, curve: str = "error")
         lowest=float(right.min(0).mean()),
         end=float(right[-1].mean()),
         drop=float(drop.mean()),
-        error=float(drop.std(ddof=1) / np.sqrt(len(drop))) if len(drop) > 1 else np.nan,
+        error=mean_and_error(drop)[1],
         lowest_at=float(np.median(times[worst])),
         back_at=float(np.median(back)),
         loss_rise=float(rise.mean()),

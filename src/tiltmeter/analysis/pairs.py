@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TypeAlias
 
-import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
@@ -61,8 +61,7 @@ def pair_gap(trajectory: Trajectory, name: str, pair: Pair) -> tuple[xr.DataArra
     axis = groups.index(pair[0]), groups.index(pair[1])
     gap = curve.isel(group=axis[0], drop=True) - curve.isel(group=axis[1], drop=True)
     if "seed" in gap.dims and gap.sizes["seed"] > 1:
-        count = gap.notnull().sum("seed")
-        return gap.mean("seed"), gap.std("seed", ddof=1) / np.sqrt(count)
+        return over_seeds(gap)
     gap = gap.squeeze("seed", drop=True) if "seed" in gap.dims else gap
     if f"{name}_se" in trajectory:
         error = trajectory[f"{name}_se"].sel(time=curve.coords["time"])

@@ -9,10 +9,11 @@ from typing import Self
 
 import numpy as np
 
-from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
-from tiltmeter.analysis.exact import exact_curve, theory_of
+from tiltmeter.analysis.exact import exact_curve, revived, theory_of
 from tiltmeter.analysis.pairs import Pair, pair_gap, the_pair
+from tiltmeter.names import NOBODY
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
@@ -39,15 +40,19 @@ class Phase:
 
 
 class Phases(tuple[Phase, ...]):
-    """The phases in order of time; as text, one sentence."""
+    """The phases in order of time, and the crossings between them; as text, one sentence."""
 
     curve: str
     pair: Pair
     clock: str
+    crossings: Crossings
 
-    def __new__(cls, found: Iterable[Phase], curve: str, pair: Pair, clock: str) -> Self:
+    def __new__(
+        cls, found: Iterable[Phase], curve: str, pair: Pair, clock: str, crossings: Crossings | None = None
+    ) -> Self:
         self = super().__new__(cls, tuple(found))
         self.curve, self.pair, self.clock = curve, pair, clock
+        self.crossings = Crossings((), "") if crossings is None else crossings
         return self
 
     def __str__(self) -> str:
@@ -72,62 +77,60 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     >>> [phase.driver for phase in phases(predict(*cases.three_phases()))]
     ['shift', 'variance', 'representation']
     """
+    trajectory = revived(trajectory)
     chosen = the_pair(trajectory[curve], pair)
     found = crossings(trajectory, curve, chosen)
     times = trajectory[curve].coords["time"].values
     times = times[times > 0]
+    if found.first_leader == NOBODY or times.size == 0:
+        return Phases((), curve, chosen, trajectory.clock, found)
+    edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
+    sizes = _sizes(trajectory, curve, chosen, edges)
     theory = theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
-    opening = found[0].leader_before if found else _only_leader(trajectory, curve, chosen)
-    if opening is None or times.size == 0:
-        return Phases((), curve, chosen, trajectory.clock)
-    edges = [float(times[0]), *(crossing.time for crossing in found), float(times[-1])]
-    leaders = [opening, *(crossing.leader_after for crossing in found)]
-    segments = [
-        _phase(trajectory, curve, chosen, low, high, leader, theory)
-        for (low, high), leader in zip(pairwise(edges), leaders, strict=True)
-    ]
-    return Phases(segments, curve, chosen, trajectory.clock)
+    known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
+    segments = []
+    for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):
+        if theory is None or parts is None:
+            segments.append(Phase(low, high, leader, size))
+            continue
+        means, direction = parts
+        driver = max(means, key=lambda name: direction * means[name])
+        other = chosen[1] if leader == chosen[0] else chosen[0]
+        segments.append(Phase(low, high, leader, size, driver, reason(driver, theory[0], leader, other), means))
+    return Phases(segments, curve, chosen, trajectory.clock, found)
 
 
-def _only_leader(trajectory: Trajectory, curve: str, pair: Pair) -> Hashable | None:
-    from tiltmeter.analysis.pairs import ROUNDING, SURE, leader_sign
-
-    gap, error = pair_gap(trajectory, curve, pair)
-    margin = ROUNDING if error is None else SURE * error
-    decided = gap.where(abs(gap) > margin).dropna("time").values
-    if decided.size == 0:
-        return None
-    return pair[1] if decided[0] * leader_sign(curve, trajectory[curve]) > 0 else pair[0]
-
-
-def _phase(
-    trajectory: Trajectory,
-    curve: str,
-    pair: Pair,
-    low: float,
-    high: float,
-    leader: Hashable,
-    theory: tuple[Mixture, SGD] | None,
-) -> Phase:
-    if not high > low:
-        return Phase(low, high, leader, 0.0)
+def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[float, float]]) -> list[float]:
+    """The mean absolute gap of every phase: over log time where it is exact, over looks where it was measured."""
     exact = exact_curve(trajectory, curve) if "seed" not in trajectory[curve].dims else None
-    if exact is None:
-        gap, _ = pair_gap(trajectory, curve, pair)
-        inside = gap.sel(time=(gap.time >= low) & (gap.time <= high))
-        return Phase(low, high, leader, float(abs(inside).mean()) if inside.size else float("nan"))
-    looks = np.geomspace(low, high, LOOKS)
-    values = exact(looks)
-    size = mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
-    if theory is None:
-        return Phase(low, high, leader, size)
-    problem, sgd = theory
-    split = drivers(problem, sgd, looks, pair)
-    means = {name: mean_over_log_time(split[name]) for name in (*DRIVERS, "rest")}
-    direction = np.sign(mean_over_log_time(split["loss_gap"]))
-    driver = max(means, key=lambda name: direction * means[name])
-    other = pair[1] if leader == pair[0] else pair[0]
-    return Phase(low, high, leader, size, driver, reason(driver, problem, leader, other), means)
+
+    def size(low: float, high: float) -> float:
+        if not high > low:
+            return 0.0
+        if exact is None:
+            gap, _ = pair_gap(trajectory, curve, pair)
+            inside = gap.sel(time=(gap.time >= low) & (gap.time <= high))
+            return float(abs(inside).mean()) if inside.size else float("nan")
+        values = exact(np.geomspace(low, high, LOOKS))
+        return mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
+
+    return [size(low, high) for low, high in edges]
+
+
+def _contributions(
+    theory: tuple[Mixture, SGD], pair: Pair, edges: list[tuple[float, float]]
+) -> list[tuple[dict[str, float], float] | None]:
+    """For every phase the mean contribution of each driver and the sign of the mean gap, from one set of curves."""
+    looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
+    if not any(at.size for at in looks):
+        return [None] * len(edges)
+    split = drivers(*theory, np.unique(np.concatenate(looks)), pair)
+
+    def means(at: np.ndarray) -> tuple[dict[str, float], float]:
+        parts = {name: mean_over_log_time(split[name].sel(time=at)) for name in (*DRIVERS, "rest")}
+        return parts, float(np.sign(mean_over_log_time(split["loss_gap"].sel(time=at))))
+
+    return [means(at) if at.size else None for at in looks]
 
 
 def reason(driver: str, problem: Mixture, leader: Hashable, other: Hashable) -> str:

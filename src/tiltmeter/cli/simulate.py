@@ -13,6 +13,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from tiltmeter.analysis.agreement import Agreement, agreement
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.cli.flags import Curve, Json, Save, Switch
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import draw
@@ -119,7 +120,7 @@ def _print(runs: Trajectory, summary: Summary, distance: Agreement | None) -> No
     print(summary.sentence)
     values = runs[summary.curve].isel(time=-1)
     if "group" in values.dims and values.sizes["seed"] > 1:
-        mean, error = values.mean("seed"), values.std("seed", ddof=1) / np.sqrt(values.notnull().sum("seed"))
+        mean, error = over_seeds(values)
         parts = [f"{g} {float(mean.sel(group=g)):.4f} ± {float(error.sel(group=g)):.4f}" for g in mean.group.values]
         time, count = float(values.time), values.sizes["seed"]
         print(f"At t = {time:.4g}, mean {summary.curve} of {count} seeds: {', '.join(parts)}.")

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tiltmeter.analysis.class_crossings import ClassCrossings, class_crossings
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.exact import theory_of
+from tiltmeter.analysis.exact import revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
@@ -28,13 +28,16 @@ class Summary:
     """The answers about one run in one curve; computed once, printed in either form."""
 
     def __init__(self, trajectory: Trajectory, curve: str = "loss") -> None:
+        trajectory = revived(trajectory)
         self.trajectory, self.curve = trajectory, curve
         values = trajectory[curve]
         extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
         two = "group" in values.dims and values.sizes["group"] == 2
         comparable = "group" in values.dims and values.sizes["group"] > 1 and not extra
-        self.crossings: Crossings | None = crossings(trajectory, curve) if comparable else None
         self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
+        self.crossings: Crossings | None = None
+        if comparable:
+            self.crossings = crossings(trajectory, curve) if self.phases is None else self.phases.crossings
         self.theory = theory_of(trajectory)
         several = curve == "loss" and "class_loss" in trajectory
         self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None

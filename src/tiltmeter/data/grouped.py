@@ -12,7 +12,7 @@ from tiltmeter.data import summary_table as glance
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
 from tiltmeter.data.labels import coded
 from tiltmeter.data.tables import is_table, read_table
-from tiltmeter.record.labelled import JSON, label_to_json
+from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
 #: Fewer points than this say little about a group: its standard errors are wide and themselves uncertain.
 SMALL = 30
@@ -34,12 +34,13 @@ class GroupedData:
       b          40  50.0%     0.0%   100.0%
     """
 
-    __slots__ = ("codes", "groups", "weights", "x", "y")
+    __slots__ = ("_group_labels", "codes", "groups", "weights", "x", "y")
     x: Any
     y: np.ndarray
     codes: np.ndarray
     groups: tuple[Hashable, ...]
     weights: np.ndarray | None
+    _group_labels: np.ndarray | None
 
     def __init__(
         self,
@@ -86,12 +87,23 @@ class GroupedData:
     ) -> None:
         for name, value in (("x", x), ("y", y), ("codes", codes), ("groups", groups), ("weights", weights)):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_group_labels", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("GroupedData is immutable: build new data instead.")
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def group_labels(self) -> np.ndarray:
+        """The groups as labels of an array's dimension; laid out once."""
+        labels = self._group_labels
+        if labels is None:
+            labels = labels_array(self.groups)
+            labels.flags.writeable = False
+            object.__setattr__(self, "_group_labels", labels)
+        return labels
 
     @property
     def sizes(self) -> dict[Hashable, int]:

@@ -14,7 +14,6 @@ from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory
-from tiltmeter.record.labelled import labels_array
 from tiltmeter.training.probe import as_measure
 
 #: Outputs (numbers) that are read together.
@@ -51,7 +50,7 @@ def _read(
     answers: Answers, measures: Sequence[Measure], looks: np.ndarray, outputs: np.ndarray, together: int
 ) -> Iterator[dict[str, xr.DataArray]]:
     """Several looks at once: to the measures, the same points once for each of them, in groups of their own."""
-    groups = labels_array(answers.data.groups)
+    groups = answers.data.group_labels
     for first in range(0, len(looks), together):
         steps, values = looks[first : first + together], outputs[first : first + together]
         flat = values.reshape(-1, values.shape[2])

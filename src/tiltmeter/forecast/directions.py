@@ -12,7 +12,6 @@ from tiltmeter.forecast.modes import responses
 from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import Square
-from tiltmeter.record.labelled import labels_array
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.network_kernels import Tangent
@@ -72,6 +71,6 @@ def learned_share(
     return xr.DataArray(
         found,
         dims=("time", "group"),
-        coords={"time": looks, "group": labels_array(tangent.sample.groups)},
+        coords={"time": looks, "group": tangent.sample.group_labels},
         attrs={"long_name": "share of the group's task in directions already learned", "better": "higher"},
     )

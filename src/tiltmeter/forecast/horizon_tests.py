@@ -18,13 +18,10 @@ from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.tangent.kernel import tangent_kernel
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.network_kernels import Tangent
 
-#: Points at which the network is compared with its linearisation.
-COMPARED = 100
 #: A horizon before the outputs have moved by this part of all they are forecast to move is said aloud.
 EARLY = 0.7
 
@@ -57,7 +54,7 @@ def horizon_of(
             min(question.batch or len(mass), len(mass)),
             real_steps,
             tangent.read,
-            tangent.outputs,
+            tangent.kernel_of,
             0,
         )
         kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
@@ -89,23 +86,22 @@ def departure(tangent: Tangent, course: LinearisedOutputs, row: int) -> float:
     if not np.isfinite(dual).all():
         return np.inf
     step = pulled(tangent.model, tangent.points(), dual, tangent.read)
-    few = np.unique(np.linspace(0, len(tangent.look) - 1, COMPARED).astype(int))
-    x = tangent.look.tensors()[0][few]
     moved = deep_copy(tangent.model)
     with torch.no_grad():
         for name, weight in moved.named_parameters():
             if name in step:
                 weight.add_(step[name] + float(course.kept[row] - 1.0) * weight)
+    x, before = tangent.watched
     try:
-        after = _centred(tangent_kernel(moved, x, outputs=tangent.outputs, read=tangent.read))
+        after = centred(tangent.kernel_of(moved, x))
     except ValueError:  # weights so far away that outputs are no longer finite, or a network that died
         return np.inf
-    before = _centred(tangent_kernel(tangent.model, x, outputs=tangent.outputs, read=tangent.read))
     size = float(np.linalg.norm(before))
     return float(np.linalg.norm(after - before)) / size if size > 0 else 0.0
 
 
-def _centred(kernel: np.ndarray) -> np.ndarray:
+def centred(kernel: np.ndarray) -> np.ndarray:
+    """A kernel without what moves all points alike."""
     rows = kernel - kernel.mean(0)
     return np.asarray(rows - rows.mean(1, keepdims=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from tiltmeter.forecast.curves import curves, forecast_measures
 from tiltmeter.forecast.directions import Why, learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
-from tiltmeter.forecast.horizon_tests import horizon_of, warn_early
+from tiltmeter.forecast.horizon_tests import centred, horizon_of, warn_early
 from tiltmeter.forecast.inputs import (
     checked_classes,
     checked_data,
@@ -45,15 +46,18 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
+from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
-from tiltmeter.record.labelled import labels_array
-from tiltmeter.tangent.kernel import initial_scores, kernels
+from tiltmeter.tangent.kernel import initial_scores, planned_kernels
+from tiltmeter.tangent.plan import Plan
 from tiltmeter.tangent.spectrum import spectrum
 
 Outputs = Literal["full", "trace"]
 
+#: Points to look at whose kernel is compared with that of the network as forecast.
+WATCHED = 100
 #: Groups times outputs up to which the features are told the first pull of every group apart.
 APART = 40
 
@@ -66,7 +70,8 @@ class Tangent:
     `start_look` are the outputs before training, one row per point. With several outputs, `outputs` says whether the
     kernels hold all pairs of outputs ("full", row = point * outputs + output) or their mean over outputs, as if each
     output learned alone and at the same pace ("trace"). `stands_for` says how many points of the training data a point
-    of the sample stands for, on average 1; `sizes` counts every group's points in the training data.
+    of the sample stands for, on average 1; `sizes` counts every group's points in the training data; `plan` says how
+    gradients of the network are multiplied.
     """
 
     model: nn.Module
@@ -82,6 +87,7 @@ class Tangent:
     positive: float
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
     _found: dict[Any, Features] = field(default_factory=dict)
 
     @property
@@ -138,7 +144,11 @@ class Tangent:
 
     def question(self, recipe: Recipe) -> Question:
         """The recipe as the kernels can answer it, checked against this network and its data."""
-        return question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        found = question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        if recipe.optimiser is not None:
+            weights = list(self.model.parameters())
+            check_alike(recipe.make_optimiser(weights), weights)
+        return found
 
     def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
         """The outputs themselves at these steps."""
@@ -190,8 +200,19 @@ class Tangent:
         found = spectrum(
             self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
         )
-        names = labels_array(self.sample.groups)
+        names = self.sample.group_labels
         return found.assign_coords(group=names[found.coords["group"].values])
+
+    @cached_property
+    def watched(self) -> tuple[torch.Tensor, np.ndarray]:
+        """A few of the points to look at, and their kernel before training, centred."""
+        few = np.unique(np.linspace(0, len(self.look) - 1, WATCHED).astype(int))
+        x = self.look.tensors()[0][few]
+        return x, centred(self.kernel_of(self.model, x))
+
+    def kernel_of(self, model: nn.Module, x: torch.Tensor) -> np.ndarray:
+        """The kernel of these points in a copy of the network, by the plan that was made and checked for it once."""
+        return planned_kernels(model, x, (), outputs=self.outputs, read=self.read, plan=self.plan)[0][0]
 
     def shared(self, question: Question) -> np.ndarray:
         """What every row of the sample's kernel counts in the mean gradient."""
@@ -272,7 +293,9 @@ def tangent(
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
     work = 2 * len(part) * (len(part) + len(look))
     with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
-        kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
+        (kernel, cross), plan = planned_kernels(
+            own, x, (seen,), outputs=how, read=read, tell=tell if progress else None
+        )
     checked_kernel(kernel, start_sample)
     if held_out:
         say_held_out()
@@ -299,6 +322,7 @@ def tangent(
             "look": "a fifth of every group, held out" if held_out else "given",
             **({"batch_statistics": "of the training data"} if gathered else {}),
         },
+        plan=plan,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.recipe.plain_sgd import PlainSGD
-from tiltmeter.tangent.kernel import Outputs, tangent_kernel
 from tiltmeter.tangent.rotation import rotation
 
 #: Points whose kernel is measured again.
@@ -30,7 +30,7 @@ def turned(
     batch: int,
     steps: int,
     read: Read | None,
-    outputs: Outputs,
+    kernel_of: Callable[[nn.Module, Tensor], np.ndarray],
     seed: int,
 ) -> float:
     """The angle in degrees by which the kernel has turned after these real steps; infinite where they diverge.
@@ -43,7 +43,7 @@ def turned(
     chance = mass / mass.sum()
     labels = np.unique(y).tolist()
     like = next(p for p in own.parameters() if p.is_floating_point())
-    before = tangent_kernel(own, watched, outputs=outputs, read=read)
+    before = kernel_of(own, watched)
     given = optimiser.rates()
     made = torch.optim.SGD(own.parameters(), lr=1.0, momentum=optimiser.momentum, weight_decay=optimiser.weight_decay)
     own.train()
@@ -66,6 +66,6 @@ def turned(
     if not all(torch.isfinite(p).all() for p in own.parameters()):
         return float("inf")
     try:
-        return rotation(before, tangent_kernel(own, watched, outputs=outputs, read=read)).degrees
+        return rotation(before, kernel_of(own, watched)).degrees
     except ValueError:  # outputs that are no longer finite, or a network that died
         return float("inf")

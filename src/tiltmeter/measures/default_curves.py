@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.measures.snapshot import Measure, Snapshot, group_mean, shares
-from tiltmeter.record.labelled import labels_array
 
 
 def loss(snapshot: Snapshot) -> dict[str, xr.DataArray]:
@@ -78,7 +77,7 @@ def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     mass = np.ones(len(data)) if data.weights is None else data.weights
     cells = data.codes * len(labels) + data.y.astype(np.int64)  # labels of several outputs are 0, 1, 2, ...
     share, error = shares(snapshot.decision == data.y, mass, cells, shape[0] * shape[1])
-    coords = {"group": labels_array(data.groups), "class": np.asarray(labels)}
+    coords = {"group": data.group_labels, "class": np.asarray(labels)}
     return {
         "class_accuracy": snapshot.reading("class_accuracy", share.reshape(shape), coords),
         "class_accuracy_se": snapshot.reading("class_accuracy_se", error.reshape(shape), coords),

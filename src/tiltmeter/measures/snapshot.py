@@ -12,7 +12,6 @@ import xarray as xr
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.task import Task
 from tiltmeter.names import described
-from tiltmeter.record.labelled import labels_array
 
 if TYPE_CHECKING:
     from tiltmeter.measures.seen_model import SeenModel
@@ -50,7 +49,7 @@ class Snapshot:
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
         """One number per group as a curve's reading, described by the glossary or by these attributes."""
-        return self.reading(name, values, {"group": labels_array(self.data.groups)}, **attrs)
+        return self.reading(name, values, {"group": self.data.group_labels}, **attrs)
 
     def reading(self, name: str, values: np.ndarray, coords: Mapping[str, np.ndarray], **attrs: Any) -> xr.DataArray:
         """Numbers with these dimensions and labels as a curve's reading; labelled once, then only filled in."""

@@ -10,6 +10,8 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.theme import (
     HEIGHT,
     INK,
@@ -80,11 +82,11 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
         for place, value in zip(places, _one(theory, label, across), strict=True):
             lines.append({"x": short(place), "value": short(value), "series": text})
         if measured is not None:
-            values = _one(measured, label, across, "seed")
-            count = np.isfinite(values).sum(1)
-            error = np.nanstd(values, axis=1, ddof=1) / np.sqrt(count) if values.shape[1] > 1 else 0.0 * values[:, 0]
-            for place, value, bar in zip(measured.coords[across].values, np.nanmean(values, 1), error, strict=True):
-                low, high = short(value - 2 * bar), short(value + 2 * bar)
+            values = xr.DataArray(_one(measured, label, across, "seed"), dims=(across, "seed"))
+            mean, error = (part.values for part in over_seeds(values.where(np.isfinite(values))))
+            bars_at = SURE * np.nan_to_num(error)
+            for place, value, bar in zip(measured.coords[across].values, mean, bars_at, strict=True):
+                low, high = short(value - bar), short(value + bar)
                 marks.append({"x": short(place), "value": short(value), "series": text})
                 bars.append({"x": short(place), "low": low, "high": high, "series": text})
     spread = [row[key] for row in (*lines, *bars) for key in ("value", "low", "high") if row.get(key) is not None]

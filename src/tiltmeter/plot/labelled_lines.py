@@ -5,9 +5,9 @@ from __future__ import annotations
 from textwrap import wrap
 
 import altair as alt
-import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.marks import series_layers
 from tiltmeter.plot.series import Series
@@ -45,9 +45,8 @@ def labelled_lines(
         values = curve.sel({dim: label}).transpose(along, ...)
         middle, margin = values.values, None
         if "seed" in values.dims:
-            middle = values.mean("seed").values
-            if values.sizes["seed"] > 1:
-                margin = SURE * values.std("seed", ddof=1).values / np.sqrt(values.sizes["seed"])
+            mean, error = over_seeds(values)
+            middle, margin = mean.values, SURE * error.values if values.sizes["seed"] > 1 else None
         low, high = (None, None) if margin is None else (middle - margin, middle + margin)
         looks = GroupStyle(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
         series.append(Series(str(label), "line", looks, places, middle, low, high))

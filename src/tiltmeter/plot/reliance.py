@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import altair as alt
-import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.theme import DASHES, FAINT, PALETTE, airy, axis, frame, legend, rows, short
 
 
@@ -25,9 +26,8 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     names, ends, ratios = list(bias), list[float](), list[float]()
     for name, values in bias.items():
         last = values.isel(time=-1)
-        count = last.sizes.get("seed", 1)
-        mean = last.mean("seed") if "seed" in last.dims else last
-        error = 2.0 * last.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0 * mean
+        mean, scatter = over_seeds(last) if "seed" in last.dims else (last, 0.0 * last)
+        error = SURE * scatter.fillna(0.0)
         ends += [*(mean - error).values.tolist(), *(mean + error).values.tolist()]
         ratios += mean["ratio"].values.tolist()
         drawn += [

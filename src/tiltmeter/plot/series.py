@@ -9,9 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.plot.theme import GroupStyle, group_name, style_of
+from tiltmeter.record.run_names import numbered
 from tiltmeter.record.trajectory import Trajectory
 
 #: Origins that are calculated rather than measured: drawn as lines when both kinds share a chart.
@@ -40,7 +42,7 @@ def series_of(
     trajectories: Sequence[Trajectory], curve: str, groups: Sequence[Hashable] | None, labels: Sequence[str] | None
 ) -> list[Series]:
     """All series of a chart, in the order of the legend: trajectory by trajectory, group by group."""
-    names = source_names(trajectories) if labels is None else list(labels)
+    names = numbered([one.origin.source for one in trajectories]) if labels is None else list(labels)
     every = groups_among(trajectories, curve)
     wanted = every if groups is None else chosen(every, groups)
     together = any(t.origin.source in CALCULATED for t in trajectories)
@@ -97,22 +99,14 @@ def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashab
     return list(groups)
 
 
-def source_names(trajectories: Sequence[Trajectory]) -> list[str]:
-    """What made each trajectory, in a word or two; numbered where that does not tell them apart."""
-    names = [trajectory.origin.source for trajectory in trajectories]
-    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
-
-
 def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:
     """The curve, averaged over seeds, and the half width of its band: two standard errors, where known."""
     values = trajectory[curve]
     values = values.where(np.isfinite(values))
     if "seed" in values.dims:
-        count = values.notnull().sum("seed")
-        mean = values.mean("seed")
+        mean, error = over_seeds(values)
         if values.sizes["seed"] > 1:
-            scatter = (((values - mean) ** 2).sum("seed") / (count - 1).where(count > 1)) ** 0.5
-            return mean, SURE * scatter / count**0.5
+            return mean, SURE * error
         values = mean
     if f"{curve}_se" in trajectory:
         error = trajectory[f"{curve}_se"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -11,8 +12,9 @@ import xarray as xr
 from tiltmeter.names import described
 from tiltmeter.population.fairness import disparate_impact, equalised_odds, gap
 from tiltmeter.population.overlap_curves import OverlapCurves
-from tiltmeter.population.rates import rates
+from tiltmeter.population.rates import Rates, rates
 from tiltmeter.problem.sgd_arrays import Parameters
+from tiltmeter.record.lazy_curves import LazyCurves
 
 OVERLAPS = ("M", "R", "Q")
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")
@@ -20,7 +22,9 @@ GAPS = tuple(f"{name}_gap" for name in ("loss", *RATES))
 EVERY = ("loss", *RATES, "risk", *OVERLAPS, *GAPS, "equalised_odds", "disparate_impact")
 
 #: Values of shape (N, T, ...) and the names of the dimensions after N and T.
-Arrays: TypeAlias = Mapping[str, tuple[np.ndarray, tuple[str, ...]]]
+Values: TypeAlias = tuple[np.ndarray, tuple[str, ...]]
+#: By the name of their curve, those that take time as functions.
+Arrays: TypeAlias = Mapping[str, Values | Callable[[], Values]]
 
 
 def chosen_names(curves: Iterable[str] | None, train_bias: bool, more: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -37,46 +41,56 @@ def chosen_names(curves: Iterable[str] | None, train_bias: bool, more: tuple[str
     return wanted
 
 
-def need_rates(names: Iterable[str]) -> bool:
-    """Whether one of these curves is made of rates."""
-    made_of_rates = {*RATES, *GAPS, "equalised_odds", "disparate_impact"} - {"loss_gap"}
-    return not made_of_rates.isdisjoint(names)
+def label_curves(par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...]) -> LazyCurves:
+    """The named curves of a linear student; rates, gaps and what else is made of others only when asked for."""
 
+    @cache
+    def found() -> Rates:
+        return rates(overlaps.M, overlaps.R, overlaps.Q, overlaps.bias, par.D, par.a)
 
-def label_curves(
-    par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...]
-) -> dict[str, xr.DataArray]:
-    """The named curves of a linear student; rates are computed only if one of them is wanted."""
-    arrays: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {
+    arrays: dict[str, Values | Callable[[], Values]] = {
         "loss": (overlaps.loss, ("group",)),
         "M": (overlaps.M, ("group",)),
         "R": (overlaps.R, ("group",)),
         "Q": (overlaps.Q, ()),
         "student_bias": (overlaps.bias, ()),
+        **{name: partial(one_rate, found, name) for name in RATES},
     }
-    if need_rates(names):
-        found = rates(overlaps.M, overlaps.R, overlaps.Q, overlaps.bias, par.D, par.a)
-        arrays.update({name: (getattr(found, name), ("group",)) for name in RATES})
     return label_arrays(par, arrays, times, names)
 
 
-def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tuple[str, ...]) -> dict[str, xr.DataArray]:
+def one_rate(found: Callable[[], Rates], name: str) -> Values:
+    """One of several rates that are computed together."""
+    return getattr(found(), name), ("group",)
+
+
+def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tuple[str, ...]) -> LazyCurves:
     """The named curves with their dimensions, and what is made of several groups, from losses and rates."""
 
+    def values_of(name: str) -> Values:
+        found = arrays[name]
+        return found() if callable(found) else found
+
     def labelled(name: str) -> xr.DataArray:
-        match name:
-            case "risk":
-                return par.label(np.einsum("ntg,ng->nt", arrays["loss"][0], par.prior), time=times)
-            case "disparate_impact":
-                return disparate_impact(labelled("positive_rate"))
-            case "equalised_odds":
-                return equalised_odds(labelled("tpr"), labelled("fpr"))
-            case _ if name in GAPS:
-                return gap(labelled(name.removesuffix("_gap")))
-        values, dims = arrays[name]
+        values, dims = values_of(name)
         return par.label(values, *dims, time=times)
 
-    curves = {name: described(name, labelled(name)) for name in names}
-    for curve in curves.values():
+    def made(name: str) -> xr.DataArray:
+        match name:
+            case "risk":
+                curve = par.label(np.einsum("ntg,ng->nt", values_of("loss")[0], par.prior), time=times)
+            case "disparate_impact":
+                curve = disparate_impact(labelled("positive_rate"))
+            case "equalised_odds":
+                curve = equalised_odds(labelled("tpr"), labelled("fpr"))
+            case _ if name in GAPS:
+                curve = gap(labelled(name.removesuffix("_gap")))
+            case _:
+                curve = labelled(name)
         curve.values.flags.writeable = False  # nobody else holds these arrays, so a Trajectory need not copy them
-    return curves
+        return described(name, curve)
+
+    def waits(name: str) -> bool:
+        return name not in arrays or callable(arrays[name])
+
+    return LazyCurves({name: partial(made, name) if waits(name) else made(name) for name in names})

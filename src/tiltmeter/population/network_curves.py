@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.population.labelled_curves import RATES, label_arrays, need_rates
+from tiltmeter.population.labelled_curves import RATES, Values, label_arrays, one_rate
 from tiltmeter.population.overlap_curves import losses
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.population.rates import Rates, rates
 from tiltmeter.problem.activation import Activation, Erf, Identity
 from tiltmeter.problem.sgd_arrays import Parameters
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.threads import in_blocks
 
 
@@ -34,51 +37,50 @@ def label_network_curves(
     times: np.ndarray,
     names: tuple[str, ...],
     quadrature: Sobol | None = None,
-) -> dict[str, xr.DataArray]:
+) -> LazyCurves:
     """The named curves of a student network, with dimensions `unit` and, for Q, `other`.
 
     Linear units have the exact curves of the linear student that they add up to. Losses of erf units are closed up to
     bivariate normal probabilities; all else is averaged over fixed nodes.
     """
-    arrays: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {
+    linear, erf = isinstance(activation, Identity), isinstance(activation, Erf) and quadrature is None
+
+    @cache
+    def observed() -> tuple[np.ndarray, Rates]:
+        return _linear(par, overlaps) if linear else _by_nodes(par, overlaps, activation, quadrature or Sobol())
+
+    @cache
+    def loss() -> Values:
+        return _closed(par, overlaps) if erf else observed()[0], ("group",)
+
+    arrays: dict[str, Values | Callable[[], Values]] = {
         "M": (overlaps.M, ("group", "unit")),
         "R": (overlaps.R, ("group", "unit")),
         "Q": (overlaps.Q, ("unit", "other")),
         "second_layer": (overlaps.second, ("unit",)),
         "student_bias": (overlaps.bias, ()),
+        "loss": loss,
+        **{name: partial(one_rate, lambda: observed()[1], name) for name in RATES},
     }
-    wants_rates = need_rates(names)
-    if wants_rates or not {"loss", "risk", "loss_gap"}.isdisjoint(names):
-        loss, found = _observed(par, overlaps, activation, quadrature, wants_rates)
-        arrays["loss"] = (loss, ("group",))
-        arrays.update({name: (getattr(found, name), ("group",)) for name in RATES})
-    curves = label_arrays(par, arrays, times, names)
     units = np.arange(overlaps.M.shape[-1])
-    return {
-        name: curve.assign_coords({dim: units for dim in ("unit", "other") if dim in curve.dims})
-        for name, curve in curves.items()
-    }
+
+    def with_units(_: str, curve: xr.DataArray) -> xr.DataArray:
+        return curve.assign_coords({dim: units for dim in ("unit", "other") if dim in curve.dims})
+
+    return label_arrays(par, arrays, times, names).changed(with_units)
 
 
-def _observed(
-    par: Parameters, overlaps: NetworkOverlaps, activation: Activation, quadrature: Sobol | None, wants_rates: bool
-) -> tuple[np.ndarray, Rates]:
-    if isinstance(activation, Identity):
-        return _linear(par, overlaps)
-    closed = isinstance(activation, Erf) and quadrature is None
-    loss, found = np.empty(overlaps.M.shape[:3]), Rates(*(np.full(overlaps.M.shape[:3], np.nan) for _ in range(5)))
-    if wants_rates or not closed:
-        loss, found = _by_nodes(par, overlaps, activation, quadrature or Sobol())
-    if closed:
-        from tiltmeter.population.compiled_erf import fill_losses
+def _closed(par: Parameters, overlaps: NetworkOverlaps) -> np.ndarray:
+    """Losses of erf units."""
+    from tiltmeter.population.compiled_erf import fill_losses
 
-        def work(start: int, stop: int) -> None:
-            fill_losses(
-                start, stop, overlaps.M, overlaps.R, overlaps.Q, overlaps.second, overlaps.bias, par.D, par.a, loss
-            )
+    loss = np.empty(overlaps.M.shape[:3])
 
-        in_blocks(work, len(loss), least=8)
-    return loss, found
+    def work(start: int, stop: int) -> None:
+        fill_losses(start, stop, overlaps.M, overlaps.R, overlaps.Q, overlaps.second, overlaps.bias, par.D, par.a, loss)
+
+    in_blocks(work, len(loss), least=8)
+    return loss
 
 
 def _linear(par: Parameters, overlaps: NetworkOverlaps) -> tuple[np.ndarray, Rates]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,16 @@ import numpy as np
 
 from tiltmeter.recipe.optimisers import SHORT, check_optimiser, unwrapped
 from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.recipe.rates import is_function_of_step
 from tiltmeter.recipe.sampling import Epochs, Sampling
+from tiltmeter.schedule import SCHEDULES
 
 if TYPE_CHECKING:
     from tiltmeter.recipe.recipe import Recipe
+
+
+#: Points of a batch where nothing else is said.
+DEFAULT_BATCH = 32
 
 
 def check_recipe(recipe: Recipe) -> None:
@@ -46,8 +52,8 @@ def check_plain(recipe: Recipe) -> None:
         if type(made) is not torch.optim.SGD:
             raise ValueError(f"{known} Found optimiser = {type(made).__name__}.")
         for name in ("nesterov", "dampening", "maximize"):
-            if made.defaults.get(name):
-                raise ValueError(f"{known} Found {name} = {made.defaults[name]}.")
+            if made.param_groups[0].get(name):
+                raise ValueError(f"{known} Found {name} = {made.param_groups[0][name]}.")
     if recipe.nesterov:
         raise ValueError(f"{known} Found nesterov = True.")
     if recipe.clip is not None:
@@ -84,21 +90,26 @@ def _check_rates(recipe: Recipe) -> None:
         raise ValueError(f"`nesterov` needs a momentum and is True or False. Found nesterov = {recipe.nesterov!r}.")
     if not _between(recipe.weight_decay, 0.0, np.inf):
         raise ValueError(f"`weight_decay` should not be negative. Found weight_decay = {recipe.weight_decay!r}.")
+    if isinstance(recipe.schedule, type) and recipe.schedule in SCHEDULES.values():
+        raise TypeError(
+            f"`schedule` should be a schedule, as tm.schedules.Cosine(0.1, 1000). Found the class "
+            f"{recipe.schedule.__name__}: call it."
+        )
     if recipe.schedule is not None and not callable(recipe.schedule):
         raise TypeError(
             "`schedule` should be a function of the step, as tm.schedules.Cosine(0.1, 1000), or make a torch "
             f"scheduler. Found {type(recipe.schedule).__name__}."
         )
-    if recipe.optimiser is None and recipe.lr is None:
-        _check_own_schedule(recipe)
+    if recipe.optimiser is None and recipe.schedule is not None:
+        _check_own_schedule(recipe.schedule, recipe.lr)
 
 
-def _check_own_schedule(recipe: Recipe) -> None:
-    from tiltmeter.recipe.rates import is_function_of_step
-
-    assert recipe.schedule is not None
-    if not is_function_of_step(recipe.schedule):
+def _check_own_schedule(schedule: Callable[..., Any], lr: float | None) -> None:
+    ours = is_function_of_step(schedule)
+    if lr is None and not ours:
         raise ValueError("A torch scheduler changes a learning rate: give `lr` too.")
+    if lr is not None and ours:
+        raise ValueError(f"`schedule` gives the learning rate of every step: leave out `lr`. Found lr = {lr}.")
 
 
 def _check_length(recipe: Recipe) -> None:
@@ -130,6 +141,11 @@ def _check_batches(recipe: Recipe) -> None:
         raise ValueError("An array as `order` says which points come: leave out `proportions` and `sampling`.")
     if recipe.epochs is not None:
         raise ValueError("An array as `order` has its own length: give steps= instead of epochs=.")
+    if recipe.batch not in (DEFAULT_BATCH, given.size):
+        raise ValueError(
+            f"`batch` should be left out, or be the {given.size} places in a row of `order`. Found batch = "
+            f"{recipe.batch!r}."
+        )
     if recipe.steps is not None and given.steps < recipe.steps:
         raise ValueError(f"`order` should have a row for each of the {recipe.steps} steps. Found {given.steps}.")
 

@@ -40,7 +40,9 @@ def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the recipe."""
     optimiser = dict(value["optimiser"])
     found: dict[str, Any] = {}
-    if optimiser.get("class") == "SGD" and set(optimiser) <= {"class", *SHORT}:
+    # torch's own default rate stands where neither a rate nor a schedule of ours is noted.
+    rated = "lr" in optimiser or "schedule" in (value.get("schedule") or {})
+    if optimiser.get("class") == "SGD" and set(optimiser) <= {"class", *SHORT} and rated:
         found |= {name: optimiser[name] for name in SHORT if name in optimiser}
     else:
         found["optimiser"] = optimiser_from_json(optimiser)
@@ -63,7 +65,8 @@ def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _short(recipe: Recipe) -> dict[str, JSON]:
     """Plain SGD by what is set of it, so that the short form and torch's own class read alike."""
-    return {"class": "SGD", **{name: getattr(recipe, name) for name in SHORT if getattr(recipe, name)}}
+    given = {name: getattr(recipe, name) for name in SHORT if getattr(recipe, name)}
+    return {"class": "SGD", **{name: one if isinstance(one, bool) else float(one) for name, one in given.items()}}
 
 
 def _sampling(sampling: Sampling) -> JSON:

@@ -29,7 +29,7 @@ def check_optimiser(given: object) -> None:
         )
     if not callable(given):
         kind, home = type(given).__name__, type(given).__module__
-        own = " of tm.optimisers, which `simulate` takes" if home.startswith("tiltmeter.") else ""
+        own = " of tiltmeter, which `simulate` takes" if home.startswith("tiltmeter.") else ""
         raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found {kind}{own}.")
 
 
@@ -37,10 +37,26 @@ def made_by(make: MakeOptimiser, parameters: Iterable[Any]) -> Any:
     """The optimiser of these parameters."""
     from torch.optim import Optimizer
 
-    made = make(parameters)
+    try:
+        made = make(parameters)
+    except Exception as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise kind(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found that it fails: {said}") from error
     if not isinstance(made, Optimizer):
         raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found that it makes {_kind(made)}.")
     return made
+
+
+def check_alike(made: Any, parameters: Iterable[Any]) -> None:
+    """Refuse an optimiser that treats parameters differently from one another, or leaves some out."""
+    groups = made.param_groups
+    if len(groups) > 1:
+        raise ValueError(f"`optimiser` should treat all parameters alike. Found {len(groups)} parameter groups.")
+    held = {id(parameter) for parameter in groups[0]["params"]}
+    left = [parameter for parameter in parameters if parameter.requires_grad and id(parameter) not in held]
+    if left:
+        raise ValueError(f"`optimiser` should take all parameters here. Found that it leaves out {len(left)}.")
 
 
 def optimiser_to_json(make: MakeOptimiser) -> dict[str, JSON]:

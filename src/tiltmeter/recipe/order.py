@@ -60,6 +60,9 @@ class GivenOrder(Sampling):
             raise IndexError("The order is shorter than the training.")  # refused before any training begins
         return np.asarray(self.places.ravel())
 
+    def batch(self, data: GroupedData, batch: int, seed: int, step: int) -> np.ndarray:  # noqa: ARG002
+        return np.array(self.places[step])  # torch wants to be able to write
+
     def check(self, points: int, steps: int) -> None:
         """Refuse an order that does not fit the data and the length of the training."""
         if self.places.max() >= points:

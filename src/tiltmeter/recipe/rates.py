@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
-from tiltmeter.schedule import schedule_from_json, schedule_to_json
+from tiltmeter.schedule import schedule_from_json, schedule_to_json, value_at
 
 
 def is_function_of_step(schedule: Callable[..., Any]) -> bool:
@@ -27,18 +27,13 @@ def is_function_of_step(schedule: Callable[..., Any]) -> bool:
         return False
     try:
         return isinstance(schedule(0), (Real, np.number))
-    except Exception:  # a factory of schedulers has no use for a number
+    except (TypeError, AttributeError):  # a factory of schedulers has no use for a number
         return False
 
 
 def scheduled_rates(schedule: Callable[[float], float], steps: int) -> np.ndarray:
     """The rate of every update, the first at step 0."""
-    found = np.asarray([float(schedule(step)) for step in range(steps)])
-    bad = ~(np.isfinite(found) & (found >= 0))
-    if bad.any():
-        step = int(np.argmax(bad))
-        raise ValueError(f"`schedule` should be a number from 0 at every step. Found {found[step]} at step {step}.")
-    return found
+    return np.asarray([value_at(schedule, step, "lr", "step") for step in range(steps)])
 
 
 def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray:
@@ -52,6 +47,11 @@ def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray
         warnings.simplefilter("ignore", UserWarning)
         for step in range(steps):
             found[step] = optimiser.param_groups[0]["lr"]
+            if optimiser.param_groups[0]["momentum"]:
+                raise ValueError(
+                    "`schedule` should change the learning rate alone here. Found that it changes the momentum too "
+                    "(cycle_momentum=False leaves it alone); `train` can follow it."
+                )
             scheduler.step()
     return found
 
@@ -80,20 +80,17 @@ class Scheduling:
     """
 
     def __init__(self, schedule: Callable[..., Any] | None, optimiser: Any) -> None:
-        self._groups = optimiser.param_groups
+        self._optimiser = optimiser  # whose groups are new ones after it has loaded a state
         ours = schedule is not None and is_function_of_step(schedule)
         self._function = schedule if ours else None
         self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
-        first = float(self._groups[0]["lr"]) or 1.0
-        self._ratios = [float(group["lr"]) / first for group in self._groups]
+        self._ratios = _ratios([float(group["lr"]) for group in optimiser.param_groups]) if ours else []
 
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""
         if self._function is not None:
-            rate = float(self._function(step))
-            if not 0 <= rate < np.inf:
-                raise ValueError(f"`schedule` should be a number from 0 at every step. Found {rate} at step {step}.")
-            for group, ratio in zip(self._groups, self._ratios, strict=True):
+            rate = value_at(self._function, step, "lr", "step")
+            for group, ratio in zip(self._optimiser.param_groups, self._ratios, strict=True):
                 group["lr"] = rate * ratio
 
     def after(self) -> None:
@@ -107,6 +104,17 @@ class Scheduling:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if self._scheduler is not None:
             self._scheduler.load_state_dict(state)
+
+
+def _ratios(rates: list[float]) -> list[float]:
+    """Every group's rate over that of the first; a schedule that starts from zero gives all the same."""
+    if not any(rates):
+        return [1.0 for _ in rates]
+    if not rates[0]:
+        raise ValueError(
+            "With a `schedule`, other parameter groups keep their ratio to the first. Found lr = 0 in the first."
+        )
+    return [rate / rates[0] for rate in rates]
 
 
 def recipe_schedule_to_json(schedule: Any) -> JSON:

@@ -12,13 +12,14 @@ from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.recipe import checks, json_form
 from tiltmeter.recipe.optimisers import MakeOptimiser, made_by
 from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.recipe.parts import different_parts
 from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.recipe.rates import Scheduling, is_function_of_step, scheduled_rates, torch_rates
 from tiltmeter.recipe.sampling import Draws, Epochs, Sampling
 from tiltmeter.record.labelled import JSON
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recipe:
     """How a network is trained: optimiser, learning rates, length, batches, loss. `seed` and data are given elsewhere.
 
@@ -51,7 +52,7 @@ class Recipe:
     schedule: Callable[..., Any] | None = None
     steps: int | None = None
     epochs: int | None = None
-    batch: int | None = 32
+    batch: int | None = checks.DEFAULT_BATCH
     sampling: Sampling | None = None
     order: Any = None
     weights: Mapping[Any, float] | None = None
@@ -67,7 +68,14 @@ class Recipe:
             object.__setattr__(self, name, None if given is None else dict(given))
         if self.order is not None and not checks.is_whole(self.order):
             object.__setattr__(self, "order", GivenOrder(getattr(self.order, "places", self.order)))
+            object.__setattr__(self, "batch", self.order.size)
         object.__setattr__(self, "interventions", tuple(self.interventions))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Recipe) and not different_parts(self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.steps, self.epochs, self.batch, self.clip))
 
     @property
     def drawn(self) -> Mapping[Any, float] | None:
@@ -154,7 +162,7 @@ class Recipe:
     def _defaults(self) -> dict[str, Any]:
         import torch
 
-        return dict(self.make_optimiser([torch.zeros(1, requires_grad=True)]).defaults)
+        return dict(self.make_optimiser([torch.zeros(1, requires_grad=True)]).param_groups[0])
 
 
 def checked_recipe(recipe: object) -> Recipe:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
+
+from tiltmeter.record.quoted import quoted
 
 JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
 Number: TypeAlias = float | int | xr.DataArray | tuple[str | Sequence[str], Any]
@@ -71,29 +74,46 @@ def _names_dimensions(first: object) -> bool:
     )
 
 
-def plain_json(value: Any) -> JSON:
+#: Deeper than anything that is written on purpose, and far from the depth at which Python gives up.
+DEEPEST = 60
+
+
+def plain_json(value: Any, depth: int = 0) -> JSON:
     """A copy of a value that is plain JSON, as a file would give it back; anything else is refused.
 
     >>> plain_json({"lr": 0.1, "groups": ("+", "-")})
     {'lr': 0.1, 'groups': ['+', '-']}
     """
-    if value is None or isinstance(value, (bool, str, int)):
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > 1000:
+            raise TypeError("an integer of more than 300 digits is too long")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise TypeError(f"{value} has no place in JSON")
         return value
+    if depth > DEEPEST:
+        raise TypeError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise TypeError(f"the key {key!r} is not text")
-        return {key: plain_json(part) for key, part in value.items()}
+                raise TypeError(f"the key {quoted(key)} is not text")
+        return {key: plain_json(part, depth + 1) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
         # Long lists of numbers (grids of parameters) are checked without a call for each.
-        if set(map(type, value)) <= {float, int} and all(map(math.isfinite, value)):
+        if set(map(type, value)) <= {float, int} and _all_finite(value):
             return list(value)
-        return [plain_json(part) for part in value]
+        return [plain_json(part, depth + 1) for part in value]
     raise TypeError(f"an object of type {type(value).__name__} is not JSON serializable")
+
+
+def _all_finite(numbers: Sequence[float]) -> bool:
+    try:
+        return all(map(math.isfinite, numbers))
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def label_to_json(label: Hashable) -> JSON:
@@ -109,13 +129,15 @@ def label_to_json(label: Hashable) -> JSON:
     raise TypeError(f"Labels should be text, numbers or tuples of them to be stored. Found {type(label).__name__}.")
 
 
-def label_from_json(value: JSON) -> Hashable:
+def label_from_json(value: JSON, depth: int = 0) -> Hashable:
     """The label that `label_to_json` wrote."""
     if isinstance(value, list):
-        return tuple(label_from_json(part) for part in value)
+        if depth > DEEPEST:
+            raise ValueError(f"a label is nested more than {DEEPEST} deep")
+        return tuple(label_from_json(part, depth + 1) for part in value)
     if isinstance(value, dict):
         if list(value) != ["float"] or value["float"] not in ("nan", "inf", "-inf"):
-            raise ValueError(f"A label should be text, a number or a list of them. Found {value}.")
+            raise ValueError(f"A label should be text, a number or a list of them. Found {quoted(value)}.")
         return float(value["float"])
     return value
 
@@ -193,11 +215,19 @@ def values_to_json(values: np.ndarray) -> JSON:
     return nested
 
 
+_NUMBER_TYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|[<>][fiu][248]", re.ASCII)
+
+
+def number_type(name: object) -> np.dtype[Any]:
+    """The type of numbers of this name. Only names that we write: NumPy knows aliases that warn, run code or change."""
+    if not isinstance(name, str) or not _NUMBER_TYPE.fullmatch(name):
+        raise ValueError(f"{quoted(name)} is not a type of numbers")
+    return np.dtype(name)
+
+
 def values_from_json(nested: Any, dtype: str, shape: Sequence[int]) -> np.ndarray:
     """The numbers that `values_to_json` wrote."""
-    kind = np.dtype(dtype)
-    if kind.kind not in "fiub":
-        raise ValueError(f"values of type {dtype} are not numbers")
+    kind = number_type(dtype)
     plain = np.asarray(nested) if kind.kind == "f" else np.asarray(nested, dtype=kind)
     # Only lists with null or a word in them need the slow walk.
     values = plain if plain.dtype.kind in "fiub" else np.asarray(_decode_non_finite(nested))
@@ -230,7 +260,7 @@ def _decode_non_finite(nested: Any) -> Any:
         return math.nan
     if isinstance(nested, str):
         if nested not in _WORDS:
-            raise ValueError(f"{nested!r} is not a number")
+            raise ValueError(f"{quoted(nested)} is not a number")
         return _WORDS[nested]
     return nested
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tiltmeter.record.labelled import JSON, plain_json
+from tiltmeter.record.quoted import quoted
 from tiltmeter.version import __version__
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a trajectory: its source, its problem and settings, its seeds and the code version.
+    """What made a trajectory: its source, its problem and settings, its seeds, the code version and the recipe.
 
-    `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a
-    loaded run can rebuild them (`Mixture.from_json(origin.problem)`).
+    `problem`, `settings` and `recipe` hold plain JSON, as written by the `to_json` of the objects concerned, so that a
+    loaded run can rebuild them (`Mixture.from_json(origin.problem)`). `recipe` says how a network was trained; it is
+    None for theory and simulation.
 
     >>> origin = Origin("theory", settings={"sgd": {"lr": 0.1}})
     >>> Origin.from_json(origin.to_json()) == origin
@@ -29,24 +31,31 @@ class Origin:
     settings: Mapping[str, JSON] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
     version: str = __version__
+    recipe: JSON = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
-            raise TypeError(f"`source` of an Origin should be a word. Found source = {self.source!r}.")
+            raise TypeError(f"`source` of an Origin should be a word. Found source = {quoted(self.source)}.")
+        if not isinstance(self.version, str):
+            raise TypeError(f"`version` of an Origin should be text. Found version = {quoted(self.version)}.")
         if not isinstance(self.settings, Mapping):
             raise TypeError(f"`settings` of an Origin should be a mapping. Found {type(self.settings).__name__}.")
         # A private copy: later changes of the caller's dictionaries do not reach a frozen value, and whatever could
         # not be written to disk is refused here rather than at the end of a long run.
-        for name in ("problem", "settings"):
+        for name in ("problem", "settings", "recipe"):
             try:
                 copy = plain_json(getattr(self, name))
             except TypeError as error:
                 raise TypeError(f"`{name}` of an Origin should be plain JSON: {error}.") from None
             object.__setattr__(self, name, copy)
         try:
+            if isinstance(self.seeds, (str, bytes, Mapping)):
+                raise TypeError
             object.__setattr__(self, "seeds", tuple(operator.index(seed) for seed in self.seeds))
         except TypeError:
-            raise TypeError(f"`seeds` of an Origin should be a sequence of integers. Found {self.seeds!r}.") from None
+            raise TypeError(
+                f"`seeds` of an Origin should be a sequence of integers. Found {quoted(self.seeds)}."
+            ) from None
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_json(), sort_keys=True))
@@ -58,6 +67,7 @@ class Origin:
             "settings": dict(self.settings),
             "seeds": list(self.seeds),
             "version": self.version,
+            "recipe": self.recipe,
         }
 
     @classmethod
@@ -66,6 +76,7 @@ class Origin:
             source=value["source"],
             problem=value.get("problem"),
             settings=value.get("settings", {}),
-            seeds=tuple(value.get("seeds", ())),
+            seeds=value.get("seeds", ()),
             version=value.get("version", "unknown"),
+            recipe=value.get("recipe"),
         )

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
+from tiltmeter.record.points import HeldPoints, Points, join_points
 
 Clock: TypeAlias = Literal["t", "step", "epoch"]
 CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
+
+
+class Evaluate(Protocol):
+    """How an exact trajectory is had again at other times: all of its curves, or those named."""
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory: ...
 
 
 class Trajectory(Mapping[str, xr.DataArray]):
@@ -24,8 +33,14 @@ class Trajectory(Mapping[str, xr.DataArray]):
 
     Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step",
     "epoch"). `diverged` holds, for runs that ended early, the time of divergence per seed or grid point
-    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves at other times; it is
-    neither stored nor compared.
+    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves, or those named, at other
+    times: `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. Curves handed over as
+    `LazyCurves` are computed when they are first asked for.
+
+    `points` holds arrays beside the curves, one value for each point at each look kept (per-point losses, decisions).
+    They are read when asked for and not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
+    gives them back without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
+    keep them, `to_json` leaves them out.
 
     >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
     ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
@@ -37,12 +52,13 @@ class Trajectory(Mapping[str, xr.DataArray]):
       loss  (time: 2, group: 2)  time 0 .. 1
     """
 
-    __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin")
-    _curves: dict[str, xr.DataArray]
+    __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin", "points")
+    _curves: Mapping[str, xr.DataArray]
     clock: Clock
     origin: Origin
     diverged: xr.DataArray | None
-    evaluate: Callable[[Any], Trajectory] | None
+    evaluate: Evaluate | None
+    points: Points
 
     def __init__(
         self,
@@ -50,20 +66,26 @@ class Trajectory(Mapping[str, xr.DataArray]):
         clock: Clock,
         origin: Origin,
         diverged: xr.DataArray | None = None,
-        evaluate: Callable[[Any], Trajectory] | None = None,
+        evaluate: Evaluate | None = None,
+        points: Mapping[str, xr.DataArray] | None = None,
     ) -> None:
         if clock not in CLOCKS:
             raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
         if not isinstance(origin, Origin):
             raise TypeError(f"`origin` should be an Origin. Found {type(origin).__name__}.")
-        frozen = {str(name): _freeze(str(name), curve) for name, curve in curves.items()}
-        object.__setattr__(self, "_curves", frozen)
+        object.__setattr__(self, "_curves", _changed(curves, _freeze))
         object.__setattr__(self, "clock", clock)
         object.__setattr__(self, "origin", origin)
         if diverged is not None and not isinstance(diverged, xr.DataArray):
             raise TypeError(f"`diverged` should be an xarray.DataArray. Found {type(diverged).__name__}.")
         object.__setattr__(self, "diverged", None if diverged is None else _read_only(diverged))
         object.__setattr__(self, "evaluate", evaluate)
+        held = (
+            points
+            if isinstance(points, Points)
+            else Points({str(name): HeldPoints(_freeze(str(name), array)) for name, array in (points or {}).items()})
+        )
+        object.__setattr__(self, "points", held)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("A Trajectory is immutable: build a new one instead.")
@@ -72,10 +94,9 @@ class Trajectory(Mapping[str, xr.DataArray]):
         raise AttributeError("A Trajectory is immutable: build a new one instead.")
 
     def __getitem__(self, name: str) -> xr.DataArray:
-        try:
-            return self._curves[name]
-        except KeyError:
-            raise KeyError(f"No curve {name!r}. There are: {', '.join(self._curves) or 'none'}.") from None
+        if name not in self._curves:
+            raise KeyError(f"No curve {name!r}. There are: {', '.join(self._curves) or 'none'}.")
+        return self._curves[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._curves
@@ -101,13 +122,11 @@ class Trajectory(Mapping[str, xr.DataArray]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Only for handing a value to another process; nothing is stored or loaded this way.
-        return (Trajectory, (self._curves, self.clock, self.origin, self.diverged))
+        return (Trajectory, (dict(self), self.clock, self.origin, self.diverged, None, self.points))
 
-    def replace(
-        self, curves: Mapping[str, xr.DataArray], evaluate: Callable[[Any], Trajectory] | None = None
-    ) -> Trajectory:
+    def replace(self, curves: Mapping[str, xr.DataArray], evaluate: Evaluate | None = None) -> Trajectory:
         """The same clock and origin with other curves."""
-        return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate)
+        return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate, self.points)
 
     def to_dataset(self, *names: str) -> xr.Dataset:
         """The named curves (default: all) as one Dataset; they must share one time coordinate."""
@@ -121,7 +140,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
     def to_dataframe(self) -> pd.DataFrame:
         """Long format: one row per value, columns curve, time, every dimension that occurs, value."""
         parts = []
-        for name, curve in self._curves.items():
+        for name, curve in self.items():
             plain = curve.drop_vars([c for c in curve.coords if c not in curve.dims])
             frame = plain.rename("value").to_dataframe().reset_index()
             frame.insert(0, "curve", name)
@@ -137,7 +156,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
             "clock": self.clock,
             "origin": self.origin.to_json(),
             "diverged": None if self.diverged is None else array_to_json(self.diverged),
-            "curves": {name: array_to_json(curve) for name, curve in self._curves.items()},
+            "curves": {name: array_to_json(curve) for name, curve in self.items()},
         }
 
     @classmethod
@@ -170,27 +189,33 @@ class Trajectory(Mapping[str, xr.DataArray]):
                 raise ValueError(f"A clock needs a positive number of steps. Found {steps[side]}.")
         factor = cast(float, steps[self.clock]) / cast(float, steps[clock])
 
-        def convert(curve: xr.DataArray) -> xr.DataArray:
+        def convert(_: str, curve: xr.DataArray) -> xr.DataArray:
             return curve.assign_coords(time=curve.coords["time"] * factor)
 
         inner = self.evaluate
+
+        def again(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+            assert inner is not None
+            return inner(np.asarray(times) / factor, curves).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch)
+
         return Trajectory(
-            {name: convert(curve) for name, curve in self._curves.items()},
+            _changed(self._curves, convert),
             clock,
             self.origin,
             None if self.diverged is None else self.diverged * factor,
-            None
-            if inner is None
-            else lambda times: inner(np.asarray(times) / factor).on_clock(clock, d=d, steps_per_epoch=steps_per_epoch),
+            None if inner is None else again,
+            self.points.with_times_scaled(factor),
         )
 
     def __repr__(self) -> str:
         count = f"{len(self)} curve" + ("" if len(self) == 1 else "s")
         lines = [f"<Trajectory {self.origin.source}, clock {self.clock}, {count}>"]
         width = max((len(name) for name in self), default=0)
-        lines += [f"  {name:<{width}}  {_shape(curve)}  {_span(curve)}" for name, curve in self._curves.items()]
+        lines += [f"  {name:<{width}}  {_shape(curve)}  {_span(curve)}" for name, curve in self.items()]
         if self.diverged is not None:
             lines.append(f"  diverged: {int(np.isfinite(self.diverged.values).sum())} of {self.diverged.size}")
+        if self.points:
+            lines.append(f"  points: {', '.join(self.points)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -200,7 +225,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
             f"<tr><td style='text-align:left'><b>{escape(name)}</b></td>"
             f"<td style='text-align:left'>{escape(str(curve.attrs.get('long_name', '')))}</td>"
             f"<td>{escape(_shape(curve))}</td><td>{escape(_span(curve))}</td></tr>"
-            for name, curve in self._curves.items()
+            for name, curve in self.items()
         )
         return (
             f"<div><p><b>Trajectory</b> from {escape(self.origin.source)}, clock <i>{self.clock}</i>, "
@@ -214,7 +239,8 @@ def stack(
 ) -> Trajectory:
     """Runs of the same experiment as one trajectory with one more dimension (default: `seed`).
 
-    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ...
+    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ... Points are joined when they
+    are asked for, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
     """
     if not trajectories:
         raise ValueError("`stack` needs at least one trajectory.")
@@ -249,8 +275,16 @@ def stack(
     diverged = None
     if any(trajectory.diverged is not None for trajectory in trajectories):
         diverged = xr.concat(times, dim=index, coords="minimal", compat="override", join="outer")
-    origin = Origin(first.origin.source, first.origin.problem, first.origin.settings, seeds, first.origin.version)
-    return Trajectory(curves, first.clock, origin, diverged)
+    points = join_points([trajectory.points for trajectory in trajectories], dim, tuple(labels))
+    return Trajectory(curves, first.clock, replace(first.origin, seeds=seeds), diverged, points=points)
+
+
+def _changed(
+    curves: Mapping[str, xr.DataArray], change: Callable[[str, xr.DataArray], xr.DataArray]
+) -> Mapping[str, xr.DataArray]:
+    if isinstance(curves, LazyCurves):
+        return curves.changed(change)
+    return {str(name): change(str(name), curve) for name, curve in curves.items()}
 
 
 def _freeze(name: str, curve: xr.DataArray) -> xr.DataArray:

@@ -11,12 +11,14 @@ import xarray as xr
 
 from tiltmeter.analysis.comparison import comparison
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.phases import phases
+from tiltmeter.analysis.exact import revived
+from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.analysis.stopping import stopping
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.names import better_of
 from tiltmeter.plot.curves import curves as draw
 from tiltmeter.record import Trajectory, load
+from tiltmeter.record.run_names import numbered
 from tiltmeter.report import facts
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.page import Section, write_page
@@ -61,9 +63,11 @@ def report(runs: Sequence[Run], path: str | os.PathLike[str], *, title: str = "B
 def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
     """All about one run."""
     before = f"{name}: " if name else ""
+    trajectory = revived(trajectory)  # a theory from disk is solved again once, not for every question
     shown = _shown(trajectory)
-    found = {curve: crossings(trajectory, curve) for curve in FOLLOWED if curve in shown}
-    sentences = [f"In {curve}: {_sentence(trajectory, curve, lead)}" for curve, lead in found.items()]
+    followed = {curve: _lead(trajectory, curve) for curve in FOLLOWED if curve in shown}
+    found = {curve: lead.crossings if isinstance(lead, Phases) else lead for curve, lead in followed.items()}
+    sentences = [f"In {curve}: {_sentence(lead, found[curve])}" for curve, lead in followed.items()]
     horizon = noted_horizon(trajectory)
     if horizon is not None:
         sentences.append(str(horizon))
@@ -74,7 +78,8 @@ def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
         small = _small(trajectory)
         warning = [f"Too few points to judge (fewer than 30): {', '.join(small)}."] if small else []
         sections.append(Section(f"{before}Groups", warning, [table]))
-    charts = [_chart(trajectory, curve, found) for curve in shown]
+    shades = {curve: lead for curve, lead in followed.items() if isinstance(lead, Phases)}
+    charts = [draw(trajectory, curve=curve, phases=shades.get(curve)) for curve in shown]
     sections.append(Section(f"{before}Curves", [_bands(trajectory)], charts=charts))
     if any(lead or lead.undecided for lead in found.values()):
         sections.append(Section(f"{before}Changes of leader", tables=[facts.crossing_rows(found, trajectory.clock)]))
@@ -115,15 +120,13 @@ def _stopping(trajectory: Trajectory, before: str, found: dict[str, Crossings]) 
     return Section(heading, text, [facts.stopping_rows(advice)])
 
 
-def _chart(trajectory: Trajectory, curve: str, found: dict[str, Crossings]) -> Any:
-    two = trajectory[curve].sizes.get("group") == 2
-    return draw(trajectory, curve=curve, phases=phases(trajectory, curve) if two and curve in found else None)
+def _lead(trajectory: Trajectory, curve: str) -> Phases | Crossings:
+    """Who leads: phases of two groups, crossings of more."""
+    return phases(trajectory, curve) if trajectory[curve].sizes["group"] == 2 else crossings(trajectory, curve)
 
 
-def _sentence(trajectory: Trajectory, curve: str, found: Crossings) -> str:
-    two = trajectory[curve].sizes["group"] == 2
-    doubts = [f" In the noise: {doubt}." for doubt in found.undecided]
-    return str(phases(trajectory, curve) if two else found) + "".join(doubts)
+def _sentence(lead: Phases | Crossings, found: Crossings) -> str:
+    return str(lead) + "".join(f" In the noise: {doubt}." for doubt in found.undecided)
 
 
 def _shown(trajectory: Trajectory) -> list[str]:
@@ -169,4 +172,4 @@ def _names(runs: Sequence[Run], loaded: Sequence[Trajectory | xr.Dataset]) -> li
         Path(run).name if isinstance(run, (str, os.PathLike)) else _source(one)
         for run, one in zip(runs, loaded, strict=True)
     ]
-    return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+    return numbered(names)

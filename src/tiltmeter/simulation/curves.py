@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import xarray as xr
 
 from tiltmeter.names import described
 from tiltmeter.population.labelled_curves import label_curves
@@ -13,6 +13,7 @@ from tiltmeter.population.network_curves import NetworkOverlaps, label_network_c
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.sgd_arrays import Parameters
 from tiltmeter.problem.student import Network
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
 
@@ -21,7 +22,7 @@ TRAINED_ON = ("training_loss", "training_error")
 
 def curves_of(
     setting: Setting, seeds: tuple[int, ...], look: Observation, times: np.ndarray, names: tuple[str, ...]
-) -> dict[str, xr.DataArray]:
+) -> LazyCurves:
     """The named curves of looks that have a time axis."""
     par = _for_each_seed(setting.par, seeds)
     exact = tuple(name for name in names if name not in TRAINED_ON)
@@ -33,11 +34,12 @@ def curves_of(
         M, R, Q = (np.ascontiguousarray(x) for x in (look.M[..., 0], look.R[..., 0], look.Q[..., 0, 0]))
         linear = OverlapCurves(M, R, Q, look.bias, losses(par, M, R, Q, look.bias))
         curves = label_curves(par, linear, times, exact)
-    for name in TRAINED_ON:
-        values = getattr(look, name)
-        if name in names and values is not None:
-            curves[name] = described(name, par.label(values, "group", time=times))
-    return {name: curves[name] for name in names}
+    trained_on = {
+        name: described(name, par.label(getattr(look, name), "group", time=times))
+        for name in TRAINED_ON
+        if name in names and getattr(look, name) is not None
+    }
+    return LazyCurves({name: trained_on.get(name, partial(curves.__getitem__, name)) for name in names})
 
 
 def _for_each_seed(par: Parameters, seeds: tuple[int, ...]) -> Parameters:

@@ -22,6 +22,7 @@ from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder
 from tiltmeter.record.labelled import JSON
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -106,7 +107,7 @@ def _begin(
     d: int,
     seeds: tuple[int, ...],
     curves: Iterable[str] | None,
-) -> tuple[Run, Callable[[list[Any], np.ndarray], dict[str, xr.DataArray]], StepSettings]:
+) -> tuple[Run, Callable[[list[Any], np.ndarray], LazyCurves], StepSettings]:
     """All seeds at their start, how their looks become curves, and what changes from step to step."""
     if isinstance(problem, ClassMixture):
         several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
@@ -120,7 +121,7 @@ def _begin(
     )
     names = chosen_names(curves, plain_sgd(sgd).train_bias, more)
 
-    def label(looks: list[Observation], at: np.ndarray) -> dict[str, xr.DataArray]:
+    def label(looks: list[Observation], at: np.ndarray) -> LazyCurves:
         return curves_of(chosen, seeds, stack_observations(looks), at, names)
 
     return method.begin(chosen, seeds), label, StepSettings(chosen.sgd, chosen.par.groups, d)

@@ -18,6 +18,7 @@ from tiltmeter.problem.optimisers import StudentOptimiser
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps
 from tiltmeter.problem.student import Linear, Softmax, Student
+from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.class_chain import ClassChain
 from tiltmeter.simulation.data import Data, Fresh
@@ -57,7 +58,7 @@ class ClassSimulation:
         )
         self.run = ClassChain(self._data, sgd, softmax, d, seeds)
 
-    def label(self, looks: list[ClassStudents], times: np.ndarray) -> dict[str, xr.DataArray]:
+    def label(self, looks: list[ClassStudents], times: np.ndarray) -> LazyCurves:
         """The curves of looks, with a dimension `seed`."""
         whole = ClassStudents(*(np.concatenate([getattr(look, n) for look in looks]) for n in ("W", "Q", "bias")))
         shape = {"time": times, "seed": self._seeds}

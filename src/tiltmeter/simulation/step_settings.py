@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.schedule import value_at
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class StepSettings:
         lr = self.sgd.lr
         if not callable(lr):
             return np.array([float(lr) / self.d])  # type: ignore[arg-type]
-        return np.array([_checked(lr(step / self.d), "lr", step / self.d) for step in range(first, stop)]) / self.d
+        return np.array([value_at(lr, step / self.d, "lr") for step in range(first, stop)]) / self.d
 
     def weights(self, first: int, stop: int) -> np.ndarray:
         """Weights of shape (steps or 1, G, 2): what multiplies the loss of a group and label (-1, +1)."""
@@ -43,7 +44,7 @@ class StepSettings:
             group, labels = _places(key, self.groups)
             for row, step in enumerate(steps):
                 t = step / self.d
-                now = _checked(value(t), f"weights[{key!r}]", t) if callable(value) else float(value)  # type: ignore[arg-type]
+                now = value_at(value, t, f"weights[{key!r}]") if callable(value) else float(value)  # type: ignore[arg-type]
                 table[row, group, labels] *= now
         return table
 
@@ -63,9 +64,3 @@ def _places(key: Hashable, groups: tuple[Hashable, ...]) -> tuple[int, slice]:
 def _single(value: Any, name: str) -> None:
     if isinstance(value, xr.DataArray) and value.ndim:
         raise ValueError(f"`{name}` should be one number here, not a grid over {', '.join(map(str, value.dims))}.")
-
-
-def _checked(value: float, name: str, t: float) -> float:
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"The schedule of `{name}` should give non-negative numbers. Found {value} at t = {t:.4g}.")
-    return float(value)

@@ -50,8 +50,8 @@ def tangent_kernel(
            [2., 6.]]))
     """
     if other is None:
-        return _compute(model, x, (), True, outputs, read, chunk, dtype)[0]
-    return _compute(model, x, (other,), False, outputs, read, chunk, dtype)[0].T
+        return _compute(model, x, (), True, outputs, read, chunk, dtype)[0][0]
+    return _compute(model, x, (other,), False, outputs, read, chunk, dtype)[0][0].T
 
 
 def kernels(
@@ -74,8 +74,26 @@ def kernels(
     (array([[2., 3.],
            [3., 5.]]), array([[4., 7.]]))
     """
-    train, look = _compute(model, x_train, (x_look,), True, outputs, read, chunk, dtype, tell)
+    (train, look), _ = _compute(model, x_train, (x_look,), True, outputs, read, chunk, dtype, tell)
     return train, look
+
+
+def planned_kernels(
+    model: nn.Module,
+    x: Tensor,
+    others: Sequence[Tensor],
+    *,
+    outputs: Outputs,
+    read: Read | None,
+    plan: Plan | None = None,
+    tell: Tell | None = None,
+) -> tuple[list[np.ndarray], Plan]:
+    """K(x, x) and K(other, x) for each of the others, and the plan by which they were computed.
+
+    With the plan of a network of which `model` is a copy with other weights, nothing is tried and checked again.
+    """
+    given = None if plan is None else plan.on(bare(model))
+    return _compute(model, x, others, True, outputs, read, 256, np.float64, tell, given)
 
 
 def initial_scores(model: nn.Module, x: Tensor, *, read: Read | None = None, chunk: int = 256) -> np.ndarray:
@@ -106,8 +124,9 @@ def _compute(
     chunk: int,
     dtype: np.typing.DTypeLike,
     tell: Tell | None = None,
-) -> list[np.ndarray]:
-    """K(x, x) if `symmetric`, then K(other, x) for each of the others."""
+    plan: Plan | None = None,
+) -> tuple[list[np.ndarray], Plan]:
+    """K(x, x) if `symmetric`, then K(other, x) for each of the others; and the plan, made here unless given."""
     if outputs not in ("full", "trace"):
         raise ValueError(f'`outputs` should be "full" or "trace". Found outputs = {outputs!r}.')
     if chunk < 1:
@@ -122,7 +141,7 @@ def _compute(
     distrusted: list[nn.Module] = []
     with untouched(model), _plain_attention():
         while True:
-            plan = make_plan(model, tried, read, outputs == "trace", distrusted)
+            plan = plan or make_plan(model, tried, read, outputs == "trace", distrusted)
             side = 1 if plan.trace else plan.outputs
             fixed = sum(len(other) for other in others)
             check_memory(len(x), len(x) * symmetric + fixed, plan.outputs, outputs=outputs, dtype=dtype, fixed=fixed)
@@ -132,10 +151,11 @@ def _compute(
                 fill(plan, x, found[0] if symmetric else None, crossed, chunk, tell)
             except StrayLayer as stray:
                 distrusted.append(stray.layer)
+                plan = None
             else:
                 break
     _check_moves(found, plan)
-    return found
+    return found, plan
 
 
 def _check_points(x: Any, name: str) -> None:

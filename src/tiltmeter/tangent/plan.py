@@ -60,6 +60,11 @@ class Plan:
             found.append(rows.folded() if self.trace else rows)
         return found
 
+    def on(self, copy: nn.Module) -> Plan:
+        """The same plan for a copy of the model, whatever its weights are by now."""
+        same = dict(zip(self.model.modules(), copy.modules(), strict=True))
+        return replace(self, model=copy, layers={same[layer]: name for layer, name in self.layers.items()})
+
     def _settled(self, layer: nn.Module, taps: list[Tensor] | None) -> Factor:
         factor = _by_rule(layer, taps)
         if factor is None:

@@ -27,7 +27,7 @@ from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Network
 from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
 from tiltmeter.theory.ode import drawn_at, rate_at, weights_at
-from tiltmeter.theory.piecewise_integration import by_pieces
+from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class NetworkTheory:
                 dbias -= lr * P * found.miss
         return Student(dw, dQ, dsecond, dbias)
 
-    def integrate(self, times: np.ndarray) -> NetworkOverlaps:
-        """Overlaps at these times, restarted where schedules break; node averages of ReLU units are not smooth."""
+    def solve(self, times: np.ndarray) -> Solution:
+        """The state up to the last of these times, restarted where schedules break; ReLU units are not smooth."""
         units, rank = self.start.w.shape
         closed = self.quadrature is None and isinstance(self.student.activation, (Erf, Identity))
         rtol, atol = (1e-9, 1e-11) if closed else (1e-6, 1e-7)
@@ -96,10 +96,12 @@ class NetworkTheory:
             return self.velocity(t, Student.of(flat, units, rank)).flat()
 
         method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
-        found = by_pieces(rhs, self.start.flat(), times, self.sgd, method, rtol, atol)
-        return self._overlaps(found)
+        solved = by_pieces(rhs, self.start.flat(), times, self.sgd, method, rtol, atol, keep=True)[1]
+        assert solved is not None
+        return solved
 
-    def _overlaps(self, found: np.ndarray) -> NetworkOverlaps:
+    def overlaps(self, found: np.ndarray) -> NetworkOverlaps:
+        """Overlaps from states, one row for each time."""
         units, rank = self.start.w.shape
         states = [Student.of(flat, units, rank) for flat in found]
         w = np.stack([state.w for state in states])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, loss_weights, parameters, shares_at
-from tiltmeter.theory.piecewise_integration import by_pieces
+from tiltmeter.problem.sgd_arrays import Parameters, parameters, shares_at
+from tiltmeter.schedule import value_at
+from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
 def velocity(
@@ -40,33 +43,43 @@ def integrate(
 ) -> tuple[Parameters, OverlapCurves]:
     """Overlaps and losses at `times` by DOP853, all grid points in one system, restarted where schedules break."""
     par = parameters(problem, sgd)
+    return par, overlaps_of(par, solve(par, sgd, times, rtol, atol)[0])
+
+
+def solve(
+    par: Parameters, sgd: SGD, times: np.ndarray, rtol: float = 1e-11, atol: float = 1e-13, keep: bool = False
+) -> tuple[np.ndarray, Solution | None]:
+    """The state of all grid points at `times`, flat, and as a function of time if that should be kept."""
     points, number = par.m.shape
 
-    def split(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        state = y.reshape(points, 2 * number + 2)
-        return state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
-
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
-        M, R, Q, bias = split(y)
-        now = drawn_at(sgd, par, t)
-        dM, dR, dQ, dbias = velocity(now, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
+        state = y.reshape(points, 2 * number + 2)
+        M, R, Q, bias = state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
+        dM, dR, dQ, dbias = velocity(
+            drawn_at(sgd, par, t), M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t)
+        )
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
-    found = by_pieces(rhs, state, times, sgd, "DOP853", rtol, atol)
-    values = found.reshape(len(times), points, 2 * number + 2).transpose(1, 0, 2)
+    return by_pieces(rhs, state, times, sgd, "DOP853", rtol, atol, keep)
+
+
+def overlaps_of(par: Parameters, states: np.ndarray) -> OverlapCurves:
+    """Overlaps and losses from the states of all grid points, one row for each time."""
+    points, number = par.m.shape
+    values = states.reshape(len(states), points, 2 * number + 2).transpose(1, 0, 2)
     M, R, Q, bias = (
         np.ascontiguousarray(part)
         for part in (values[..., :number], values[..., number : 2 * number], values[..., -2], values[..., -1])
     )
-    return par, OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
+    return OverlapCurves(M, R, Q, bias, losses(par, M, R, Q, bias))
 
 
 def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     """The learning rate at time t, at every grid point."""
     if not callable(sgd.lr):
         return par.lr
-    return np.full(par.size, _checked(sgd.lr(t), "lr", t))
+    return np.full(par.size, value_at(sgd.lr, t, "lr"))
 
 
 def drawn_at(sgd: SGD, par: Parameters, t: float) -> Parameters:
@@ -81,18 +94,11 @@ def drawn_at(sgd: SGD, par: Parameters, t: float) -> Parameters:
 
 def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     """The loss weights at time t, at every grid point."""
-    if not any(callable(weight) for weight in (sgd.weights or {}).values()):
+    given: Mapping[Any, Any] = sgd.weights or {}
+    if not any(callable(weight) for weight in given.values()):
         return par.s
-    now = loss_weights(sgd, par.groups, t)
-    fixed = [not callable((sgd.weights or {}).get(group)) for group in par.groups]
-    columns = [
-        par.s[:, i] if fixed[i] else np.full(par.size, _checked(now[i], f"weights[{group!r}]", t))
-        for i, group in enumerate(par.groups)
-    ]
-    return np.stack(columns, axis=1)
-
-
-def _checked(value: float, name: str, t: float) -> float:
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"The schedule of `{name}` should give non-negative numbers. Found {value} at t = {t:.4g}.")
-    return float(value)
+    now = par.s.copy()
+    for i, group in enumerate(par.groups):
+        if callable(given.get(group)):
+            now[:, i] = value_at(given[group], t, f"weights[{group!r}]")
+    return now

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -16,6 +17,26 @@ from tiltmeter.schedule import breaks_of
 HUGE = 1e12
 
 
+@dataclass(frozen=True)
+class Solution:
+    """The state of training as a function of time, from 0 to `end`."""
+
+    start: np.ndarray
+    breaks: frozenset[float]
+    pieces: tuple[tuple[float, float, Any], ...]
+    end: float
+
+    def __call__(self, times: np.ndarray) -> np.ndarray:
+        """One row for each of these times, none of them beyond `end`."""
+        found = np.empty((len(times), self.start.size))
+        found[times == 0.0] = self.start
+        for low, high, piece in self.pieces:
+            inside = (times > low) & (times <= high)
+            if inside.any():
+                found[inside] = piece(np.minimum(times[inside], _end(low, high, self.breaks))).T
+        return found
+
+
 def by_pieces(
     velocity: Callable[[float, np.ndarray], np.ndarray],
     state: np.ndarray,
@@ -24,8 +45,13 @@ def by_pieces(
     method: Literal["DOP853", "RK23"],
     rtol: float,
     atol: float,
-) -> np.ndarray:
-    """The state at each of `times`, restarted where the schedules of `sgd` break; an error where training diverges."""
+    keep: bool = False,
+) -> tuple[np.ndarray, Solution | None]:
+    """The state at each of `times` and, if it should be kept, as a function of all times up to the last of them.
+
+    The integration starts again where the schedules of `sgd` break; an error where training diverges.
+    """
+    first, pieces = state, []
     changing = (sgd.lr, *(sgd.weights or {}).values(), *(sgd.proportions or {}).values())
     breaks = {b for schedule in changing for b in breaks_of(schedule)}
     edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
@@ -35,18 +61,23 @@ def by_pieces(
         if high == low:
             continue
         inside = (times > low) & (times <= high)
-        # A step function has its new value at the break itself: approach it from below.
-        end = np.nextafter(high, low) if high in breaks else high
+        end = _end(low, high, breaks)
         asked = np.unique(np.append(np.minimum(times[inside], end), end))
         with np.errstate(over="ignore", invalid="ignore"):
-            run = solve_ivp(velocity, (low, end), state, method, asked, events=_grown, rtol=rtol, atol=atol)
+            run = solve_ivp(velocity, (low, end), state, method, asked, keep, _grown, rtol=rtol, atol=atol)
         if run.status != 0 or not np.isfinite(run.y).all():
             last = run.t[-1] if len(run.t) else low
             lower = "Lower the learning rate of the schedule." if callable(sgd.lr) else "Lower the learning rate."
             raise ValueError(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]
-    return found
+        pieces.append((low, high, run.sol))
+    return found, Solution(first, frozenset(breaks), tuple(pieces), edges[-1]) if keep else None
+
+
+def _end(low: float, high: float, breaks: Set[float]) -> float:
+    """A step function has its new value at the break itself: approach it from below."""
+    return float(np.nextafter(high, low)) if high in breaks else high
 
 
 def _grown(_: float, flat: np.ndarray) -> float:

@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from tiltmeter.population.labelled_curves import chosen_names, label_curves
-from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
-from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.predict_classes import predict_classes
-from tiltmeter.theory.modes import evaluate_modes, modes
-from tiltmeter.theory.ode import integrate
+from tiltmeter.theory.linear_theory import linear_theory
 from tiltmeter.theory.predict_network import predict_network
-from tiltmeter.theory.stability import divergence
 
 
 def predict(
@@ -61,23 +52,7 @@ def predict(
     refuse_softmax(student)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
-    names = chosen_names(curves, sgd.train_bias if isinstance(sgd, SGD) else False)
-    origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
-    if sgd.scheduled:
-        par, overlaps = integrate(problem, sgd, times)
-        return _trajectory(par, overlaps, times, names, origin, None, lambda t: predict(problem, sgd, t, names))
-    par = parameters(problem, sgd)
-    diverged = divergence(par)
-    solved = modes(par)
-
-    def evaluate(at: Any) -> Trajectory:
-        at = checked_times(at)
-        overlaps = evaluate_modes(par, solved, at)
-        if diverged is not None:
-            overlaps.blank(np.isfinite(diverged))
-        return _trajectory(par, overlaps, at, names, origin, diverged, evaluate)
-
-    return evaluate(times)
+    return linear_theory(problem, sgd, curves, times)(times)
 
 
 def _refuse_what_needs_simulation(sgd: SGD) -> None:
@@ -86,17 +61,3 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
-
-
-def _trajectory(
-    par: Parameters,
-    overlaps: OverlapCurves,
-    times: np.ndarray,
-    names: tuple[str, ...],
-    origin: Origin,
-    diverged: np.ndarray | None,
-    evaluate: Any,
-) -> Trajectory:
-    curves = label_curves(par, overlaps, times, names)
-    ended: xr.DataArray | None = None if diverged is None else par.label(diverged)
-    return Trajectory(curves, "t", origin, ended, evaluate)

@@ -34,10 +34,13 @@ def predict_network(
     settings = {"sgd": sgd.to_json(), "student": student.to_json(), "quadrature": nodes}
     origin = Origin("theory", problem.to_json(), settings)
 
-    def evaluate(at: Any) -> Trajectory:
-        at = checked_times(at)
-        overlaps = theory.integrate(at)
-        found = label_network_curves(theory.par, overlaps, student.activation, at, names, quadrature)
+    solved = theory.solve(times)
+
+    def evaluate(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        at = checked_times(times)
+        wanted = names if curves is None else chosen_names(curves, sgd.train_bias, ("second_layer",))
+        overlaps = theory.overlaps((solved if at[-1] <= solved.end else theory.solve(at))(at))
+        found = label_network_curves(theory.par, overlaps, student.activation, at, wanted, quadrature)
         return Trajectory(found, "t", origin, None, evaluate)
 
     return evaluate(times)

@@ -16,14 +16,14 @@ from tiltmeter.recipe.rates import Scheduling
 NAME = "checkpoint.pt"
 
 
-def save_checkpoint(directory: Path, step: int, model: nn.Module, optimizer: Optimizer, scheduling: Scheduling) -> None:
+def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> None:
     """Write aside, then rename: a kill leaves the old file or the new one, never half of one."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
         "step": step,
         "model": model.state_dict(),
         "modes": [module.training for module in model.modules()],
-        "optimizer": optimizer.state_dict(),
+        "optimizer": optimiser.state_dict(),
         "scheduling": scheduling.state_dict(),
         "torch": torch.get_rng_state(),
         "cuda": cuda,
@@ -33,7 +33,7 @@ def save_checkpoint(directory: Path, step: int, model: nn.Module, optimizer: Opt
     os.replace(aside, directory / NAME)
 
 
-def load_checkpoint(directory: Path, model: nn.Module, optimizer: Optimizer, scheduling: Scheduling) -> int:
+def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:
     """Bring model, optimiser and torch's streams to where the checkpoint was; its step, or 0 where there is none."""
     path = directory / NAME
     if not path.exists():
@@ -41,11 +41,11 @@ def load_checkpoint(directory: Path, model: nn.Module, optimizer: Optimizer, sch
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+        optimiser.load_state_dict(state["optimizer"])
         scheduling.load_state_dict(state.get("scheduling", {}))
     except (RuntimeError, KeyError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise ValueError(f"{path} does not fit this model and optimizer: {first}") from None
+        raise ValueError(f"{path} does not fit this model and optimiser: {first}") from None
     for module, mode in zip(model.modules(), state["modes"], strict=True):
         module.training = mode
     torch.set_rng_state(state["torch"])

@@ -19,6 +19,7 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory
@@ -71,9 +72,9 @@ def ensemble(
     try:
         models = [_model(make, seed) for seed in numbers]
         stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
-        update = stacked_update(
-            first.make_optimiser(list(models[0].parameters())), grid.weight_decay(len(models)), first.clip
-        )
+        optimiser = first.make_optimiser(list(models[0].parameters()))
+        check_alike(optimiser, models[0].parameters())
+        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip)
         keep = any(getattr(measure, "needs_score", False) for measure in every)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)

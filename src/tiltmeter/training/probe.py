@@ -84,6 +84,7 @@ class Probe:
                 f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
             )
         chosen = self.when(step)
+        self._recorder.beat()  # between two looks too
         if step == self._step:
             return
         self._step = int(step)

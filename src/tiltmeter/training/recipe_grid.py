@@ -12,6 +12,8 @@ import torch
 
 from tiltmeter.recipe.checks import check_no_interventions
 from tiltmeter.recipe.optimisers import unwrapped
+from tiltmeter.recipe.parts import different_parts
+from tiltmeter.recipe.rates import is_function_of_step
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.record.labelled import JSON
 from tiltmeter.training.stacked_updates import Rate
@@ -62,7 +64,18 @@ def recipe_grid(given: Recipe | Sequence[Recipe]) -> RecipeGrid:
     for one in recipes[1:]:
         _check_alike(recipes[0], one)
     values = {name: [_setting(one, name) for one in recipes] for name in VARY}
-    return RecipeGrid(recipes, tuple(values["weight_decay"]), {} if len(recipes) == 1 else _labels(values))
+    return RecipeGrid(recipes, tuple(values["weight_decay"]), _dimensions(recipes, values))
+
+
+def _dimensions(recipes: tuple[Recipe, ...], values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
+    if len(recipes) == 1:
+        return {}
+    first = recipes[0]
+    if any("schedule" in different_parts(first, one) for one in recipes):
+        return {"recipe": np.arange(len(recipes))}
+    if first.schedule is not None and is_function_of_step(first.schedule):
+        values = {**values, "lr": [0.0 for _ in recipes]}  # the schedule says the rates, the same for all
+    return _labels(values)
 
 
 def _labels(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
@@ -80,13 +93,13 @@ def _labels(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
 
 
 def _check_alike(one: Recipe, other: Recipe) -> None:
-    first, second = (_without_rates(recipe).to_json() for recipe in (one, other))
-    for name in {**first, **second}:
-        if first.get(name) != second.get(name):
-            raise ValueError(
-                f"Recipes of one ensemble may differ in lr, weight_decay and schedule. Found another `{name}`: "
-                f"{first.get(name)!r:.80} and {second.get(name)!r:.80}."
-            )
+    first, second = (_without_rates(recipe) for recipe in (one, other))
+    for name in different_parts(first, second):
+        was, now = (recipe.to_json().get(name) for recipe in (first, second))
+        raise ValueError(
+            f"Recipes of one ensemble may differ in lr, weight_decay and schedule. Found another `{name}`: "
+            f"{was!r:.80} and {now!r:.80}."
+        )
 
 
 def _without_rates(recipe: Recipe) -> Recipe:
@@ -101,7 +114,7 @@ def _setting(recipe: Recipe, name: str) -> float:
     if recipe.optimiser is None:
         return float(getattr(recipe, name) or 0.0)
     made = recipe.make_optimiser([torch.zeros(1, requires_grad=True)])
-    return float(made.defaults.get(name, 0.0))
+    return float(made.param_groups[0].get(name, 0.0))
 
 
 def _rate(values: Any, seeds: int) -> Rate:

@@ -118,6 +118,6 @@ def _flipped(value: Tensor) -> Tensor:
 def _cannot(error: Exception) -> ValueError:
     said = str(error).strip().split("\n")[0].rstrip(".")
     return ValueError(
-        f"`make_model` should make models that torch.func can stack. Found: {said}. "
+        f"`make` should make models that torch.func can stack. Found: {said}. "
         "Train the seeds one after another with `train` and join the runs with `stack`."
     )

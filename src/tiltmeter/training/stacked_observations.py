@@ -13,7 +13,6 @@ from torch import Tensor
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.record import Recorder
-from tiltmeter.record.labelled import labels_array
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_loss import stacked_scores
 
@@ -35,7 +34,7 @@ class StackedObservations:
         recorder: Recorder,
     ) -> None:
         self._stacked, self._measures, self._points, self._recorder = stacked, measures, points, recorder
-        self._groups, self._chunk = labels_array(answers.data.groups), answers.chunk
+        self._groups, self._chunk = answers.data.group_labels, answers.chunk
         self._answers = answers.repeated(stacked.runs)
         self._coords = {name: np.asarray(values) for name, values in coords.items()}
         self._sizes = tuple(len(values) for values in self._coords.values())

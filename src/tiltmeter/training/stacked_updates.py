@@ -29,7 +29,7 @@ def stacked_update(settings: torch.optim.Optimizer, weight_decay: Rate, clip: fl
 
     The formulas are those of `torch.optim`, in the same order of operations.
     """
-    defaults = settings.defaults
+    defaults = {**settings.defaults, **settings.param_groups[0]}
     kind = type(settings)
     if len(settings.param_groups) > 1:
         raise ValueError(

@@ -14,8 +14,8 @@ from tiltmeter.analysis.grids import crossing_count
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import train_students
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.analysis.crossings import crossings
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.celeba import Faces, celeba
 from tiltmeter.data.public.grouping import by_attributes
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, not_run, whether
-from tiltmeter.experiments.shared.lead import lead, on_all_points
+from tiltmeter.experiments.shared.lead import on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.recipe import Recipe, Watch
@@ -100,10 +101,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         if name not in runs:
             found.append(not_run(sentence.format(name), "Needs the photographs of CelebA."))
             continue
-        how = lead(on_all_points(runs[name]))
+        lead = crossings(on_all_points(runs[name]))
         seeds = runs[name]["loss"].sizes["seed"]
-        told = f"In loss, {how}."
-        found.append(whether(sentence.format(name), how.changes, "does the lead change", told, seeds=seeds))
+        told = f"In loss: {lead}"
+        found.append(whether(sentence.format(name), lead.changes, "does the lead change", told, seeds=seeds))
     return tuple(found)
 
 

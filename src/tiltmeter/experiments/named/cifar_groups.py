@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.cifar10 import CLASSES, cifar10
 from tiltmeter.data.public.grouping import by_classes, set_aside
@@ -132,8 +133,7 @@ def gap_at(one: Trajectory, step: float) -> tuple[float, float]:
     """Loss of the first group minus that of the second at the last look up to this step, and its error over seeds."""
     times = one["loss"].coords["time"].values
     loss = one["loss"].isel(time=int(np.searchsorted(times, step, side="right")) - 1)
-    gap = (loss.sel(group=FIRST) - loss.sel(group=SECOND)).values
-    return float(gap.mean()), float(gap.std(ddof=1) / len(gap) ** 0.5) if len(gap) > 1 else float("nan")
+    return mean_and_error(loss.sel(group=FIRST) - loss.sel(group=SECOND))
 
 
 def _surely_changes(early: tuple[float, float], last: tuple[float, float]) -> float:

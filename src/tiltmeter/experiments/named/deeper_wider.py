@@ -12,8 +12,8 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.named.bias_crossing import centred
+from tiltmeter.experiments.shared.lead import final_gap, leaders
 from tiltmeter.experiments.shared.network_students import train_students
-from tiltmeter.experiments.shared.order_of_leaders import final_gap, leaders
 from tiltmeter.problem.sgd import SGD
 
 TITLE = "The crossing survives in deeper and wider networks"

@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from tiltmeter.analysis.over_seeds import mean_and_error, over_seeds
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.clones import ClassCovariance, Clone, IndependentMarginals, Isotropic, SharedCovariance
 from tiltmeter.experiments.catalogue import Keep, Runs
@@ -72,7 +73,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     early = int(runs["arms"].origin.settings["setting"]["early"])  # type: ignore[index, call-overload, arg-type]
     then, last = arms.sel(time=early).mean("seed"), arms.isel(time=-1).mean("seed")
     gap = arms.isel(time=-1).sel(arm=REAL) - arms.isel(time=-1)
-    error = gap.std("seed", ddof=1) / np.sqrt(gap.sizes["seed"])
+    error = over_seeds(gap)[1]
     seeds = arms.sizes["seed"]
     gaussian, shared, isotropic = "class covariance", "shared covariance", "isotropic"
     order = [float(last.sel(arm=name)) for name in (REAL, gaussian, shared, isotropic)]
@@ -124,7 +125,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Trained on real points, the loss on independent marginals falls and then rises",
-            float(rise.mean() / (rise.std("seed", ddof=1) / np.sqrt(seeds))),
+            np.divide(*mean_and_error(rise)),
             "rise from the lowest to the last loss, in standard errors over seeds",
             2.0,
             f"Lowest {float(marginal.min()):.3f} at step {int(marginal.idxmin('time'))}, last "

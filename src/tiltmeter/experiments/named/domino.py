@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.images import Images, Part, standardised
@@ -179,7 +180,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(error.mean()),
             "error where the digit disagrees with the photograph",
             0.8,
-            error=_error(error.values),
+            error=mean_and_error(error)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -188,8 +189,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             _sure(falls[DECAY]),
             "fall of the probe's accuracy from its best look to the last, in standard errors over seeds",
             2.0,
-            f"It is {float(falls[DECAY].mean()):.3f} ± {_error(falls[DECAY]):.3f}, from a best look chosen afterwards. "
-            + _told(runs),
+            f"It is {_mean(falls[DECAY])}, from a best look chosen afterwards. " + _told(runs),
             seeds=seeds,
             safe=False,
         ),
@@ -199,7 +199,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "fall of the probe's accuracy from its best look to the last",
             0.02,
             rule="at most",
-            error=_error(falls[CONTROL]),
+            error=mean_and_error(falls[CONTROL])[1],
             seeds=seeds,
             safe=False,
         ),
@@ -208,8 +208,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             _sure(falls[NO_DECAY]),
             "fall without weight decay, in standard errors over seeds",
             2.0,
-            f"It is {float(falls[NO_DECAY].mean()):.3f} ± {_error(falls[NO_DECAY]):.3f}. With weight decay it is "
-            f"larger by {float(more.mean()):.3f} ± {_error(more):.3f}.",
+            f"It is {_mean(falls[NO_DECAY])}. With weight decay it is larger by {_mean(more)}.",
             seeds=seeds,
             safe=False,
         ),
@@ -225,12 +224,13 @@ def _fall(one: Trajectory) -> np.ndarray:
 
 def _sure(falls: np.ndarray) -> float:
     """A mean in its standard errors; nothing where all agree on nothing."""
-    error = _error(falls)
+    error = mean_and_error(falls)[1]
     return float(falls.mean()) / error if error > 0 else 0.0
 
 
-def _error(values: np.ndarray) -> float:
-    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
+def _mean(values: np.ndarray) -> str:
+    mean, error = mean_and_error(values)
+    return f"{mean:.3f} ± {error:.3f}"
 
 
 def _told(runs: Runs) -> str:

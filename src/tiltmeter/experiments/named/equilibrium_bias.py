@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.experiments.catalogue import Keep, Runs, make_now
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.losses import Logistic
@@ -188,8 +189,8 @@ def _finite_size(found: Found) -> Claim:
     """How far the means over training sets lie from the theory, per group and number of samples."""
     error = found["measured"]["error"]
     seeds = error.sizes["seed"]
-    spread = error.std("seed", ddof=1) / np.sqrt(seeds)
-    distance = abs(error.mean("seed") - found["balanced"]["error"])
+    mean, spread = over_seeds(error)
+    distance = abs(mean - found["balanced"]["error"])
     d = found["measured"].attrs["origin"]["settings"]["d"]
     return Claim(
         "The theory describes training sets of finite size",

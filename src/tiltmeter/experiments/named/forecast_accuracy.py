@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tiltmeter import plot
+from tiltmeter.analysis.over_seeds import share
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score, share_error
+from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score
 from tiltmeter.experiments.shared.forecast_tasks import PEOPLE, PICTURES, Task, draw, of_people
 from tiltmeter.forecast.route import Kernel
 from tiltmeter.losses import Square
@@ -146,10 +147,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     return (
         Claim(
             "The final leader is foretold",
-            float(np.mean(decided)) if decided else float("nan"),
+            share(decided)[0],
             f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
             0.95,
-            error=share_error(decided),
+            error=share(decided)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -166,11 +167,11 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Crossings are foretold",
-            float(np.mean(passed)) if passed else float("nan"),
+            share(passed)[0],
             f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
             0.8,
             "" if passed else "No crossing after step 10 was decided.",
-            error=share_error(passed),
+            error=share(passed)[1],
             seeds=seeds,
             safe=False,
         ),

@@ -11,10 +11,11 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter import plot
+from tiltmeter.analysis.over_seeds import over_seeds, share
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.named.forecast_accuracy import Prepared
-from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score, share_error
+from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score
 from tiltmeter.experiments.shared.forecast_tasks import PICTURES, draw
 from tiltmeter.losses import Square
 from tiltmeter.plot.horizon_rule import horizon_step
@@ -112,20 +113,20 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     table = worst(runs)
     beaten = {other: table.sel(way="best") < table.sel(way=other) for other in WAYS[:2]}
     tasks = {other: float((won.mean("seed") > 0.5).mean()) for other, won in beaten.items()}
-    both = float(((beaten["equal"] & beaten["inverse frequency"]).mean("seed") > 0.5).mean())
+    both = share(((beaten["equal"] & beaten["inverse frequency"]).mean("seed") > 0.5).values)
     gain = {other: float((1.0 - table.sel(way="best") / table.sel(way=other)).mean()) for other in beaten}
     seeds = table.sizes["seed"]
     return (
         Claim(
             "The final leader of a reweighted training is foretold",
-            float(np.mean(decided)) if decided else float("nan"),
+            share(decided)[0],
             f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
             0.95,
             f"Right in {_right([one for one in found if one.horizon is None])} runs that end before their horizon, "
             + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
             + ": the best weights close the forecast gap, and what is learned beyond the horizon opens it again. "
             f"A second training with other batches tells {_right(twice)}.",
-            error=share_error(decided),
+            error=share(decided)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -143,25 +144,25 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Crossings of a reweighted training are foretold",
-            float(np.mean(passed)) if passed else float("nan"),
+            share(passed)[0],
             f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
             0.8,
             f"{_passed(found, beyond=False)} before the horizon, {_passed(found, beyond=True)} beyond it: a gap near "
             f"zero crosses for little. A second training with other batches has {_passed(twice)} of the crossings of "
             "the first.",
-            error=share_error(passed),
+            error=share(passed)[1],
             seeds=seeds,
             safe=False,
         ),
         Claim(
             "Weights found from the kernels beat equal weights and inverse frequencies for the worst group",
-            both,
+            both[0],
             f"share of {table.sizes['task']} tasks in which they beat both in most seeds",
             0.5,
             f"They beat equal weights in {tasks['equal']:.0%} of the tasks (worst loss {gain['equal']:.0%} lower on "
             f"average) and inverse frequencies in {tasks['inverse frequency']:.0%} ({gain['inverse frequency']:.0%} "
             "lower).",
-            error=float(np.sqrt(both * (1 - both) / table.sizes["task"])),
+            error=both[1],
             seeds=seeds,
             safe=False,
         ),
@@ -206,7 +207,7 @@ def worst(runs: Runs) -> xr.DataArray:
 def tables(runs: Runs) -> Mapping[str, Table]:
     """The worst group's loss under each way of weighing, mean and standard error over seeds."""
     table = worst(runs)
-    mean, error = table.mean("seed"), table.std("seed", ddof=1) / np.sqrt(table.sizes["seed"])
+    mean, error = over_seeds(table)
     rows = [
         (
             f"{task[:2]} {draw(int(task[:2]))}",

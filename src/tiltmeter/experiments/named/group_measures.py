@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tiltmeter import plot
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.public.digits import digits
 from tiltmeter.data.public.grouping import imbalanced
 from tiltmeter.experiments.catalogue import Keep, Runs
@@ -151,8 +152,8 @@ def _claim(sentence: str, values: Any, what: str, bar: float = 0.0, where: str =
     known = every[np.isfinite(every)]
     if not known.size:
         return Claim(sentence, float("nan"), what, bar, "No seed gave a number.", seeds=every.size, safe=False)
-    error = float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else None
-    return Claim(sentence, float(known.mean()), what, bar, where, error=error, seeds=known.size, safe=safe)
+    mean, error = mean_and_error(known)
+    return Claim(sentence, mean, what, bar, where, error=error, seeds=known.size, safe=safe)
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.analysis.matched import at_matched_error
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.boolean import Parity, boolean_data
 from tiltmeter.experiments.catalogue import Keep, Runs
@@ -200,9 +201,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def _matched(runs: Runs) -> Claim:
     level = QUICK.level
     found = {name: at_matched_error(runs[name], "noise_sensitivity", level) for name in architectures()}
-    mean = {name.removeprefix("images-"): float(values.mean()) for name, values in found.items()}
+    each = {name.removeprefix("images-"): mean_and_error(values) for name, values in found.items()}
+    mean = {name: value for name, (value, _) in each.items()}
     others = min(value for name, value in mean.items() if name != "transformer")
-    errors = [float(v.std(ddof=1) / np.sqrt(max(1, int(v.notnull().sum())))) for v in found.values()]
+    errors = [error for _, error in each.values()]
     return Claim(
         f"At a training error of {level:g} a transformer is less sensitive to patches than other networks",
         others - mean["transformer"],

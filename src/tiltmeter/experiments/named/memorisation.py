@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.over_seeds import mean_and_error, over_seeds
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.named.bias_crossing import centred
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import student, told
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.losses import Square
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
@@ -160,13 +161,12 @@ def _rises(run: Trajectory) -> Any:
 
 def _lost(run: Trajectory) -> tuple[dict[str, float], float]:
     rises = _rises(run)
-    error = rises.std("seed", ddof=1) / np.sqrt(rises.sizes["seed"])
-    return {group: float(rises.sel(group=group).mean()) for group in "+-"}, float(error.max())
+    mean, error = over_seeds(rises)
+    return {group: float(mean.sel(group=group)) for group in "+-"}, float(error.max())
 
 
 def _difference(run: Trajectory) -> tuple[float, float]:
-    apart = _rises(run).sel(group="-") - _rises(run).sel(group="+")
-    return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size))
+    return mean_and_error(_rises(run).sel(group="-") - _rises(run).sel(group="+"))
 
 
 def _told(rises: dict[str, float]) -> str:

@@ -19,8 +19,7 @@ from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.class_mixture_of_two import class_mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.classes.centred_form import centred_class_losses

@@ -17,8 +17,7 @@ from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.schedule import in_turn
 from tiltmeter.simulation.simulate import simulate

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.problem.sgd import SGD
@@ -93,9 +94,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _in_errors(theory: Trajectory, runs: Trajectory, name: str, d: int) -> float:
-    values = runs[name]
-    error = values.std("seed", ddof=1) / np.sqrt(values.sizes["seed"])
-    return float((abs(values.mean("seed") - theory[name]) / (error + 1.0 / d)).max())
+    mean, error = over_seeds(runs[name])
+    return float((abs(mean - theory[name]) / (error + 1.0 / d)).max())
 
 
 def pictures(runs: Runs) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import train_students
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 

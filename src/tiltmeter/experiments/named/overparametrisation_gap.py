@@ -15,8 +15,7 @@ from tiltmeter.experiments.shared.network_students import told
 from tiltmeter.experiments.shared.picture_groups import TURNED, UPRIGHT, Source, picture_groups
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.cases import centred_crossing
-from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.theory.random_features import random_features
 

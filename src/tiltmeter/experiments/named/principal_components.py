@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 from torch import nn
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.plain_digits import plain_digits
 from tiltmeter.experiments.catalogue import Keep, Runs
@@ -245,7 +246,7 @@ def _first_components(trajectory: Trajectory) -> Claim:
         float(ratio.mean()),
         "mean ratio of times to nine tenths of the last accuracy, all to 8",
         1.1,
-        error=float(ratio.std("seed", ddof=1) / np.sqrt(ratio.sizes["seed"])),
+        error=mean_and_error(ratio)[1],
         seeds=ratio.sizes["seed"],
         safe=False,
     )

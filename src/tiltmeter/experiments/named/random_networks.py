@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 
 from tiltmeter import plot
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
@@ -94,7 +95,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             2.0,
             f"All of them: {told}.",
             rule="at most",
-            error=float(rises[SIMPLE].std(ddof=1)) / seeds**0.5,
+            error=mean_and_error(rises[SIMPLE])[1],
             seeds=seeds,
         ),
         Claim(
@@ -102,7 +103,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(rises[INTRICATE].mean()),
             "mean frequency at the largest weights over that at the smallest",
             3.0,
-            error=float(rises[INTRICATE].std(ddof=1)) / seeds**0.5,
+            error=mean_and_error(rises[INTRICATE])[1],
             seeds=seeds,
         ),
     )

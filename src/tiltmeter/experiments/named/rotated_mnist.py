@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.over_seeds import share
 from tiltmeter.analysis.pairs import SURE, pair_gap
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.grouping import imbalanced, rotated
@@ -16,7 +18,7 @@ from tiltmeter.data.public.images import standardised
 from tiltmeter.data.public.mnist import mnist
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.lead import lead, leads, share
+from tiltmeter.experiments.shared.lead import of_each_seed
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.recipe import Recipe, Watch
@@ -109,36 +111,36 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """One crossing; two with label imbalance; none where contrast is equal."""
-    alone = leads(runs[PLAIN])
-    crossed, error = share([one.first == TURNED and one.last == UPRIGHT for one in alone])
-    twice = {name: lead(one) for name, one in runs.items() if name.startswith(IMBALANCED)}
-    control = lead(runs[CONTROL])
+    alone = of_each_seed(runs[PLAIN])
+    crossed, error = share([one.first_leader == TURNED and one.last_leader == UPRIGHT for one in alone])
+    twice = {name: crossings(one) for name, one in runs.items() if name.startswith(IMBALANCED)}
+    control = crossings(runs[CONTROL])
     return (
         Claim(
             "The group of larger variance leads first, the larger group last",
             crossed,
             "share of runs that begin with the turned and end with the upright in the lead",
             0.5,
-            f"In the mean over seeds, {lead(runs[PLAIN])}.",
+            f"In the mean over seeds: {crossings(runs[PLAIN])}",
             error=error,
             seeds=len(alone),
         ),
         Claim(
             "With label imbalance the lead changes twice",
-            float(max(len(one.crossings) for one in twice.values())),
+            float(max(len(one) for one in twice.values())),
             "most crossings of the mean over seeds at any rate of even digits among the upright",
             2.0,
-            "; ".join(f"{name}: {one}, least sure lead {surely(runs[name]):.1f}" for name, one in twice.items())
-            + " (in standard errors, at its best look). The quick rate was chosen after a trial of several.",
+            " ".join(f"{name}: {one} Least sure lead {surely(runs[name]):.1f}." for name, one in twice.items())
+            + " (Leads in standard errors, at their best look.) The quick rate was chosen after a trial of several.",
             seeds=len(alone),
             safe=False,
         ),
         Claim(
             "Without a difference in contrast the lead does not change",
-            float(len(control.crossings)),
+            float(len(control)),
             "crossings of the mean over seeds",
             0.0,
-            f"There {control}.",
+            f"There: {control}",
             rule="at most",
             seeds=len(alone),
             safe=False,

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.plain_digits import plain_digits
 from tiltmeter.experiments.catalogue import Keep, Runs
@@ -150,7 +151,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(again.mean()),
             "mean fall from its worst moment after the best one to the end",
             0.01,
-            error=_error(again),
+            error=mean_and_error(again)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -162,7 +163,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "A second descent needs longer training and a larger network than this."
             if float(again.mean()) < 0.01
             else "",
-            error=_error(fall),
+            error=mean_and_error(fall)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -172,10 +173,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def _after(curve: xr.DataArray, place: xr.DataArray) -> xr.DataArray:
     """The curve from a place on, different for every seed; nothing before."""
     return curve.where(xr.DataArray(np.arange(curve.sizes["time"]), dims="time") >= place, -np.inf)
-
-
-def _error(values: xr.DataArray) -> float:
-    return float(values.std("seed", ddof=1) / np.sqrt(values.sizes["seed"]))
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

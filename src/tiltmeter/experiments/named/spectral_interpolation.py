@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.public.plain_digits import plain_digits
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
@@ -113,7 +114,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float((between / few.isel(time=-1).sel(path="between")).mean()),
             "mean ratio of energies at high frequency, many to few training points",
             1.0,
-            error=_error(between / few.isel(time=-1).sel(path="between")),
+            error=mean_and_error(between / few.isel(time=-1).sel(path="between"))[1],
             seeds=seeds,
             safe=False,
         ),
@@ -123,7 +124,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "mean ratio of energies at high frequency, many to few training points",
             1.0,
             rule="at most",
-            error=_error(within / few.isel(time=-1).sel(path="within")),
+            error=mean_and_error(within / few.isel(time=-1).sel(path="within"))[1],
             seeds=seeds,
             safe=False,
         ),
@@ -146,10 +147,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             seeds=seeds,
         ),
     )
-
-
-def _error(values: xr.DataArray) -> float:
-    return float(values.std("seed", ddof=1) / np.sqrt(values.sizes["seed"]))
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

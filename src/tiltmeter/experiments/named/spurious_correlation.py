@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.problem.cases import spurious_correlation
@@ -91,7 +92,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     rule = runs["simulation"]["R"].sel(group="+", drop=True).mean("seed")
     peak, at = float(weight.max()), float(weight.idxmax("time"))
     seeds, d = measured.sizes["seed"], _dimension(runs["simulation"])
-    error = measured.std("seed", ddof=1) / sqrt(seeds)
+    error = over_seeds(measured)[1]
     exact = spurious_weight(predict(problem, SGD(lr=sgd.lr), measured.coords["time"].values, ("M", "R")))
     return (
         Claim(

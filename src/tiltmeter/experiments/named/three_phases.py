@@ -12,8 +12,8 @@ from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import train_students
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.simulation.simulate import simulate

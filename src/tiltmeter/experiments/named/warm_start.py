@@ -15,15 +15,14 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.named.bias_crossing import centred
+from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.order_of_leaders import leaders
 from tiltmeter.experiments.shared.picture_groups import Source, picture_groups
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Start, Zero
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.limits import asymptotes

@@ -68,14 +68,6 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
     )
 
 
-def share_error(hits: list[bool]) -> float | None:
-    """Standard error of a share, of (k + 2) / (n + 4): all of n is not certainty; seeds count singly."""
-    if not hits:
-        return None
-    middle = (sum(hits) + 2.0) / (len(hits) + 4.0)
-    return float(np.sqrt(middle * (1.0 - middle) / (len(hits) + 4.0)))
-
-
 def median_error(values: np.ndarray) -> float | None:
     """Standard error of a median by resampling."""
     if len(values) < 3:

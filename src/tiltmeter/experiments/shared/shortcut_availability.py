@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.synthetic.latents import Latents
 from tiltmeter.experiments.catalogue import Runs
 from tiltmeter.experiments.claim import Claim
@@ -107,7 +108,7 @@ def claims(runs: Runs, setting: Amplified) -> tuple[Claim, ...]:
             f"mean rise of the bias from ratio {setting.ratios[0]:g} to {setting.ratios[-1]:g}",
             0.02,
             f"With {min(setting.depths)} it is {other:.3f}.",
-            error=float(rise.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else None,
+            error=mean_and_error(rise)[1],
             seeds=seeds,
             safe=False,
         ),

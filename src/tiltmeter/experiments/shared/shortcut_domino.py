@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 from torch import nn
 
+from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
 from tiltmeter.experiments.catalogue import Runs
@@ -145,7 +146,7 @@ def claims(runs: Runs, setting: Domino) -> tuple[Claim, ...]:
             f"mean fall of the probe's accuracy after step {setting.fitted} without weight decay",
             0.02,
             f"With weight decay it is {float(falls['domino'].mean()):.3f}.",
-            error=float(falls["domino-no-decay"].std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else None,
+            error=mean_and_error(falls["domino-no-decay"])[1],
             seeds=seeds,
             safe=False,
         ),

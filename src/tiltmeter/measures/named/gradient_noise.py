@@ -11,7 +11,6 @@ import xarray as xr
 
 from tiltmeter.measures.shared.point_losses import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 from tiltmeter.tangent.gradient import Losses, count_of, gradient, trained
 
 
@@ -55,7 +54,7 @@ class GradientNoise:
         found: dict[str, xr.DataArray] = {}
         for end, y in (("", None), ("_null", seen.y[torch.as_tensor(order)])):
             whole, each = self._all(snapshot, point_losses(seen, y), order)
-            groups = {"group": labels_array(data.groups)}
+            groups = {"group": data.group_labels}
             for place, (name, meaning) in enumerate(
                 (
                     ("gradient_signal", "squared length of the mean gradient"),

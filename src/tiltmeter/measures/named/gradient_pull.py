@@ -13,7 +13,6 @@ import xarray as xr
 from tiltmeter.measures.default_curves import MOST
 from tiltmeter.measures.shared.point_losses import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 from tiltmeter.tangent.gradient import gradient, trained
 
 
@@ -48,7 +47,7 @@ class GradientPull:
         real = _gradients(snapshot, data.codes, classes)
         random = _gradients(snapshot, data.codes[order], None if classes is None else classes[order])
         mass = np.bincount(data.codes, minlength=len(data.groups)) / len(data)
-        of_group = {"group": labels_array(data.groups)}
+        of_group = {"group": data.group_labels}
         pairs = list(combinations(range(len(data.groups)), 2))
         words = np.array([f"{data.groups[a]} vs {data.groups[b]}" for a, b in pairs], dtype=object)
         found: dict[str, xr.DataArray] = {}

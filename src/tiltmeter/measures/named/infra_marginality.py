@@ -13,7 +13,6 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.example import two_labels
 from tiltmeter.measures.shared.risk import positives, risk
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class InfraMarginality:
         implied = np.stack([rates(p[codes == code], chosen[codes == code]) for code in range(count)], 1)
         counted = np.stack([rates(positive[codes == code], chosen[codes == code]) for code in range(count)], 1)
         pooled = rates(p, chosen)
-        groups = {"group": labels_array(snapshot.data.groups)}
+        groups = {"group": snapshot.data.group_labels}
         found: dict[str, xr.DataArray] = {}
         for place, (name, better) in enumerate((("tpr", "higher"), ("fpr", "lower"), ("ppv", "higher"))):
             key, text = f"implied_{name}", f"{name} that the group's risks imply"

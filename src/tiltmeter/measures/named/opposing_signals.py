@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 
 SIDES = np.array(["falling", "rising"], dtype=object)
 
@@ -80,7 +79,7 @@ class OpposingSignals:
             null = np.array([values.mean()] * 2)
             for key, array in ((name, means), (f"{name}_null", null)):
                 found[key] = snapshot.reading(key, array, {"side": SIDES}, long_name=meaning, better="neither")
-        coords = {"side": SIDES, "group": labels_array(snapshot.data.groups)}
+        coords = {"side": SIDES, "group": snapshot.data.group_labels}
         base = np.tile(_parts(snapshot.data.codes, groups), (2, 1))
         for key, array in (("opposing_share", shares), ("opposing_share_null", base)):
             text = "part of a group among the points of a side"

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tiltmeter.measures.shared.point_losses import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 from tiltmeter.tangent.gradient import count_of, trained
 from tiltmeter.tangent.hessian import PASSES, hessian_times, top_eigenpairs
 
@@ -87,7 +86,7 @@ class Sharpness:
                     traces[code, probe] = float(signs @ times(places, signs))
         share = np.bincount(data.codes, minlength=len(members)) / len(data)
         whole = share @ np.nan_to_num(traces)
-        groups = {"group": labels_array(data.groups)}
+        groups = {"group": data.group_labels}
         ranks = {"rank": np.arange(1, self.count + 1)}
         null = {"better": "neither", "null": "value at initialisation"}
         reading = snapshot.reading

@@ -14,7 +14,6 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.example import two_labels
 from tiltmeter.measures.shared.risk import positive_score, positives
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class SubgroupAUC:
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         positive, score, codes = positives(snapshot), positive_score(snapshot), snapshot.data.codes
-        groups = {"group": labels_array(snapshot.data.groups)}
+        groups = {"group": snapshot.data.group_labels}
         rows: dict[str, list[tuple[float, float]]] = {}
         for code in range(len(snapshot.data.groups)):
             own = codes == code

@@ -11,7 +11,6 @@ import xarray as xr
 
 from tiltmeter.data.principal_components import PrincipalComponents, components_of
 from tiltmeter.measures.snapshot import Snapshot, group_share
-from tiltmeter.record.labelled import labels_array
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class TruncatedAccuracy:
             share, error = group_share(seen.decide(seen.scores(inputs)) == data.y, data)
             values.append(share)
             errors.append(error)
-        coords = {"kept": np.asarray(kept), "group": labels_array(data.groups)}
+        coords = {"kept": np.asarray(kept), "group": data.group_labels}
         said = "share decided right from the leading principal components alone"
         return {
             "truncated_accuracy": snapshot.reading(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tiltmeter.population.classes.students import ClassStudents, square_class_lo
 from tiltmeter.population.fairness import gap
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.record.labelled import labels_array
+from tiltmeter.record.lazy_curves import LazyCurves
 
 LOSSES = ("loss", "class_loss", "risk", "loss_gap")
 DECISIONS = ("error", "class_accuracy", "error_gap")
@@ -42,52 +44,89 @@ def class_curves(
     names: tuple[str, ...],
     nodes: SoftmaxNodes | None = None,
     quadrature: Sobol = NODES,
-) -> dict[str, xr.DataArray]:
+) -> LazyCurves:
     """The named curves of n students that are laid out over `shape`, dimension -> coordinate, time among them.
 
     `nodes` are those of a softmax student, whose loss is cross-entropy; without them it is half the squared error.
+    Nothing is computed before it is asked for.
     """
-    found: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
-    if set(LOSSES) & set(names):
-        if nodes is None:
-            found["loss"] = (square_losses(data, students), ("group",))
-            if "class_loss" in names:
-                found["class_loss"] = (square_class_losses(data, students), ("group", "class"))
-        else:
-            whole, parts = softmax_losses(data, students, nodes)
-            found |= {"loss": (whole, ("group",)), "class_loss": (parts, ("group", "class"))}
-    if "confusion" in names:
-        table = confusion(data, students, quadrature)
-        found["confusion"] = (table, ("group", "class", "decision"))
-        found["class_accuracy"] = (np.einsum("ngcc->ngc", table), ("group", "class"))
-    elif set(DECISIONS) & set(names):
-        found["class_accuracy"] = (confusion(data, students, quadrature, diagonal=True), ("group", "class"))
-    if "class_accuracy" in found:
-        right = np.einsum("ngc,gc->ng", np.nan_to_num(found["class_accuracy"][0]), data.pi)
-        unknown = ~np.isfinite(students.Q).all((1, 2))
-        found["error"] = (np.where(unknown[:, None], np.nan, 1.0 - right), ("group",))
-    found |= {
-        "M": (np.einsum("nor,gr->ngo", students.W, data.mu), ("group", "output")),
-        "R": (np.einsum("nor,gcr->ngco", students.W, data.teachers), ("group", "class", "output")),
-        "Q": (students.Q, ("output", "other_output")),
-        "student_bias": (students.bias, ("output",)),
-    }
+    arrays = _ClassArrays(data, students, nodes, quadrature, "confusion" in names)
 
     def labelled(name: str) -> xr.DataArray:
         if name.endswith("_gap"):
             return gap(labelled(name.removesuffix("_gap")))
-        if name == "risk":
-            return _layout(found["loss"][0] @ data.p, (), shape, data)
-        values, dims = found[name]
+        values, dims = arrays.find(name)
         return _layout(values, dims, shape, data)
 
-    curves = {name: described(name, labelled(name)) for name in names}
-    if nodes is not None:
-        said = CrossEntropy.definition
-        for name in ("loss", "class_loss", "risk"):
-            if name in curves:
-                curves[name] = curves[name].assign_attrs(long_name=said, definition=said)
-    return curves
+    def make(name: str) -> xr.DataArray:
+        curve = described(name, labelled(name))
+        if nodes is not None and name in ("loss", "class_loss", "risk"):
+            said = CrossEntropy.definition
+            return curve.assign_attrs(long_name=said, definition=said)
+        return curve
+
+    return LazyCurves({name: partial(make, name) for name in names})
+
+
+class _ClassArrays:
+    """Values of every curve with their own dimensions; what several curves share is computed once."""
+
+    def __init__(
+        self, data: ClassMoments, students: ClassStudents, nodes: SoftmaxNodes | None, quadrature: Sobol, table: bool
+    ) -> None:
+        self._data, self._students, self._nodes, self._quadrature, self._wants_table = (
+            data,
+            students,
+            nodes,
+            quadrature,
+            table,
+        )
+
+    @cached_property
+    def _softmax(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self._nodes is not None
+        return softmax_losses(self._data, self._students, self._nodes)
+
+    @cached_property
+    def _table(self) -> np.ndarray:
+        return confusion(self._data, self._students, self._quadrature)
+
+    @cached_property
+    def _right(self) -> np.ndarray:
+        """Share of every class decided right."""
+        if self._wants_table:
+            return np.asarray(np.einsum("ngcc->ngc", self._table))
+        return confusion(self._data, self._students, self._quadrature, diagonal=True)
+
+    def _loss(self) -> np.ndarray:
+        return square_losses(self._data, self._students) if self._nodes is None else self._softmax[0]
+
+    def find(self, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Values (n, ...) and the names of the dimensions after n."""
+        data, students = self._data, self._students
+        match name:
+            case "loss":
+                return self._loss(), ("group",)
+            case "risk":
+                return self._loss() @ data.p, ()
+            case "class_loss":
+                values = square_class_losses(data, students) if self._nodes is None else self._softmax[1]
+                return values, ("group", "class")
+            case "class_accuracy":
+                return self._right, ("group", "class")
+            case "confusion":
+                return self._table, ("group", "class", "decision")
+            case "error":
+                right = np.einsum("ngc,gc->ng", np.nan_to_num(self._right), data.pi)
+                unknown = ~np.isfinite(students.Q).all((1, 2))
+                return np.where(unknown[:, None], np.nan, 1.0 - right), ("group",)
+            case "M":
+                return np.einsum("nor,gr->ngo", students.W, data.mu), ("group", "output")
+            case "R":
+                return np.einsum("nor,gcr->ngco", students.W, data.teachers), ("group", "class", "output")
+            case "Q":
+                return students.Q, ("output", "other_output")
+        return students.bias, ("output",)
 
 
 def _layout(

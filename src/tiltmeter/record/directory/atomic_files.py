@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+
+from tiltmeter.record.directory.seal import sealed_file
+from tiltmeter.record.quoted import shortened
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
@@ -34,30 +39,63 @@ def explained(error: OSError, before: str, after: str = "") -> OSError:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    write_atomically(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
+    write_atomically(path, sealed_file(json.dumps(value, allow_nan=False, indent=1).encode()))
 
 
-def write_array(path: Path, values: np.ndarray) -> None:
-    """A NumPy file. Built in memory first, since `np.save` to a full disk loses the reason why it failed."""
+def write_array(path: Path, values: np.ndarray) -> int:
+    """A NumPy file; its checksum. Built in memory first, since `np.save` to a full disk loses the reason why."""
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     write_atomically(path, buffer.getbuffer())
+    return zlib.crc32(buffer.getbuffer())
 
 
-def read_array(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
     """The array that `write_array` wrote; a ValueError states in a few words what is wrong with the file."""
     place = f"{path.parent.name}/{path.name}"
     try:
         with path.open("rb") as file:
-            if file.read(6) != b"\x93NUMPY":
-                raise ValueError("it does not begin like a NumPy file")
-            file.seek(0)
-            values = np.lib.format.read_array(file, allow_pickle=False)
+            found = _read_header(file)
+            expected = f"{dtype} of shape {shape}"
+            if found[:2] != (dtype, shape):
+                held = shortened(f"{found[0]} of shape {found[1]}")
+                raise _Mismatch(f"{place} holds {held} where {shortened(expected)} is expected")
+            # Compared before anything is allocated: a damaged header may ask for any amount of memory.
+            length = math.prod(shape) * np.dtype(dtype).itemsize
+            here = file.tell()
+            if os.fstat(file.fileno()).st_size - here != length:
+                raise ValueError(f"it has not the {length} bytes of {expected} after its header")
+            values = np.frombuffer(file.read(length), dtype=dtype).reshape(shape, order="F" if found[2] else "C")
+            if checksum is not None:
+                file.seek(0)
+                if zlib.crc32(values.ravel(order="K").data, zlib.crc32(file.read(here))) != checksum:
+                    raise ValueError("its checksum does not match: it was changed after it was written")
     except FileNotFoundError:
         raise ValueError(f"{place} is missing") from None
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        raise ValueError(f"{place} cannot be read: {' '.join(str(error).split())}") from None
-    if values.shape != shape or str(values.dtype) != dtype:
-        found = f"{values.dtype} of shape {values.shape}"
-        raise ValueError(f"{place} holds {found} where {dtype} of shape {shape} is expected")
+    except _Mismatch as error:
+        raise ValueError(str(error)) from None
+    except OSError as error:
+        raise ValueError(f"{place} cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError, MemoryError, OverflowError) as error:
+        raise ValueError(f"{place} cannot be read: {shortened(str(error))}") from None
     return values
+
+
+class _Mismatch(ValueError):
+    """A whole sentence already."""
+
+
+def _read_header(file: BinaryIO) -> tuple[str, tuple[int, ...], bool]:
+    """Type, shape and whether columns come first, in words of our own for whatever NumPy's parser trips over."""
+    if file.read(6) != b"\x93NUMPY":
+        raise ValueError("it does not begin like a NumPy file")
+    file.seek(0)
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+    except Exception as error:  # a tokenizer, a parser and a type constructor are behind it, each with its own kinds
+        raise ValueError("its header is damaged") from error
+    if dtype.hasobject:
+        raise ValueError("it holds objects, and nothing is ever unpickled")
+    return str(dtype), shape, fortran

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tiltmeter.record.directory.contents import Contents
 from tiltmeter.record.directory.journal import CURVES, read
-from tiltmeter.record.directory.lock import writer
+from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.record.directory.small_files import END, LOCK, RUN, End, Ending, read_end, read_header
+from tiltmeter.record.quoted import quoted, shortened
 
 State: TypeAlias = Ending | Literal["running", "died", "unknown"]
 
@@ -27,6 +29,8 @@ class Check:
     curves: tuple[str, ...]
     problems: tuple[str, ...]
     reason: str | None = None
+    points: tuple[str, ...] = ()
+    looks_with_points: int = 0
 
     @property
     def ok(self) -> bool:
@@ -35,11 +39,12 @@ class Check:
 
     def __str__(self) -> str:
         looks = "1 look" if self.looks == 1 else f"{self.looks} looks"
-        names = f" of {', '.join(self.curves)}" if self.curves else ""
-        reason = f" ({self.reason})" if self.reason else ""
+        names = f" of {_listed(self.curves)}" if self.curves else ""
+        reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
+        points = f", {self.looks_with_points} with points ({_listed(self.points)})" if self.points else ""
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
         verdict = f"Damaged: {wrong}." if wrong else "All is in order."
-        return f"{self.path}: {self.state}{reason}, {looks}{names}. {verdict}"
+        return f"{self.path}: {self.state}{reason}, {looks}{names}{points}. {verdict}"
 
 
 def check(path: str | os.PathLike[str]) -> Check:
@@ -50,48 +55,61 @@ def check(path: str | os.PathLike[str]) -> Check:
     """
     directory = Path(path)
     problems: list[str] = []
+    unchecked: int | None = None
     try:
-        read_header(directory)
+        unchecked = read_header(directory).unchecked
     except (ValueError, OSError) as error:
         problems.append(str(error))
-    state, end = _state(directory, problems)
-    looks, curves = _contents(directory, end, problems)
+    state, end = _state(directory, unchecked == 0, problems)
+    contents = _contents(directory, unchecked, end, problems)
     if len(problems) > SHOWN:
         problems[SHOWN:] = [f"and {len(problems) - SHOWN} more"]
-    return Check(directory, state, looks, curves, tuple(problems), None if end is None else end.reason)
+    reason = None if end is None else end.reason
+    if contents is None:
+        return Check(directory, state, 0, (), tuple(problems), reason)
+    points = tuple(contents.points), contents.looks_with_points
+    return Check(directory, state, contents.looks, contents.names, tuple(problems), reason, *points)
 
 
-def _state(directory: Path, problems: list[str]) -> tuple[State, End | None]:
+def _state(directory: Path, sealed: bool, problems: list[str]) -> tuple[State, End | None]:
     if not os.path.exists(directory / RUN):
         return "unknown", None
     try:
-        end = read_end(directory)
+        end = read_end(directory, sealed)
         if end is None:
-            holder = writer(directory / LOCK)
-            if holder is not None and holder.alive():
+            if live_writer(directory / LOCK) is not None:
                 return "running", None
-            end = read_end(directory)  # the writer may have ended the run since
+            end = read_end(directory, sealed)  # the writer may have ended the run since
     except (ValueError, OSError) as error:
         problems.append(str(error))
         return "unknown", None
     return ("died", None) if end is None else (end.state, end)
 
 
-def _contents(directory: Path, end: End | None, problems: list[str]) -> tuple[int, tuple[str, ...]]:
+def _contents(directory: Path, unchecked: int | None, end: End | None, problems: list[str]) -> Contents | None:
     def hear(line: int, fact: str) -> None:
         problems.append(f"{CURVES}, line {line}: {fact}")
 
     try:
-        contents, _ = read(directory, hear)
+        contents, _ = read(directory, hear, unchecked)
         length = (directory / CURVES).stat().st_size
     except (ValueError, OSError) as error:
         if os.path.exists(directory / RUN):
             problems.append(str(error))
-        return 0, ()
+        return None
     if end is not None and length != end.bytes:
-        problems.append(f"{CURVES} has {length} bytes where {END} says {end.bytes}")
+        problems.append(f"{CURVES} has {length} bytes where {END} says {quoted(end.bytes)}")
     try:
         contents.gather()
     except (ValueError, TypeError) as error:
-        problems.append(str(error))
-    return contents.looks, contents.names
+        problems.append(shortened(str(error), 400))
+    for column in contents.points.values():
+        try:
+            column.stored(directory).read()
+        except (ValueError, TypeError) as error:
+            problems.append(str(error))
+    return contents
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(shortened(name, 60) for name in names)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tiltmeter.record.directory.contents import Contents
+from tiltmeter.record.directory.agree import agree
+from tiltmeter.record.directory.contents import Contents, Progress
 from tiltmeter.record.directory.journal import CURVES, read, stop, store
 from tiltmeter.record.directory.layout import Layout, Time
 from tiltmeter.record.directory.lines import Lines
-from tiltmeter.record.directory.lock import Lock, busy, writer
+from tiltmeter.record.directory.lock import Lock, busy, live_writer, writer
+from tiltmeter.record.directory.point_records import POINTS, PointColumn, RecordWriter, encode
 from tiltmeter.record.directory.small_files import (
     END,
     LOCK,
@@ -25,6 +29,7 @@ from tiltmeter.record.directory.small_files import (
     write_header,
 )
 from tiltmeter.record.labelled import JSON
+from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
 
 
@@ -34,20 +39,20 @@ class Disk:
     def __init__(self, directory: Path, header: TrajectoryHeader, resume: bool) -> None:
         self._directory = directory
         self._header = header
+        self._writers: dict[str, RecordWriter] = {}
         # Asked first without the lock, so that a directory that is refused is left as it was.
-        holder = writer(directory / LOCK)
-        if holder is not None and holder.alive():
+        holder = live_writer(directory / LOCK)
+        if holder is not None:
             raise BlockingIOError(busy(directory / LOCK, holder))
         holds_run(directory, resume)
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(directory / LOCK)
         try:
-            start = self._continue() if holds_run(directory, resume) else self._begin()
+            self._remember(self._continue() if holds_run(directory, resume) else self._begin())
         except BaseException:
             self._lock.release()
             raise
-        self.layouts, self.last_time, self.looks = start.layouts, start.last_time, start.looks
-        self.diverged = start.diverged
+        self._known_end: int | None = self._lines.end
 
     def _begin(self) -> Contents:
         self._lines = Lines(self._directory / CURVES)
@@ -63,45 +68,145 @@ class Disk:
         known = read_header(self._directory)
         if not isinstance(known, TrajectoryHeader):
             raise ValueError(f"{self._directory} holds a dataset, which cannot be resumed. Choose a new name.")
-        _agree(self._directory, known, self._header)
-        contents, end = read(self._directory, stop(self._directory))
+        agree(self._directory, known, self._header)
+        contents, end = read(self._directory, stop(self._directory), known.unchecked)
         contents.gather()  # whoever continues a damaged run should know at once
+        for column in contents.points.values():
+            column.stored(self._directory).read()
+        if known.unchecked is None:
+            # A run of format 1 goes on in format 2; its lines so far stay as they are.
+            known = replace(known, unchecked=end)
+            write_header(self._directory, known)
+        self._header = known
         self._lines = Lines(self._directory / CURVES)
         self._lines.cut(end)
         (self._directory / END).unlink(missing_ok=True)
         return contents
+
+    def _remember(self, contents: Contents) -> None:
+        self.progress: Progress = contents.progress()
+        self._points = dict(contents.points)
+        self._next_file = max([int(file.partition(".")[0]) + 1 for file in contents.point_files], default=0)
 
     @property
     def mine(self) -> bool:
         """False in a process forked from the one that records."""
         return self._lock.mine
 
-    def look(self, time: Time, fresh: Mapping[str, Layout], values: Mapping[str, np.ndarray]) -> None:
+    def beat(self) -> None:
+        self._lock.beat()
+
+    def look(
+        self,
+        time: Time,
+        fresh: Mapping[str, Layout],
+        values: Mapping[str, np.ndarray],
+        fresh_points: Mapping[str, Layout],
+        points: Mapping[str, np.ndarray],
+    ) -> None:
+        self._own()
         start = self._lines.end
         stored = {name: store(self._directory, start, slot, array) for slot, (name, array) in enumerate(values.items())}
-        layouts = {"layouts": fresh} if fresh else {}
-        self._lines.append({"kind": "look", "time": time, **layouts, "values": stored})
+        entry: dict[str, Any] = {"kind": "look", "time": time}
+        if fresh:
+            entry["layouts"] = fresh
+        entry["values"] = stored
+        if fresh_points:
+            new = {name: self._column(name, layout) for name, layout in fresh_points.items()}
+            entry["point_layouts"] = {name: {"file": one.file, "layout": one.layout} for name, one in new.items()}
+        if points:
+            entry["points"] = {name: self._keep(self._points[name], array) for name, array in points.items()}
+        self._write(entry)
 
     def diverge(self, at: dict[str, JSON]) -> None:
-        self._lines.append({"kind": "diverged", "at": at})
+        self._own()
+        self._write({"kind": "diverged", "at": at})
+
+    def rewind(self, last: Time | None) -> None:
+        self._own()
+        self._write({"kind": "rewind", "to": last})
+        contents, _ = read(self._directory, stop(self._directory), self._header.unchecked)
+        self._remember(contents)
 
     def trajectory(self) -> Trajectory:
-        contents, _ = read(self._directory, stop(self._directory))
-        return contents.trajectory(self._header.clock, self._header.origin)
+        return read_trajectory(self._directory, self._header)
 
     def end(self, state: Ending, reason: str | None, diverged: JSON) -> None:
         try:
+            self._own()
             write_end(self._directory, End(state, self._lines.end, reason, diverged))
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """Let go of the directory without saying that the run ended."""
+        for records in self._writers.values():
+            records.close()
+        self._writers.clear()
         self._lines.close()
         self._lock.release()
 
     def __str__(self) -> str:
         return str(self._directory)
+
+    def _column(self, name: str, layout: Layout) -> PointColumn:
+        """The records of points that no line describes yet; the same again if that line failed."""
+        column = self._points.get(name)
+        if column is None or column.layout != layout:
+            column = self._points[name] = PointColumn(name, layout, f"{self._next_file}.bin")
+            self._next_file += 1
+        return column
+
+    def _keep(self, column: PointColumn, array: np.ndarray) -> dict[str, JSON]:
+        # Counted first: after an interrupt a record may be lost, but none that a line names is written over.
+        record, column.free = column.free, column.free + 1
+        if column.file not in self._writers:
+            self._writers[column.file] = RecordWriter(self._directory / POINTS / column.file)
+        return {"record": record, "crc": f"{self._writers[column.file].write(record, encode(array)):08x}"}
+
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        """One line, acknowledged only if it can be found again."""
+        self._known_end = None  # unknown if an interrupt comes
+        self._lines.append(entry)
+        if not self._lines.in_place() or any(records.deleted() for records in self._writers.values()):
+            raise self._gone()
+        self._known_end = self._lines.end
+        self._lock.beat()
+
+    def _own(self) -> None:
+        """Raise unless this is still the one writer of these files."""
+        if not self._lines.in_place():
+            raise self._gone()
+        if self._lock.held():
+            return
+        other = self._lock.taken_by()
+        if other is None:
+            self._lock.take_again()  # deleted by hand
+            if self._known_end in (None, self._lines.end):
+                return
+        raise Taken("another process" if other is None else str(other))
+
+    def _gone(self) -> Gone:
+        deleted = self._lines.deleted() or any(records.deleted() for records in self._writers.values())
+        return Gone("its files were deleted while it was recorded" if deleted else "it was moved while it was recorded")
+
+
+class Gone(FileNotFoundError):
+    """The files of the run are no longer where they were."""
+
+
+class Taken(BlockingIOError):
+    """Another writer has taken the run over."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(f"{by} has taken the run over")
+
+
+def read_trajectory(directory: Path, header: TrajectoryHeader) -> Trajectory:
+    """The trajectory of a directory whose header is known."""
+    contents, _ = read(directory, stop(directory), header.unchecked)
+    points = Points({name: column.stored(directory) for name, column in contents.points.items()})
+    return contents.trajectory(header.clock, header.origin, points)
 
 
 def holds_run(directory: Path, resume: bool) -> bool:
@@ -128,16 +233,3 @@ def _left_over(entry: Path) -> bool:
     if entry.name == LOCK:
         return entry.stat().st_size == 0 or writer(entry) is not None
     return entry.name == f"{RUN}.aside" or (entry.name == CURVES and entry.stat().st_size == 0)
-
-
-def _agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> None:
-    if known.clock != found.clock:
-        raise ValueError(f'{directory} counts time in "{known.clock}". Found clock = "{found.clock}".')
-    old, new = known.origin.to_json(), found.origin.to_json()
-    for part in old:
-        # An upgrade of the code in between is no reason to lose a long run; its file keeps the version it began with.
-        if part != "version" and old[part] != new[part]:
-            raise ValueError(
-                f"{directory} has another origin: `{part}` was {old[part]!r} and is now {new[part]!r}. "
-                "Resume it with the origin it began with, or choose a new name."
-            )

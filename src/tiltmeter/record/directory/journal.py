@@ -1,19 +1,25 @@
 """Journal: what the lines of `curves.jsonl` mean.
 
-Every line is an object with a `kind`:
+Every line is an object with a `kind`, and ends with its checksum `crc`:
 
 - `look`: `time`, `values` by curve and, for curves not seen before, their `layouts`, in the same line, so that
-  a torn line leaves nothing behind that it explains;
+  a torn line leaves nothing behind that it explains; `points` and `point_layouts` say the same of records in `points/`;
 - `curve`: a whole curve at once: `name`, `layout` (with time), `values`;
+- `points`: all records of one name at once: `name`, `layout` (with time), `file`, `checksums`;
 - `array`: a variable of a dataset: `name`, `layout`, `values`; `coords`: the coordinates of a dataset;
-- `diverged`: `at`, the time of divergence per seed or grid point.
+- `diverged`: `at`, the time of divergence per seed or grid point;
+- `rewind`: `to`, after which every look so far is forgotten (null: all).
 
-Values are nested lists, or `{"array": "file.npy"}` for large ones, whose file was complete before the line was written.
+Values are nested lists, or `{"array": "file.npy", "crc": ...}` for large ones, whose file was complete before the line
+was written.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +27,11 @@ import numpy as np
 
 from tiltmeter.record.directory.atomic_files import read_array, write_array
 from tiltmeter.record.directory.column import Problem
-from tiltmeter.record.directory.contents import Contents
-from tiltmeter.record.directory.layout import Layout, checked
-from tiltmeter.record.directory.lines import read_lines
+from tiltmeter.record.directory.contents import Contents, usable
+from tiltmeter.record.directory.layout import Layout, Time, checked
+from tiltmeter.record.directory.lines import Block, read_blocks
 from tiltmeter.record.labelled import values_from_json, values_to_json
+from tiltmeter.record.quoted import quoted, shortened
 
 CURVES = "curves.jsonl"
 ARRAYS = "arrays"
@@ -33,6 +40,9 @@ ARRAYS = "arrays"
 INLINE = 1024
 
 _FILE = re.compile(r"[\w-]+\.npy", re.ASCII)
+_POINT_FILE = re.compile(r"[0-9]{1,9}\.bin", re.ASCII)
+_CHECKSUM = re.compile(r"[0-9a-f]{8}", re.ASCII)
+_PLAIN_LOOK = {"kind", "time", "values"}
 
 
 def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
@@ -42,25 +52,30 @@ def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
         return values_to_json(values)
     name = f"{start:012d}-{slot}.npy"
     (directory / ARRAYS).mkdir(exist_ok=True)
-    write_array(directory / ARRAYS / name, values)
-    return {"array": name}
+    return {"array": name, "crc": f"{write_array(directory / ARRAYS / name, values):08x}"}
 
 
-def read(directory: Path, problem: Problem) -> tuple[Contents, int]:
+def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[Contents, int]:
     """Everything in `curves.jsonl`, and the byte at which its whole lines end; damage goes to `problem`."""
     if not (directory / CURVES).exists():
         raise ValueError(f"{directory} is damaged: its {CURVES} is missing.")
     contents, whole = Contents(problem), 0
-    for number, end, entry in read_lines(directory / CURVES):
-        whole = end
-        try:
-            if isinstance(entry, ValueError):
-                raise entry
-            _add(contents, directory, entry, number)
-        except BadLine:
-            raise  # it names its line already, which may be an earlier one
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            problem(number, f"{error} is missing" if isinstance(error, KeyError) else str(error))
+    for block in read_blocks(directory / CURVES, unchecked):
+        whole = block.end
+        for first, entries in _alike(block):
+            if _add_plain_looks(contents, entries, first):
+                continue
+            for number, entry in enumerate(entries, first):
+                try:
+                    if isinstance(entry, ValueError):
+                        raise entry
+                    _add(contents, directory, entry, number)
+                except BadLine:
+                    raise  # it names its line already, which may be an earlier one
+                except KeyError as error:
+                    problem(number, f"{shortened(str(error))} is missing")
+                except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+                    problem(number, shortened(str(error)))
     return contents, whole
 
 
@@ -77,6 +92,50 @@ def stop(directory: Path) -> Problem:
     return raise_it
 
 
+def _alike(block: Block) -> Iterator[tuple[int, list[Any]]]:
+    """Lines on end that are plain looks at the same curves, together; every other by itself."""
+    if _all_alike(block.entries):
+        yield block.first, block.entries
+        return
+    first = block.first
+    for _, some in groupby(enumerate(block.entries), lambda pair: _curves_of(pair[1]) or pair[0]):
+        entries = [entry for _, entry in some]
+        yield first, entries
+        first += len(entries)
+
+
+def _all_alike(entries: list[Any]) -> bool:
+    curves = _curves_of(entries[0])
+    if curves is None or set(map(type, entries)) != {dict} or set(map(len, entries)) != {len(_PLAIN_LOOK)}:
+        return False
+    try:
+        values = list(map(itemgetter("values"), entries))
+        return {"look"} == set(map(itemgetter("kind"), entries)) and {curves} == set(map(tuple, values))
+    except (KeyError, TypeError):
+        return False
+
+
+def _curves_of(entry: Any) -> tuple[str, ...] | None:
+    if type(entry) is dict and entry.keys() == _PLAIN_LOOK and entry["kind"] == "look":
+        values = entry["values"]
+        return tuple(values) if type(values) is dict else None
+    return None
+
+
+def _add_plain_looks(contents: Contents, entries: list[Any], first: int) -> bool:
+    if _curves_of(entries[0]) is None:
+        return False
+    try:
+        values = list(map(itemgetter("values"), entries))
+        columns = {name: list(map(itemgetter(name), values)) for name in values[0]}
+        times = list(map(itemgetter("time"), entries))
+    except (KeyError, TypeError):
+        return False
+    if any(dict in set(map(type, readings)) for readings in columns.values()):
+        return False
+    return contents.looks_on_end(times, columns, first)
+
+
 def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
     if not isinstance(entry, dict):
         raise ValueError("a line should be an object")
@@ -84,31 +143,58 @@ def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
     if kind == "look":
         _add_look(contents, directory, entry, number)
     elif kind in ("curve", "array"):
-        if not isinstance(entry["name"], str):
-            raise ValueError(f"{entry['name']!r} is not a name")
-        layout = checked(entry["layout"])
-        values = entry["values"]
+        name, layout, values = _name(entry["name"]), checked(entry["layout"]), entry["values"]
         if not _in_file(values):
             values = values_from_json(values, layout["dtype"], layout["shape"])
         add = contents.curve if kind == "curve" else contents.array
-        add(entry["name"], layout, _fetch(directory, values, layout))
+        add(name, layout, _fetch(directory, values, layout))
+    elif kind == "points":
+        _add_points(contents, entry)
     elif kind == "coords":
         contents.coords(entry["coords"], entry["sizes"])
     elif kind == "diverged":
         contents.diverge(entry["at"])
+    elif kind == "rewind":
+        contents.rewind(None if entry["to"] is None else _time(entry["to"]))
     else:
-        raise ValueError(f"a line of kind {kind!r} is not known")
+        raise ValueError(f"a line of kind {quoted(kind)} is not known")
 
 
 def _add_look(contents: Contents, directory: Path, entry: dict[str, Any], number: int) -> None:
-    time, values = entry["time"], entry["values"]
-    if isinstance(time, bool) or not isinstance(time, (int, float)) or not isinstance(values, dict):
+    time, values = _time(entry["time"]), entry["values"]
+    if not isinstance(values, dict):
         raise ValueError("a look should have a time and values")
-    fresh = {name: checked(layout) for name, layout in entry.get("layouts", {}).items()}
+    fresh = {name: checked(layout) for name, layout in _object(entry.get("layouts", {})).items()}
     if any("time" in layout["dims"] for layout in fresh.values()):
         raise ValueError("a reading is taken at one time and cannot have a `time` dimension")
     found = {name: _fetch(directory, value, contents.layout(name, fresh)) for name, value in values.items()}
+    kept = {name: _record(value) for name, value in _object(entry.get("points", {})).items()}
+    new = _object(entry.get("point_layouts", {}))
+    for name in kept:
+        if name not in contents.points and name not in new:
+            raise ValueError(f"the layout of the points {quoted(name)} is not known")
+    described = {name: (checked(_object(said)["layout"], labels=False), _file(said)) for name, said in new.items()}
     contents.look(time, fresh, found, number)
+    for name, (layout, file) in described.items():
+        contents.point_column(name, layout, file)
+    for name, (record, checksum) in kept.items():
+        contents.points[name].extend((time,), (record,), (checksum,))
+
+
+def _add_points(contents: Contents, entry: dict[str, Any]) -> None:
+    name, layout, checksums = _name(entry["name"]), checked(entry["layout"], labels=False), entry["checksums"]
+    times = layout["coords"].get("time")
+    if layout["dims"][:1] != ["time"] or not isinstance(times, list) or not isinstance(checksums, list):
+        raise ValueError(f"the points of {quoted(name)} should have times and checksums")
+    if not len(times) == len(checksums) == layout["shape"][0]:
+        raise ValueError(f"the points of {quoted(name)} should have one checksum for each time")
+    times = [_time(time) for time in times]
+    if any(b <= a for a, b in pairwise(times)):
+        raise ValueError(f"the times of the points {quoted(name)} should increase")
+    rest = {key: labels for key, labels in layout["coords"].items() if key != "time"}
+    reading = {**layout, "dims": layout["dims"][1:], "shape": layout["shape"][1:], "coords": rest}
+    found = [_checksum(text) for text in checksums]
+    contents.point_column(name, reading, _file(entry)).extend(times, range(len(times)), found)
 
 
 def _in_file(values: Any) -> bool:
@@ -120,5 +206,46 @@ def _fetch(directory: Path, values: Any, layout: Layout) -> Any:
         return values
     name = values["array"]
     if not isinstance(name, str) or not _FILE.fullmatch(name):
-        raise ValueError(f"{name!r} is not the name of an array file")
-    return read_array(directory / ARRAYS / name, layout["dtype"], tuple(layout["shape"]))
+        raise ValueError(f"{quoted(name)} is not the name of an array file")
+    checksum = _checksum(values["crc"]) if "crc" in values else None
+    return read_array(directory / ARRAYS / name, layout["dtype"], tuple(layout["shape"]), checksum)
+
+
+def _time(value: Any) -> Time:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a look should have a time and values")
+    if not usable(value):
+        raise ValueError(f"{quoted(value)} is not a time")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{quoted(value)} is not a name")
+    return value
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{quoted(value)} should be an object")
+    return value
+
+
+def _record(value: Any) -> tuple[int, int]:
+    record = _object(value)["record"]
+    if isinstance(record, bool) or not isinstance(record, int) or not 0 <= record < 2**40:
+        raise ValueError(f"{quoted(record)} is not the number of a record")
+    return record, _checksum(value["crc"])
+
+
+def _file(value: dict[str, Any]) -> str:
+    name = value["file"]
+    if not isinstance(name, str) or not _POINT_FILE.fullmatch(name):
+        raise ValueError(f"{quoted(name)} is not the name of a file of points")
+    return name
+
+
+def _checksum(text: Any) -> int:
+    if not isinstance(text, str) or not _CHECKSUM.fullmatch(text):
+        raise ValueError(f"{quoted(text)} is not a checksum")
+    return int(text, 16)

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.labelled import coords_from_json, layout_to_json
+from tiltmeter.record.labelled import coords_from_json, layout_to_json, number_type
+from tiltmeter.record.quoted import quoted
 
 Layout: TypeAlias = dict[str, Any]
 Time: TypeAlias = int | float
@@ -26,7 +27,10 @@ def reading(name: str, value: object) -> tuple[Layout, np.ndarray]:
     if isinstance(value, (bool, np.bool_)):
         return _bare("bool"), np.asarray(value, dtype=bool)
     if isinstance(value, (int, float, np.integer, np.floating)):
-        return _bare("float64"), np.asarray(value, dtype=float)
+        try:
+            return _bare("float64"), np.asarray(value, dtype=float)
+        except OverflowError:
+            raise ValueError(f"A reading of {name!r} is too large for a float: it is {quoted(value)}.") from None
     if not isinstance(value, xr.DataArray):
         raise TypeError(
             f"A reading of {name!r} should be a number or an xarray.DataArray. Found {type(value).__name__}."
@@ -38,6 +42,18 @@ def reading(name: str, value: object) -> tuple[Layout, np.ndarray]:
     if "time" in value.coords:  # a reading cut out of a curve still carries the time it was cut at
         value = value.drop_vars("time")
     return layout(name, value), value.values
+
+
+def point_layout(name: str, array: object) -> Layout:
+    """The layout of the first reading of points that are kept beside the curves."""
+    if not isinstance(array, xr.DataArray):
+        raise TypeError(f"Points of {name!r} should be an xarray.DataArray. Found {type(array).__name__}.")
+    if not array.dims or "time" in array.dims:
+        raise ValueError(
+            f"Points of {name!r} are taken at one time: they should have a dimension, such as `point`, and no `time`. "
+            f"Found dims {array.dims}."
+        )
+    return layout(name, array.drop_vars("time") if "time" in array.coords else array)
 
 
 def layout(name: str, array: xr.DataArray) -> Layout:
@@ -79,8 +95,8 @@ def difference(known: Layout, found: Layout) -> str:
     return "nothing"
 
 
-def checked(value: object) -> Layout:
-    """A layout as read from a file; ValueError says what is wrong with it."""
+def checked(value: object, labels: bool = True) -> Layout:
+    """A layout as read from a file, its labels too if asked; ValueError says what is wrong with it."""
     if not isinstance(value, dict):
         raise ValueError("a layout should be an object")
     parts = {"dims": list, "shape": list, "coords": dict, "dtype": str, "attrs": dict}
@@ -88,15 +104,14 @@ def checked(value: object) -> Layout:
         if not isinstance(value.get(part), kind):
             raise ValueError(f"a layout should have `{part}`")
     dims, shape = value["dims"], value["shape"]
-    if len(set(dims)) != len(shape) or not all(isinstance(n, int) and n >= 0 for n in shape):
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in shape)
+    if not whole or not all(isinstance(dim, str) for dim in dims) or not len(set(dims)) == len(dims) == len(shape):
         raise ValueError("a layout should have one size for each dimension")
-    try:
-        numbers = np.dtype(value["dtype"]).kind in "fiub"
-    except TypeError:
-        numbers = False
-    if not numbers:
-        raise ValueError(f"{value['dtype']!r} is not a type of numbers")
-    coords_from_json(value["coords"], dict(zip(dims, shape, strict=True)))
+    number_type(value["dtype"])
+    if math.prod(shape) > 2**40:
+        raise ValueError("a layout should have sizes that fit into memory")
+    if labels:
+        coords_from_json(value["coords"], dict(zip(dims, shape, strict=True)))
     return value
 
 

@@ -7,7 +7,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
+
+#: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
+#: garbage collector has nothing to walk through.
+BLOCK_BYTES = 2**14
 
 
 class Lines:
@@ -15,6 +21,7 @@ class Lines:
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        self._path = path
         self._descriptor = os.open(path, flags, 0o666)
         self._whole: int | None = None  # where to cut off the rest of a failed line, if that failed too
 
@@ -23,9 +30,20 @@ class Lines:
         """Where the next line will start. Asked of the file: an interrupt cannot put it out of date."""
         return os.fstat(self._descriptor).st_size if self._whole is None else self._whole
 
+    def in_place(self) -> bool:
+        """Whether the file is still found under its name: a deleted one takes lines that nobody can ever read."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def deleted(self) -> bool:
+        """Whether no name leads to the file any more."""
+        return os.fstat(self._descriptor).st_nlink == 0
+
     def append(self, entry: Mapping[str, Any]) -> None:
-        """Write one line; on any failure, cut off what was written of it."""
-        data = memoryview(json.dumps(entry, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        """Write one line with its checksum; on any failure, cut off what was written of it."""
+        data = memoryview(sealed_line(json.dumps(entry, allow_nan=False, separators=(",", ":")).encode()))
         if self._whole is not None:
             self.cut(self._whole)
         start = self.end
@@ -48,18 +66,65 @@ class Lines:
         os.close(self._descriptor)
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, int, Any]]:
-    """Number, end in bytes and content of every whole line; a ValueError as content says what is wrong with it."""
-    end = 0
+class Block(NamedTuple):
+    """Some lines on end: the number of the first, what each says but its checksum, and the byte where the last ends.
+
+    A ValueError in place of an entry says what is wrong with that line.
+    """
+
+    first: int
+    entries: list[Any]
+    end: int
+
+
+def read_blocks(path: Path, unchecked: int | None = 0) -> Iterator[Block]:
+    """All whole lines. Those that begin before byte `unchecked` (None: all) need no checksum, as in format 1."""
+    first, end = 1, 0
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return  # torn, or still being written: more may follow it by the time it is read
-            end += len(line)
-            try:
-                yield number, end, _DECODER.decode(line.decode())
-            except (ValueError, RecursionError) as error:
-                yield number, end, ValueError(f"this is not JSON: {error}")
+        while lines := file.readlines(BLOCK_BYTES):
+            torn = not lines[-1].endswith(b"\n")
+            if torn:
+                lines.pop()  # or still being written: more may follow it by the time it is read
+            if lines:
+                entries = _decode(lines, end, unchecked)
+                end += sum(map(len, lines))
+                yield Block(first, entries, end)
+                first += len(lines)
+            if torn:
+                return
+
+
+def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
+    texts = texts_if_intact(lines)
+    if texts is not None:
+        try:
+            entries: list[Any] = _DECODER.decode(f"[{b'},'.join(texts).decode()}}}]")
+            if len(entries) == len(lines):
+                return entries
+        except (ValueError, RecursionError):
+            pass  # one by one, to say which
+    found = []
+    for line in lines:
+        found.append(_decode_one(line, required=unchecked is not None and start >= unchecked))
+        start += len(line)
+    return found
+
+
+def _decode_one(line: bytes, required: bool) -> Any:
+    intact = line_is_intact(line)
+    if intact:
+        line = line[: line.rindex(b",")] + b"}"
+    try:
+        entry = _DECODER.decode(line.decode())
+    except (ValueError, RecursionError) as error:
+        return ValueError(f"this is not JSON: {error}")
+    if intact or not (required or line_is_sealed(line)):
+        return entry
+    return ValueError(
+        "its checksum does not match: the line was changed after it was written"
+        if line_is_sealed(line)
+        else "its checksum is missing"
+    )
 
 
 def _refuse(word: str) -> float:

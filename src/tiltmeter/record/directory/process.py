@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.record.labelled import JSON
+from tiltmeter.record.quoted import quoted, shortened
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,14 @@ class Process:
         status = _status(os.getpid())
         return cls(os.getpid(), socket.gethostname(), None if status is None else status[1])
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it runs on another host."""
+        return self.host != socket.gethostname()
+
     def alive(self) -> bool:
         """Whether it still runs. One on another host cannot be asked and counts as alive."""
-        if self.host != socket.gethostname():
+        if self.elsewhere:
             return True
         if not _exists(self.pid):
             return False
@@ -40,8 +46,8 @@ class Process:
         return state not in "ZX" and self.started in (None, started)
 
     def __str__(self) -> str:
-        if self.host != socket.gethostname():
-            return f"process {self.pid} on {self.host}"
+        if self.elsewhere:
+            return f"process {self.pid} on {shortened(self.host, 60)}"
         return f"this very process (pid {self.pid})" if self.pid == os.getpid() else f"process {self.pid}"
 
     def to_json(self) -> dict[str, JSON]:
@@ -51,7 +57,7 @@ class Process:
     def from_json(cls, value: Mapping[str, Any]) -> Process:
         pid, host, started = value["pid"], value["host"], value["started"]
         if not (isinstance(pid, int) and 0 < pid < 2**31 and isinstance(host, str)):
-            raise ValueError(f"A process should have a pid and a host. Found {value!r}.")
+            raise ValueError(f"A process should have a pid and a host. Found {quoted(value)}.")
         return cls(pid, host, started)
 
 

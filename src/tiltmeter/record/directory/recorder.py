@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
 from tiltmeter.record.directory.atomic_files import explained
-from tiltmeter.record.directory.contents import usable
-from tiltmeter.record.directory.disk import Disk
-from tiltmeter.record.directory.layout import Time, build, difference, reading
+from tiltmeter.record.directory.contents import Progress, usable
+from tiltmeter.record.directory.disk import Disk, Gone
+from tiltmeter.record.directory.layout import Time, build, difference, point_layout, reading
 from tiltmeter.record.directory.memory import Memory
 from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader
-from tiltmeter.record.labelled import array_to_json
+from tiltmeter.record.labelled import array_to_json, coords_from_json
 from tiltmeter.record.origin import Origin
+from tiltmeter.record.quoted import quoted
 from tiltmeter.record.trajectory import Clock, Trajectory
 
 
@@ -55,12 +58,17 @@ class Recorder:
             if error.errno is None:
                 raise  # a sentence of our own
             raise explained(error, f"A run cannot be recorded in {self.path}: ") from error
-        self._layouts = self._place.layouts
-        self._last_time = self._place.last_time
-        self._looks = self._place.looks
-        self._diverged = self._place.diverged
+        self._follow(self._place.progress)
+        # Threads take turns. A thread that is interrupted by its own signal handler must not wait for itself.
+        self._turn = threading.RLock()
+        self._writing = False
         # A recorder that is dropped without being closed must not lock its directory for the rest of the session.
         self._abandon = weakref.finalize(self, self._place.abandon)
+
+    def _follow(self, progress: Progress) -> None:
+        self._layouts, self._point_layouts = dict(progress.layouts), dict(progress.point_layouts)
+        self._point_labels: dict[str, Mapping[Hashable, xr.Variable]] = {}
+        self._last_time, self._looks, self._diverged = progress.last_time, progress.looks, progress.diverged
 
     @property
     def last_time(self) -> Time | None:
@@ -72,35 +80,55 @@ class Recorder:
         """How many looks are recorded."""
         return self._looks
 
-    def append(self, time: Time, values: Mapping[str, xr.DataArray | float]) -> None:
+    def append(
+        self,
+        time: Time,
+        values: Mapping[str, xr.DataArray | float],
+        points: Mapping[str, xr.DataArray] | None = None,
+    ) -> None:
         """Record one look: at a time later than all before, one reading for each of some curves.
 
         A reading is a number or a DataArray without `time`. A curve keeps the layout of its first reading: dims,
         labels, type of number and attributes. Curves need not be part of every look.
+
+        `points` are arrays to keep beside the curves, such as the loss of every point looked at (`float32`) and the
+        decisions (`bool`, kept as bits). Their labels are told once, by the first reading; later ones may leave them
+        out. `Trajectory.points` gives them back.
         """
         self._writable()
+        with self._one_at_a_time():
+            self._append(time, values, points or {})
+
+    def _append(self, time: Time, values: Mapping[str, Any], points: Mapping[str, Any]) -> None:
         now = _time(time)
         if self._last_time is not None and now <= self._last_time:
             raise ValueError(
                 f"`time` should increase from look to look. Found time = {now} after time = {self._last_time}."
             )
-        if not isinstance(values, Mapping):
-            raise TypeError(f"`values` should map curve names to readings. Found {type(values).__name__}.")
+        for name, given in (("values", values), ("points", points)):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"`{name}` should map curve names to readings. Found {type(given).__name__}.")
         readings = {name: reading(name, value) for name, value in values.items()}
         fresh = {name: layout for name, (layout, _) in readings.items() if name not in self._layouts}
         for name, (layout, _) in readings.items():
             if name not in fresh and layout != self._layouts[name]:
                 change = difference(self._layouts[name], layout)
                 raise ValueError(f"{name!r} should keep the layout of its first reading. Found that {change}.")
+        fresh_points = {n: point_layout(n, array) for n, array in points.items() if n not in self._point_layouts}
+        for name, array in points.items():
+            if name not in fresh_points:
+                self._same_points(name, array)
         # An interrupt may come before or after the write. A time marked as used too early costs one look; one marked
         # too late could be recorded twice.
         before, self._last_time = self._last_time, now
         try:
-            self._place.look(now, fresh, {name: array for name, (_, array) in readings.items()})
+            arrays = {name: array for name, (_, array) in readings.items()}
+            self._place.look(now, fresh, arrays, fresh_points, {name: array.values for name, array in points.items()})
         except OSError as error:
             self._last_time = before
             raise self._unwritten(error, f"The look at time {now}") from error
         self._layouts.update(fresh)
+        self._point_layouts.update(fresh_points)
         self._looks += 1
 
     def diverged(self, at: xr.DataArray | float) -> None:
@@ -108,15 +136,44 @@ class Recorder:
         self._writable()
         layout, values = reading("diverged", at)
         array = build(layout, values).astype(float)
-        try:
-            self._place.diverge(array_to_json(array))
-        except OSError as error:
-            raise self._unwritten(error, "The divergence") from error
-        self._diverged = array
+        with self._one_at_a_time():
+            try:
+                self._place.diverge(array_to_json(array))
+            except OSError as error:
+                raise self._unwritten(error, "The divergence") from error
+            self._diverged = array
+
+    def rewind(self, time: Time | None) -> None:
+        """Forget every look after `time` (None: all): the training goes on from an older checkpoint.
+
+        >>> recorder = Recorder(None, clock="step", origin=Origin("example"))
+        >>> for step in (0, 10, 20):
+        ...     recorder.append(step, {"loss": 1 / (1 + step)})
+        >>> recorder.rewind(15)
+        >>> recorder.last_time, recorder.looks
+        (10, 2)
+        """
+        self._writable()
+        last = None if time is None else _time(time)
+        with self._one_at_a_time():
+            try:
+                self._place.rewind(last)
+            except OSError as error:
+                raise self._unwritten(error, "That the run goes on from an earlier time") from error
+            self._follow(self._place.progress)
+
+    def beat(self) -> None:
+        """Say that this process still records, for others that share the disk; cheap enough for every step.
+
+        Without it, another host takes a writer for dead after an hour without a look, or ten times the longest pause
+        so far if that is longer.
+        """
+        self._place.beat()
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far."""
-        return self._place.trajectory()
+        with self._turn:
+            return self._place.trajectory()
 
     def close(self) -> None:
         """Say that the run is finished. Closing again does nothing."""
@@ -139,13 +196,30 @@ class Recorder:
 
     def _end(self, state: Ending, reason: str | None) -> None:
         # A forked child leaves its parent's run alone, however it exits.
-        if not self._abandon.alive or not self._place.mine:
+        if not self._place.mine:
             return
-        self._abandon.detach()
-        try:
-            self._place.end(state, reason, None if self._diverged is None else array_to_json(self._diverged))
-        except OSError as error:
-            raise self._unwritten(error, "How the run ended") from error
+        with self._one_at_a_time():
+            if not self._abandon.alive:
+                return
+            self._abandon.detach()
+            try:
+                self._place.end(state, reason, None if self._diverged is None else array_to_json(self._diverged))
+            except OSError as error:
+                raise self._unwritten(error, "How the run ended") from error
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self) -> Iterator[None]:
+        with self._turn:
+            if self._writing:
+                raise RuntimeError(
+                    f"This recorder of {self._place} is in the middle of a look: a signal handler cannot use it. "
+                    "Raise an exception there instead, and leave the `with` block."
+                )
+            self._writing = True
+            try:
+                yield
+            finally:
+                self._writing = False
 
     def _writable(self) -> None:
         if not self._abandon.alive:
@@ -157,16 +231,54 @@ class Recorder:
                 f"This recorder of {self._place} belongs to the process that opened it, not to this fork."
             )
 
+    def _same_points(self, name: str, array: object) -> None:
+        known = self._point_layouts[name]
+        if not isinstance(array, xr.DataArray):
+            raise TypeError(f"Points of {name!r} should be an xarray.DataArray. Found {type(array).__name__}.")
+        found = {"dims": list(array.dims), "shape": list(array.shape), "dtype": str(array.dtype)}
+        for part, value in found.items():
+            if value != known[part]:
+                raise ValueError(
+                    f"The points of {name!r} should keep the layout of their first reading. "
+                    f"Found that `{part}` was {quoted(known[part])} and is now {quoted(value)}."
+                )
+        if not array.coords:
+            return
+        if name not in self._point_labels:
+            sizes = dict(zip(known["dims"], known["shape"], strict=True))
+            labels = coords_from_json(known["coords"], sizes)
+            self._point_labels[name] = {key: xr.Variable(*label) for key, label in labels.items()}
+        for key, coord in array.coords.items():
+            if key != "time" and not coord.variable.equals(self._point_labels[name].get(key, _NO_LABELS)):
+                raise ValueError(
+                    f"The points of {name!r} should stay the same from look to look. "
+                    f"Found other labels in `{key}` than in their first reading."
+                )
+
     def _unwritten(self, error: OSError, what: str) -> OSError:
+        if isinstance(error, Gone):
+            lost = "deleted" in str(error)
+            fate = "The looks recorded there before are lost." if lost else "The looks recorded before moved with it."
+            return FileNotFoundError(f"{what} could not be written to {self._place}: {error}. {fate}")
+        if isinstance(error, BlockingIOError):
+            return BlockingIOError(f"{what} could not be written to {self._place}: {str(error).rstrip('.')}.")
         count = f"{self._looks} look" + ("" if self._looks == 1 else "s")
         safe = f" The {count} already recorded {'is' if self._looks == 1 else 'are'} safe."
         return explained(error, f"{what} could not be written to {self._place}: ", safe)
 
 
+_NO_LABELS = xr.Variable((), None)
+
+#: Up to here integers and floats are the same times, however they are mixed.
+LAST_TIME = 2**53
+
+
 def _time(value: object) -> Time:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"`time` should be a number. Found time = {value!r}.")
+        raise TypeError(f"`time` should be a number. Found time = {quoted(value)}.")
     time = int(value) if isinstance(value, (int, np.integer)) else float(value)
-    if not usable(time):
-        raise ValueError(f"`time` should be finite. Found time = {value!r}.")
+    if not usable(time) or (isinstance(time, int) and abs(time) > LAST_TIME):
+        raise ValueError(
+            f"`time` should be finite, and at most 2**53 if it is an integer. Found time = {quoted(value)}."
+        )
     return time

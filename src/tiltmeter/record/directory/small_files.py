@@ -9,11 +9,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.record.directory.journal import ARRAYS, CURVES
+from tiltmeter.record.directory.layout import plain
+from tiltmeter.record.directory.seal import file_is_intact
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
+from tiltmeter.record.quoted import quoted, shortened
 from tiltmeter.record.trajectory import CLOCKS, Clock
 
-FORMAT = 1
+#: Format 2 added checksums, points beside the curves, rewinding, the beating lock and the recipe in the Origin.
+FORMAT = 2
 RUN = "run.json"
 END = "end.json"
 LOCK = "lock"
@@ -24,13 +28,19 @@ ENDINGS: tuple[Ending, ...] = ("finished", "failed", "interrupted")
 
 @dataclass(frozen=True)
 class TrajectoryHeader:
-    """A run that holds curves."""
+    """A run that holds curves.
+
+    `unchecked` is the number of bytes at the beginning of `curves.jsonl` whose lines have no checksum: those that
+    format 1 wrote. None while the whole directory is of format 1.
+    """
 
     clock: Clock
     origin: Origin
+    unchecked: int | None = 0
 
     def to_json(self) -> dict[str, JSON]:
-        return {"holds": "trajectory", "clock": self.clock, "origin": self.origin.to_json()}
+        said: dict[str, JSON] = {"holds": "trajectory", "clock": self.clock, "origin": self.origin.to_json()}
+        return {**said, "unchecked": self.unchecked} if self.unchecked else said
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class DatasetHeader:
     """A directory in the same form that holds a dataset instead."""
 
     attrs: dict[str, Any]
+    unchecked: int | None = 0
 
     def to_json(self) -> dict[str, JSON]:
         return {"holds": "dataset", "attrs": self.attrs}
@@ -73,19 +84,28 @@ def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
     number = said.get("format")
     if isinstance(number, int) and number > FORMAT:
         raise ValueError(
-            f"{directory} was written by a newer tiltmeter: format {number}, this one reads up to {FORMAT}. "
+            f"{directory} was written by a newer tiltmeter: format {quoted(number)}, this one reads up to {FORMAT}. "
             "Upgrade tiltmeter to read it."
         )
     try:
-        if number != FORMAT or said["holds"] not in ("trajectory", "dataset"):
-            raise ValueError(f"Found format {number!r} holding {said.get('holds')!r}")
+        if number not in (1, FORMAT) or isinstance(number, bool) or said["holds"] not in ("trajectory", "dataset"):
+            raise ValueError(f"Found format {quoted(number)} holding {quoted(said.get('holds'))}")
+        if number == FORMAT and "crc" not in said:
+            raise ValueError("Its checksum is missing")
+        unchecked = None if number == 1 else said.get("unchecked", 0)
+        if isinstance(unchecked, bool) or not (unchecked is None or isinstance(unchecked, int)):
+            raise ValueError(f"Found unchecked = {quoted(unchecked)}")
         if said["holds"] == "dataset":
-            return DatasetHeader(dict(said["attrs"]))
+            return DatasetHeader(plain(said["attrs"]), unchecked)
         if said["clock"] not in CLOCKS:
-            raise ValueError(f"Found clock {said['clock']!r}")
-        return TrajectoryHeader(said["clock"], Origin.from_json(said["origin"]))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        fact = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise ValueError(f"Found clock {quoted(said['clock'])}")
+        if not isinstance(said["origin"], dict):
+            raise ValueError(f"Found origin {quoted(said['origin'])}")
+        return TrajectoryHeader(said["clock"], Origin.from_json(said["origin"]), unchecked)
+    except KeyError as error:
+        raise ValueError(f"{directory / RUN} is not a run.json of format {FORMAT}. {error} is missing.") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        fact = shortened(str(error)).rstrip(".")
         raise ValueError(f"{directory / RUN} is not a run.json of format {FORMAT}. {fact}.") from None
 
 
@@ -94,24 +114,29 @@ def write_end(directory: Path, end: End) -> None:
     write_json(directory / END, said)
 
 
-def read_end(directory: Path) -> End | None:
-    """What `end.json` says; None while the run goes on, or after it died."""
+def read_end(directory: Path, sealed: bool = False) -> End | None:
+    """What `end.json` says, which has a checksum if `sealed`; None while the run goes on, or after it died."""
     path = directory / END
     if not path.exists():
         return None
     cure = "Delete it to treat the run as one that died."
     said = _read_object(path, cure)
     state, length = said.get("state"), said.get("bytes")
-    if state not in ENDINGS or not isinstance(length, int):
+    if state not in ENDINGS or not isinstance(length, int) or not isinstance(said.get("reason"), str | None):
         raise ValueError(f"{path} is damaged: it says neither how the run ended nor where. {cure}")
+    if sealed and "crc" not in said:
+        raise ValueError(f"{path} is damaged: its checksum is missing. {cure}")
     return End(cast(Ending, state), length, said.get("reason"), said.get("diverged"))
 
 
 def _read_object(path: Path, cure: str) -> dict[str, Any]:
+    text = path.read_bytes()
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}. {cure}") from None
     if not isinstance(said, dict):
         raise ValueError(f"{path} is damaged: it should hold an object. {cure}")
+    if "crc" in said and not file_is_intact(text):
+        raise ValueError(f"{path} is damaged: its checksum does not match, it was changed after it was written. {cure}")
     return said

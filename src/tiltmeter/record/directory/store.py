@@ -11,9 +11,11 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record.directory.atomic_files import explained
+from tiltmeter.record.directory.disk import read_trajectory
 from tiltmeter.record.directory.journal import CURVES, BadLine, read, stop, store
 from tiltmeter.record.directory.layout import layout, plain
 from tiltmeter.record.directory.lines import Lines
+from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode
 from tiltmeter.record.directory.small_files import (
     DatasetHeader,
     End,
@@ -24,13 +26,14 @@ from tiltmeter.record.directory.small_files import (
     write_header,
 )
 from tiltmeter.record.labelled import JSON, array_to_json, coords_to_json
+from tiltmeter.record.quoted import shortened
 from tiltmeter.record.trajectory import Trajectory
 
 
 def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a trajectory, or a dataset, as a new run directory: completely, or not at all.
 
-    What exists is never overwritten. `evaluate` of a trajectory is not stored.
+    What exists is never overwritten. The points of a trajectory are stored with it; its `evaluate` is not.
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
         raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
@@ -51,20 +54,25 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
     """Read a run directory, of a run that ended, goes on or died: a Trajectory, or the Dataset that was saved.
 
-    A torn last line is what a killed writer leaves and is dropped; any other damage is an error that names it.
+    A torn last line is what a killed writer leaves and is dropped; any other damage is an error that names it. Points
+    stay in their files until they are asked for, so the directory should stay where it is as long as they are needed.
     """
     directory = Path(path)
     header = read_header(directory)
-    read_end(directory)  # only to hear about damage; what it says of the curves is in their lines as well
-    contents, _ = read(directory, stop(directory))
+    # Only to hear about damage; what it says of the curves is in their lines as well.
+    read_end(directory, sealed=header.unchecked == 0)
     try:
-        if isinstance(header, DatasetHeader):
-            return contents.dataset(header.attrs)
-        return contents.trajectory(header.clock, header.origin)
+        if isinstance(header, TrajectoryHeader):
+            return read_trajectory(directory, header)
+        contents, _ = read(directory, stop(directory), header.unchecked)
+        return contents.dataset(header.attrs)
     except BadLine:
         raise
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{directory} is damaged: its parts do not fit together. {error}") from None
+        if str(directory) in str(error):
+            raise  # a sentence already
+        fact = shortened(str(error)).rstrip(".")
+        raise ValueError(f"{directory} is damaged: its parts do not fit together. {fact}.") from None
 
 
 def _write(what: Trajectory | xr.Dataset, directory: Path) -> None:
@@ -76,6 +84,8 @@ def _write(what: Trajectory | xr.Dataset, directory: Path) -> None:
             header = TrajectoryHeader(what.clock, what.origin)
             for name, curve in what.items():
                 _append(lines, directory, "curve", name, curve)
+            for slot, name in enumerate(what.points):
+                _append_points(lines, directory, slot, name, what.points[name])
             if what.diverged is not None:
                 diverged = array_to_json(what.diverged)
                 lines.append({"kind": "diverged", "at": diverged})
@@ -94,3 +104,13 @@ def _append(lines: Lines, directory: Path, kind: str, name: str, array: xr.DataA
     described = layout(name, array)
     values = store(directory, lines.end, 0, np.asarray(array.values))
     lines.append({"kind": kind, "name": name, "layout": described, "values": values})
+
+
+def _append_points(lines: Lines, directory: Path, slot: int, name: str, array: xr.DataArray) -> None:
+    file = f"{slot}.bin"
+    records = RecordWriter(directory / POINTS / file)
+    try:
+        checksums = [f"{records.write(k, encode(values)):08x}" for k, values in enumerate(array.values)]
+    finally:
+        records.close()
+    lines.append({"kind": "points", "name": name, "layout": layout(name, array), "file": file, "checksums": checksums})

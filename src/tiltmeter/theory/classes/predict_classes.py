@@ -22,7 +22,7 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.settings import ClassSettings, class_settings
 from tiltmeter.theory.classes.softmax import softmax_velocity
 from tiltmeter.theory.classes.square import square_velocity
-from tiltmeter.theory.dense_integration import DenseSolution
+from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
 def predict_classes(
@@ -41,26 +41,36 @@ def predict_classes(
     data = class_moments(problem, quadrature or moments.NODES)
     settings = class_settings(data, sgd)
     names = chosen_class_curves(curves, sgd.train_bias)
-    nodes = None
-    if isinstance(student, Softmax):
-        nodes = softmax_nodes.softmax_nodes(data, quadrature or softmax_nodes.NODES)
-        solution = DenseSolution(
-            partial(softmax_velocity, settings, nodes), settings.start, settings.breaks, rtol=1e-6, atol=1e-8
-        )
-    else:
+    nodes = (
+        softmax_nodes.softmax_nodes(data, quadrature or softmax_nodes.NODES) if isinstance(student, Softmax) else None
+    )
+    if nodes is None:
         _check_stability(settings)
-        solution = DenseSolution(partial(square_velocity, settings), settings.start, settings.breaks)
+    solved = _solve(settings, nodes, times)
     written = None if quadrature is None else quadrature.to_json()
     described = {"sgd": sgd.to_json(), "student": student.to_json(), "quadrature": written}
     origin = Origin("theory", problem.to_json(), described)
 
-    def evaluate(at: Any) -> Trajectory:
-        at = checked_times(at)
-        students = ClassStudents(*settings.split(solution(at)))
-        found = class_curves(data, students, {"time": at}, names, nodes, quadrature or decisions.NODES)
+    def evaluate(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        at = checked_times(times)
+        wanted = names if curves is None else chosen_class_curves(curves, sgd.train_bias)
+        states = (solved if at[-1] <= solved.end else _solve(settings, nodes, at))(at)
+        students = ClassStudents(*settings.split(states))
+        found = class_curves(data, students, {"time": at}, wanted, nodes, quadrature or decisions.NODES)
         return Trajectory(found, "t", origin, None, evaluate)
 
     return evaluate(times)
+
+
+def _solve(settings: ClassSettings, nodes: softmax_nodes.SoftmaxNodes | None, times: np.ndarray) -> Solution:
+    """The state as a function of time, up to the last of these."""
+    if nodes is None:
+        velocity, rtol, atol = partial(square_velocity, settings), 1e-11, 1e-13
+    else:
+        velocity, rtol, atol = partial(softmax_velocity, settings, nodes), 1e-6, 1e-8
+    _, solved = by_pieces(velocity, settings.start, times, settings.sgd, "DOP853", rtol, atol, keep=True)
+    assert solved is not None
+    return solved
 
 
 def _check_stability(settings: ClassSettings) -> None:

@@ -11,7 +11,6 @@ from tiltmeter.population.classes.moments import ClassMoments
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import loss_weights, shares_at
 from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.schedule import breaks_of
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,6 @@ class ClassSettings:
         shares = shares_at(self.sgd.proportions, self.data.groups, t)
         drawn = self.data.p if shares is None else np.array(shares, dtype=float)
         return now, drawn, np.array(loss_weights(self.sgd, self.data.groups, t), dtype=float)
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        changing = (self.sgd.lr, *(self.sgd.weights or {}).values(), *(self.sgd.proportions or {}).values())
-        return tuple(b for schedule in changing for b in breaks_of(schedule))
 
     @property
     def sizes(self) -> tuple[int, int]:

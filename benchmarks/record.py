@@ -1,0 +1,85 @@
+"""Loading a run of 100,000 looks, and recording one look, against the least that any reader of JSON lines does.
+
+The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
+reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. Times are
+those of the process, taken in turn, the shortest of several.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+import tiltmeter as tm
+
+sys.path.insert(0, str(Path(__file__).parent))
+from _measure import report
+
+LOOKS, REPEATS = 100_000, 5
+
+
+def seconds(*works: Callable[[], Any]) -> list[float]:
+    """The shortest time of the process for each, measured in turn."""
+    found = [float("inf")] * len(works)
+    for _ in range(REPEATS):
+        for place, work in enumerate(works):
+            start = time.process_time()
+            work()
+            found[place] = min(found[place], time.process_time() - start)
+    return found
+
+
+def write(path: Path, looks: int) -> None:
+    loss = xr.DataArray([0.5, 0.4], dims="group", coords={"group": ["a", "b"]})
+    with tm.Recorder(path, clock="step", origin=tm.Origin("benchmark")) as recorder:
+        for step in range(looks):
+            values = np.array([0.5 / (1 + step), step / 7])
+            recorder.append(step, {"loss": loss.copy(data=values), "norm": step / 3})
+
+
+def decode(path: Path) -> None:
+    with (path / "curves.jsonl").open("rb") as file:
+        for line in file:
+            json.loads(line)
+
+
+def keep(path: Path, points: int, looks: int) -> Callable[[], None]:
+    losses = np.random.default_rng(0).normal(size=points).astype("float32")
+    arrays = {"loss": xr.DataArray(losses, dims="point"), "decision": xr.DataArray(losses > 0, dims="point")}
+
+    def work() -> None:
+        with tm.Recorder(path / os.urandom(8).hex(), clock="step", origin=tm.Origin("benchmark")) as recorder:
+            for step in range(looks):
+                recorder.append(step, {"loss": 0.5}, points=arrays)
+
+    return work
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        write(run, LOOKS)
+        load, decoding, check = seconds(lambda: tm.load(run), lambda: decode(run), lambda: tm.check(run))
+        small, large = seconds(keep(Path(folder), 10, 100), keep(Path(folder), 2000, 100))
+        rows: dict[str, dict[str, Any]] = {
+            "load of 100,000 looks over decoding every line": {"ratio": load / decoding, "bar": 1.0},
+            "check of 100,000 looks over decoding every line": {"ratio": check / decoding},
+            "a look with 2,000 points kept over one with 10": {"ratio": large / small},
+            "load of 100,000 looks, seconds": {"ratio": load},
+        }
+    bar = rows["load of 100,000 looks over decoding every line"]
+    bar["met"] = bar["ratio"] <= bar["bar"]
+    report("record", rows)
+
+
+if __name__ == "__main__":
+    main()

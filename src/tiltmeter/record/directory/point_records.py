@@ -1,0 +1,146 @@
+"""Point records: the arrays of `points/`, one file for each name, one record of fixed length for each look kept.
+
+A record is the values in C order, little-endian; truth values are packed eight to a byte, the first in the highest
+bit. It is written before the line that names it, so a record without a line is free to be written over.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.record.directory.layout import Layout, Time, build, size
+from tiltmeter.record.quoted import quoted
+
+POINTS = "points"
+
+
+def record_bytes(layout: Layout) -> int:
+    """How many bytes one record of this layout has.
+
+    >>> record_bytes({"dims": ["point"], "shape": [2000], "dtype": "bool"})
+    250
+    """
+    kind = np.dtype(layout["dtype"])
+    return (size(layout) + 7) // 8 if kind.kind == "b" else size(layout) * kind.itemsize
+
+
+def encode(values: np.ndarray) -> bytes:
+    """One reading as a record."""
+    if values.dtype.kind == "b":
+        return np.packbits(values.ravel()).tobytes()
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def decode(data: bytes | memoryview, layout: Layout, count: int) -> np.ndarray:
+    """So many records, one after another, as one array that cannot be written to."""
+    kind, shape = np.dtype(layout["dtype"]), (count, *layout["shape"])
+    if kind.kind == "b":
+        rows = np.frombuffer(data, np.uint8).reshape(count, record_bytes(layout))
+        found = np.unpackbits(rows, axis=1, count=size(layout)).view(bool).reshape(shape)
+    else:
+        found = np.frombuffer(data, kind.newbyteorder("<")).astype(kind, copy=False).reshape(shape)
+    found.flags.writeable = False
+    return found
+
+
+class RecordWriter:
+    """The writing end of one file of records."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+
+    def write(self, record: int, data: bytes) -> int:
+        """Put a record in its place, over whatever a failed look left there; its checksum."""
+        os.lseek(self._descriptor, record * len(data), os.SEEK_SET)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        return zlib.crc32(data)
+
+    def deleted(self) -> bool:
+        return os.fstat(self._descriptor).st_nlink == 0
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPoints:
+    """The records of one name in a run directory, read when asked for."""
+
+    name: str
+    path: Path
+    layout: Layout
+    times: tuple[Time, ...]
+    records: tuple[int, ...]
+    checksums: tuple[int, ...]
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {"time": len(self.times), **dict(zip(self.layout["dims"], self.layout["shape"], strict=True))}
+
+    def read(self) -> xr.DataArray:
+        data = self._data()
+        values = decode(data, self.layout, len(self.times))
+        try:
+            return build(self.layout, values, list(self.times)).rename(self.name)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"The points of {quoted(self.name)} do not fit their layout: {error}") from None
+
+    def _data(self) -> bytes:
+        length = record_bytes(self.layout)
+        place = f"{self.path.parent.name}/{self.path.name}"
+        try:
+            with self.path.open("rb") as file:
+                held = os.fstat(file.fileno()).st_size
+                if self.records and (max(self.records) + 1) * length > held:
+                    raise ValueError(f"{place} is damaged: it has {held} bytes, fewer than its records need.")
+                parts = []
+                for record in self.records:
+                    file.seek(record * length)
+                    parts.append(file.read(length))
+        except OSError as error:
+            reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+            raise ValueError(
+                f"The points of {quoted(self.name)} are read when asked for, but {place} {reason}."
+            ) from None
+        for time, part, checksum in zip(self.times, parts, self.checksums, strict=True):
+            if zlib.crc32(part) != checksum:
+                raise ValueError(
+                    f"{place} is damaged: the values of {quoted(self.name)} at time {time} do not match their checksum."
+                )
+        return b"".join(parts)
+
+
+class PointColumn:
+    """What the lines say about the records of one name."""
+
+    def __init__(self, name: str, layout: Layout, file: str) -> None:
+        self.name, self.layout, self.file = name, layout, file
+        self.times: list[Time] = []
+        self.records: list[int] = []
+        self.checksums: list[int] = []
+        self.free = 0  # the next record; one that was ever named is not used again
+
+    def extend(self, times: Sequence[Time], records: Sequence[int], checksums: Sequence[int]) -> None:
+        self.times += times
+        self.records += records
+        self.checksums += checksums
+        self.free = max([self.free, *(record + 1 for record in records)])
+
+    def cut(self, last: Time | None) -> None:
+        """Forget what was kept after this time."""
+        kept = 0 if last is None else sum(time <= last for time in self.times)
+        del self.times[kept:], self.records[kept:], self.checksums[kept:]
+
+    def stored(self, directory: Path) -> StoredPoints:
+        places = tuple(self.times), tuple(self.records), tuple(self.checksums)
+        return StoredPoints(self.name, directory / POINTS / self.file, self.layout, *places)

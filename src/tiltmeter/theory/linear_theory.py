@@ -1,0 +1,74 @@
+"""LinearTheory: the exact curves of a linear student as a function of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.population.labelled_curves import chosen_names, label_curves
+from tiltmeter.population.overlap_curves import OverlapCurves
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.times import checked_times
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.modes import Modes, evaluate_modes, modes
+from tiltmeter.theory.ode import overlaps_of, solve
+from tiltmeter.theory.piecewise_integration import Solution
+from tiltmeter.theory.stability import divergence
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTheory:
+    """One problem and its SGD, solved; called with times it gives the curves there: the `evaluate` of a trajectory.
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> linear_theory(problem, sgd)([1.0], curves=("loss",))["loss"].values.round(4)
+    array([[0.4724, 0.4673]])
+    """
+
+    problem: Mixture
+    sgd: SGD
+    names: tuple[str, ...]
+    _par: Parameters
+    _solved: Modes | Solution | None
+    _diverged: np.ndarray | None
+    _origin: Origin
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        """The curves (default: those that were asked for first) at these times."""
+        at = checked_times(times)
+        names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias)
+        found = label_curves(self._par, self._overlaps(at), at, names)
+        ended = None if self._diverged is None else self._par.label(self._diverged)
+        return Trajectory(found, "t", self._origin, ended, self)
+
+    def _overlaps(self, times: np.ndarray) -> OverlapCurves:
+        if isinstance(self._solved, Modes):
+            overlaps = evaluate_modes(self._par, self._solved, times)
+            if self._diverged is not None:
+                overlaps.blank(np.isfinite(self._diverged))
+            return overlaps
+        if self._solved is not None and times[-1] <= self._solved.end:
+            return overlaps_of(self._par, self._solved(times))
+        return overlaps_of(self._par, solve(self._par, self.sgd, times)[0])
+
+
+def linear_theory(
+    problem: Mixture, sgd: SGD, curves: Iterable[str] | None = None, times: np.ndarray | None = None
+) -> LinearTheory:
+    """Solve a problem: in closed form or, with schedules, by integration up to the last of `times`."""
+    names = chosen_names(curves, sgd.train_bias)
+    origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
+    par = parameters(problem, sgd)
+    if not sgd.scheduled:
+        diverged = divergence(par)
+        return LinearTheory(problem, sgd, names, par, modes(par), diverged, origin)
+    # A grid is integrated anew for other times: all of its steps would take more memory than they are worth.
+    kept = None if times is None or par.size > 1 else solve(par, sgd, times, keep=True)[1]
+    return LinearTheory(problem, sgd, names, par, kept, None, origin)
