@@ -91,6 +91,7 @@ def test_seeds_and_directories(tmp_path):
     np.testing.assert_allclose(np.diag(start), 0.25, atol=0.15)
 
 
+@pytest.mark.slow
 def test_a_linear_module_trained_by_torch_is_the_student():
     """One-hot targets and a bias that starts at 1/C are the targets e_y - 1/C of the theory."""
     torch = pytest.importorskip("torch")

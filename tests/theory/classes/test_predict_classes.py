@@ -65,7 +65,7 @@ class TestSecondRoutes:
     def test_moments_against_draws(self, pinned):
         data = class_moments(pinned)
         for g, group in enumerate(pinned.groups):
-            z, _, y = drawn(pinned, group, 400_000)
+            z, _, y = drawn(pinned, group, 60_000)
             for c in range(3):
                 mine = y == c
                 first = np.where(mine[:, None], z, 0.0)
