@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.drivers import drivers as drivers
     from tiltmeter.analysis.grids import crossing_count as crossing_count
     from tiltmeter.analysis.grids import leader as leader
+    from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from tiltmeter.problem import student as students  # noqa: F401
     from tiltmeter.problem.class_mixture import ClassMixture as ClassMixture
     from tiltmeter.problem.class_mixture_of_two import class_mixture as class_mixture
+    from tiltmeter.problem.fixed import Fixed as Fixed
+    from tiltmeter.problem.full_batch import Descent as Descent
+    from tiltmeter.problem.full_batch import Flow as Flow
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
@@ -77,6 +82,9 @@ _HOMES = {
     "ClassMixture": "problem.class_mixture",
     "class_mixture": "problem.class_mixture_of_two",
     "SGD": "problem.sgd",
+    "Flow": "problem.full_batch",
+    "Descent": "problem.full_batch",
+    "Fixed": "problem.fixed",
     # exact theory
     "predict": "theory.predict",
     "timescales": "theory.stability",
@@ -110,8 +118,10 @@ _HOMES = {
     "leader": "analysis.grids",
     "crossing_count": "analysis.grids",
     "phases": "analysis.phases",
+    "memorisation": "analysis.memorisation",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
+    "standing": "analysis.standing",
     "stopping": "analysis.stopping",
     "report": "report.runs",
     # records

@@ -31,7 +31,7 @@ def test_area_is_the_gap_over_decades():
 def test_inside_the_noise_nobody_leads():
     row = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"]).rows[0]
     assert row.last_leader == ""
-    assert "nobody leads last; the lead changes never" in str(
+    assert "no leader is shown; no change of leader is shown" in str(
         comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"])
     )
 

@@ -55,7 +55,7 @@ def test_crossings_before_step_10_are_not_asked_for():
     assert score(early, early).foretold == ()
 
 
-def test_a_final_gap_within_two_standard_errors_is_not_judged():
+def test_a_final_gap_that_is_not_shown_is_not_judged():
     run = trajectory(lambda t: 0.001 * np.ones(len(t)), "training", error=0.001)
     found = score(run, run)
     assert not found.decided

@@ -34,7 +34,7 @@ TINY = {
     "rotated-mnist": {"steps": 6, "hidden": 4, "look": 100, "points": 90},
     "tabular-groups": {"steps": 6, "hidden": 4},
     "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "look": 100, "side": 8},
-    "memorisation": {"d": 10, "examples": 400, "noise": 0.4, "width": 8, "epochs": 3},
+    "memorisation": {"problems": 20, "d": 20, "width": 8, "steps": 30, "examples": 200, "look": 100},
     "multi-class": {"problems": 5, "d": 40, "points": 200, "look": 100, "width": 8, "pictures": "digits", "steps": 30},
     "warm-start": {
         "problems": 5,

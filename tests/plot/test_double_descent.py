@@ -1,25 +1,32 @@
-"""The picture of double descent: a line per group and curve, and every bad input's sentence."""
+"""The picture of double descent: both lines of every group, and what it cannot draw."""
 
+import numpy as np
 import pytest
 
-import tiltmeter as tm
+from tiltmeter import Fixed, Flow, plot, predict, teacher_mixture
 
-FOUND = tm.theory.random_features(tm.cases.centred_crossing().problem, [0.5, 1.0, 2.0, 5.0], samples=2.0)
-
-
-def test_lines_and_the_mark_of_the_samples():
-    layers = tm.plot.double_descent(FOUND, samples=2.0).to_dict()["layer"]
-    assert [layer["mark"]["type"] for layer in layers] == ["line", "line", "rule"]
-    assert layers[0]["mark"]["strokeWidth"] > layers[1]["mark"]["strokeWidth"]  # training is thin
-    assert len(tm.plot.double_descent(FOUND, curves=("loss",), title="Loss").to_dict()["layer"]) == 1
+PROBLEM = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+TIMES = np.geomspace(0.1, 300.0, 30)
 
 
-def test_refusals():
-    with pytest.raises(TypeError, match="draws a Dataset"):
-        tm.plot.double_descent(FOUND["error"])
-    with pytest.raises(KeyError, match="No curve 'tpr'"):
-        tm.plot.double_descent(FOUND, curves=("tpr",))
-    with pytest.raises(ValueError, match="should have the dimensions 'width' and 'group'"):
-        tm.plot.double_descent(FOUND, x="width")
-    with pytest.raises(ValueError, match="at least one curve"):
-        tm.plot.double_descent(FOUND, curves=())
+def test_every_group_has_two_lines():
+    few = predict(PROBLEM, Flow(1.0), TIMES, ("loss",), data=Fixed(("samples", np.geomspace(0.4, 4.0, 7))))
+    chart = plot.double_descent(few, title="Sizes").to_dict()
+    data = next(iter(chart["datasets"].values()))
+    assert {(row["group"], row["when"]) for row in data} == {
+        (group, when) for group in "+-" for when in ("at the last time", "at its best time")
+    }
+    end = {row["x"]: row["y"] for row in data if row["group"] == "-" and row["when"] == "at the last time"}
+    best = {row["x"]: row["y"] for row in data if row["group"] == "-" and row["when"] == "at its best time"}
+    assert all(best[x] <= end[x] for x in end)
+    assert max(end.values()) > 2.0 * max(best.values())
+    encoding = chart["layer"][0]["encoding"]
+    assert encoding["x"]["scale"]["type"] == encoding["y"]["scale"]["type"] == "log"
+
+
+def test_what_it_cannot_draw():
+    one = predict(PROBLEM, Flow(1.0), TIMES, ("loss",), data=Fixed(2.0))
+    with pytest.raises(ValueError, match=r"over exactly one grid dimension. Found none"):
+        plot.double_descent(one)
+    with pytest.raises(TypeError, match=r"draws a trajectory of `predict`. Found int"):
+        plot.double_descent(1)

@@ -16,7 +16,7 @@ from tiltmeter.record.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Compared:
-    """One run. The leaders are those of its `crossings`: "" where no look decides between the best two.
+    """One run. The leaders are those of its `crossings`: "" where none is shown (see `standing`).
 
     `area` is the largest gap between any two groups, integrated over decades of time; `worst` is the worst group's
     value at the last look and `mean` that of all groups alike.
@@ -43,17 +43,20 @@ class Comparison:
     def __str__(self) -> str:
         lines = []
         for row in self.rows:
-            who = row.last_leader if row.last_leader != NOBODY else "nobody"
-            times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "never"
+            times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings)
+            changes = f"the lead changes at {times}" if times else "no change of leader is shown"
+            who = f"{row.last_leader} leads last" if row.last_leader != NOBODY else "no leader is shown"
             lines.append(
-                f"{row.name}: {who} leads last; the lead changes {'at ' if row.crossings else ''}{times}; worst "
+                f"{row.name}: {who}; {changes}; worst "
                 f"group {row.worst_group} ({self.curve} {row.worst:.4g}); area under the gap {row.area:.4g}."
             )
         return "\n".join(lines)
 
 
-def comparison(trajectories: Sequence[Trajectory], names: Sequence[str], curve: str = "loss") -> Comparison:
-    """Runs beside one another in one curve.
+def comparison(
+    trajectories: Sequence[Trajectory], names: Sequence[str], curve: str = "loss", level: float = 0.05
+) -> Comparison:
+    """Runs beside one another in one curve; of each, leaders and crossings hold at the error rate `level`.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -64,11 +67,11 @@ def comparison(trajectories: Sequence[Trajectory], names: Sequence[str], curve: 
     """
     if not trajectories:
         raise ValueError("`comparison` needs at least one run. Found none.")
-    return Comparison(tuple(_row(t, name, curve) for t, name in zip(trajectories, names, strict=True)), curve)
+    return Comparison(tuple(_row(t, name, curve, level) for t, name in zip(trajectories, names, strict=True)), curve)
 
 
-def _row(trajectory: Trajectory, name: str, curve: str) -> Compared:
-    found = crossings(trajectory, curve)
+def _row(trajectory: Trajectory, name: str, curve: str, level: float) -> Compared:
+    found = crossings(trajectory, curve, level=level)
     values = trajectory[curve]
     values = (values.mean("seed") if "seed" in values.dims else values).transpose("time", "group")
     groups = groups_of(values)

@@ -11,8 +11,11 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve
-from tiltmeter.analysis.pairs import ROUNDING, SURE, Pair, groups_of, leader_sign, pair_gap, the_pair
+from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.analysis.standing import standing
+from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
 from tiltmeter.record.trajectory import Trajectory
 
@@ -22,7 +25,7 @@ LOOKS = 512
 
 @dataclass(frozen=True)
 class Crossing:
-    """One change of leader. Its time is known to lie between `low` and `high`."""
+    """One change of leader, between `low` and `high`; of a measured run, `time` is only an estimate in between."""
 
     time: float
     low: float
@@ -38,7 +41,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Undecided:
-    """A stretch in which a measured gap changes sign inside the noise: whether the lead changed is not known."""
+    """A stretch in which a measured gap changes sign inside its band: whether the lead changed is not known."""
 
     low: float
     high: float
@@ -52,14 +55,16 @@ class Undecided:
 class Crossings(tuple[Crossing, ...]):
     """The crossings in order of time, and who leads first and last; as text, one sentence.
 
-    `first_leader` and `last_leader` are the groups ahead of every other one at the first and at the last look that is
-    decided between the two ("" where there is no such group). `undecided` lists where the noise hides the answer.
+    `first_leader` and `last_leader` are the groups ahead of every other one at the first and at the last look that
+    decides between the two ("" where there is no such group). `undecided` lists where the noise hides the answer;
+    `standing` holds the bands behind it (None: exact theory).
     """
 
     sentence: str
     first_leader: Hashable
     last_leader: Hashable
     undecided: tuple[Undecided, ...]
+    standing: Standing | None
 
     def __new__(
         cls,
@@ -68,11 +73,11 @@ class Crossings(tuple[Crossing, ...]):
         first_leader: Hashable = NOBODY,
         last_leader: Hashable = NOBODY,
         undecided: Iterable[Undecided] = (),
+        standing: Standing | None = None,
     ) -> Self:
         self = super().__new__(cls, tuple(found))
-        self.sentence = sentence
+        self.sentence, self.undecided, self.standing = sentence, tuple(undecided), standing
         self.first_leader, self.last_leader = first_leader, last_leader
-        self.undecided = tuple(undecided)
         return self
 
     @property
@@ -93,12 +98,12 @@ class Crossings(tuple[Crossing, ...]):
         return self.sentence
 
 
-def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Crossings:
+def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Crossings:
     """Every change of leader in one curve, for one pair of groups or (default) for all pairs.
 
-    Exact theory is refined by root finding to 1e-10. A measured curve is *decided* at a look when its gap exceeds two
-    standard errors (over seeds, or from `<curve>_se`; with neither, every look counts); a crossing is a change of sign
-    between decided looks, and its interval runs from the last look decided one way to the first decided the other.
+    Exact theory is refined by root finding to 1e-10. Of a measured curve a crossing is named only where it is shown: a
+    leader at one look and the other one at a later look, by bands that hold at all looks and for all pairs together
+    with probability 1 - `level` (see `standing`). From six groups on each is compared with all together.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -110,7 +115,7 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     >>> found.first_leader, found.last_leader
     ('-', '+')
 
-    Where the sign changes only inside the noise, nothing is claimed; `.undecided` says between which looks.
+    Where the sign changes only inside the band, nothing is claimed; `.undecided` says between which looks.
     A crossing of losses is not one of errors: ask for `crossings(trajectory, "error")` too.
     """
     values = trajectory[curve]
@@ -121,13 +126,15 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
             "Use `crossing_count` and `leader`, or select one point."
         )
     lower_leads = leader_sign(curve, values)
-    pairs = [the_pair(values, pair)] if pair is not None else list(combinations(groups_of(values), 2))
+    chosen = None if pair is None else the_pair(values, pair)
+    pairs = [chosen] if chosen is not None else list(combinations(groups_of(values), 2))
     if not pairs:
         raise ValueError("There is one group only: nothing to compare.")
     exact = exact_curve(trajectory, curve) if "seed" not in values.dims else None
+    if exact is None:
+        return _measured(standing(trajectory, curve, pair=chosen, level=level), trajectory.clock)
     found: list[Crossing] = []
     leaders: list[tuple[Hashable, Hashable]] = []
-    doubts: list[Undecided] = []
     for a, b in pairs:
         times, sign, refine = _signs(trajectory, curve, (a, b), exact)
         decided = np.flatnonzero(sign)
@@ -135,40 +142,63 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
         leaders.append((_ahead(a, b, ends[0] * lower_leads), _ahead(a, b, ends[1] * lower_leads)))
         for i, j in pairwise(decided):
             if sign[i] != sign[j]:
-                time, low, high = refine(times[i], times[j])
                 before, after = (_ahead(a, b, sign[k] * lower_leads) for k in (i, j))
-                found.append(Crossing(time, low, high, (a, b), before, after))
-        if exact is None:
-            doubts += _undecided(times, pair_gap(trajectory, curve, (a, b))[0].values, sign, (a, b))
+                time = refine(times[i], times[j])
+                found.append(Crossing(time, time, time, (a, b), before, after))
+    found.sort(key=lambda crossing: crossing.time)
+    first, last = (_ahead_of_all(pairs, ahead) for ahead in zip(*leaders, strict=True))
+    return Crossings(found, _sentence(found, first, pairs, trajectory.clock), first, last)
+
+
+def _measured(judged: Standing, clock: str) -> Crossings:
+    """The changes of leader that the bands show."""
+    found: list[Crossing] = []
+    doubts: list[Undecided] = []
+    leaders: list[tuple[Hashable, Hashable]] = []
+    for one in judged.differences:
+        for change in one.changes:
+            time = estimated(one, change.low, change.high)
+            found.append(Crossing(time, change.low, change.high, one.pair, change.before, change.after))
+        doubts += _undecided(one)
+        shown = one.leader[one.sign != 0]
+        leaders.append((shown[0], shown[-1]) if shown.size else (NOBODY, NOBODY))
     found.sort(key=lambda crossing: crossing.time)
     doubts.sort(key=lambda doubt: doubt.low)
-    first, last = (_ahead_of_all(pairs, ahead) for ahead in zip(*leaders, strict=True))
-    return Crossings(found, _sentence(found, first, pairs, trajectory.clock), first, last, doubts)
+    pairs = [one.pair for one in judged.differences]
+    ends = zip(*leaders, strict=True) if leaders else ((), ())
+    first, last = (_ahead_of_all(pairs, ahead) for ahead in ends)
+    as_recorded = judged.basis == "values" and bool(pairs)
+    sentence = _sentence(found, first, pairs, clock) if as_recorded else str(judged)
+    return Crossings(found, sentence, first, last, doubts, judged)
 
 
-def _undecided(times: np.ndarray, gap: np.ndarray, sign: np.ndarray, pair: Pair) -> list[Undecided]:
-    """Changes of sign between looks that are decided the same way, or before the first or after the last of them."""
-    decided = [0, *np.flatnonzero(sign).tolist(), len(times) - 1]
+def estimated(difference: Difference, low: float, high: float) -> float:
+    """Where the measured gap passes through zero for the last time between two looks."""
+    inside = (difference.times >= low) & (difference.times <= high) & np.isfinite(difference.gap)
+    times, gap = difference.times[inside], difference.gap[inside]
+    change = int(np.flatnonzero(np.sign(gap[:-1]) != np.sign(gap[-1]))[-1])
+    share = gap[change] / (gap[change] - gap[change + 1])
+    return float(times[change] + share * (times[change + 1] - times[change]))
+
+
+def _undecided(difference: Difference) -> list[Undecided]:
+    """Changes of sign between looks that are shown the same way, or before the first or after the last of them."""
+    sign, times = difference.sign, difference.times
     found = []
-    for i, j in pairwise(decided):
-        inside = np.sign(gap[i : j + 1])
+    for i, j in pairwise([0, *np.flatnonzero(sign).tolist(), len(times) - 1]):
+        inside = np.sign(difference.gap[i : j + 1])
         inside = inside[np.isfinite(inside) & (inside != 0)]
         crossing = sign[i] != 0 and sign[j] != 0 and sign[i] != sign[j]
         if not crossing and (inside[1:] != inside[:-1]).any():
-            found.append(Undecided(float(times[i]), float(times[j]), pair))
+            found.append(Undecided(float(times[i]), float(times[j]), difference.pair))
     return found
 
 
 def _signs(
-    trajectory: Trajectory, name: str, pair: Pair, exact: Callable[[np.ndarray], xr.DataArray] | None
-) -> tuple[np.ndarray, np.ndarray, Callable[[float, float], tuple[float, float, float]]]:
-    """Times, the sign of the gap there (0: undecided), and how to narrow a change of sign down."""
+    trajectory: Trajectory, name: str, pair: Pair, exact: Callable[[np.ndarray], xr.DataArray]
+) -> tuple[np.ndarray, np.ndarray, Callable[[float, float], float]]:
+    """Times, the sign of the gap there (0: rounding), and how to narrow a change of sign down."""
     times = trajectory[name].coords["time"].values
-    if exact is None:
-        gap, error = pair_gap(trajectory, name, pair)
-        margin = ROUNDING if error is None else SURE * error.values
-        sign = np.where(np.abs(gap.values) > margin, np.sign(gap.values), 0.0)
-        return times, np.nan_to_num(sign), _between_looks(times, gap.values)
     positive = times[times > 0]
     if positive.size > 1:
         times = np.union1d(times, np.geomspace(positive[0], positive[-1], LOOKS)[1:-1])
@@ -182,22 +212,10 @@ def _signs(
     whole = gap_at(times)
     sign = np.where((np.abs(whole) > ROUNDING) & (times > 0), np.sign(whole), 0.0)
 
-    def root(low: float, high: float) -> tuple[float, float, float]:
-        time = float(brentq(lambda t: float(gap_at(t)[0]), low, high, xtol=1e-14 * high, rtol=1e-12))
-        return time, time, time
+    def root(low: float, high: float) -> float:
+        return float(brentq(lambda t: float(gap_at(t)[0]), low, high, xtol=1e-14 * high, rtol=1e-12))
 
     return times, np.nan_to_num(sign), root
-
-
-def _between_looks(times: np.ndarray, gap: np.ndarray) -> Callable[[float, float], tuple[float, float, float]]:
-    def interpolate(low: float, high: float) -> tuple[float, float, float]:
-        inside = (times >= low) & (times <= high) & np.isfinite(gap)
-        t, values = times[inside], gap[inside]
-        change = int(np.flatnonzero(np.sign(values[:-1]) != np.sign(values[-1]))[-1])
-        share = values[change] / (values[change] - values[change + 1])
-        return float(t[change] + share * (t[change + 1] - t[change])), float(low), float(high)
-
-    return interpolate
 
 
 def _ahead(a: Hashable, b: Hashable, sign: float) -> Hashable:

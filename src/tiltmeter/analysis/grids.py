@@ -8,20 +8,42 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.analysis.standing import standing
 from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import labels_array
 from tiltmeter.record.trajectory import Trajectory
 
 
-def leader(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """The group that is best off, at every time and grid point ("": level, or no value).
+def leader(trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> xr.DataArray:
+    """The group that is best off, at every time and grid point ("": level, not shown, or no value).
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> leader(predict(*cases.centred_crossing())).isel(time=[0, -1]).values.tolist()
     ['-', '+']
+
+    Of a measured run, alone or with several seeds, a group is named where it is shown to be better off than every
+    other, by bands that hold at all looks and for all pairs together with probability 1 - `level` (see `standing`).
+    Theory, and every point of a grid, is compared value by value.
     """
-    return leader_of(trajectory[curve], curve)
+    values = trajectory[curve]
+    exact = trajectory.origin.source != "training" and "seed" not in values.dims
+    if exact or set(values.dims) - {"time", "group", "seed"} or values.sizes.get("group", 0) < 2:
+        return leader_of(values, curve)
+    return _shown(trajectory, curve, level)
+
+
+def _shown(trajectory: Trajectory, curve: str, level: float) -> xr.DataArray:
+    judged = standing(trajectory, curve, level=level, every_pair=True)
+    times = judged.differences[0].times if judged.differences else trajectory[curve].coords["time"].values
+    groups = groups_of(trajectory[curve])
+    wins = np.zeros((len(times), len(groups)), dtype=int)
+    for one in judged.differences:
+        for group in one.pair:
+            wins[:, groups.index(group)] += one.leader == group
+    best = np.where(wins.max(1, initial=0) == len(groups) - 1, wins.argmax(1), -1)
+    labels = labels_array([*groups, NOBODY])
+    return xr.DataArray(labels[best], dims="time", coords={"time": times}, name="leader")
 
 
 def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
@@ -37,6 +59,22 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
         clear &= ~(first_two[1] - first_two[0] <= ROUNDING)
     there = values.isel(group=0, drop=True)
     return xr.DataArray(labels[np.where(clear, best, -1)], dims=there.dims, coords=there.coords, name="leader")
+
+
+def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
+    """The look at which each group is best off, at every grid point: early stopping, group by group.
+
+    It is one of the recorded times; choose them closely enough.
+
+    >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> few = predict(problem, Flow(lr=1.0), np.geomspace(0.1, 100.0, 400), data=Fixed(2.0), curves=("loss",))
+    >>> best_time(few).values.round(1)
+    array([3.2, 0.6])
+    """
+    values = trajectory[curve]
+    groups_of(values)
+    return (values * leader_sign(curve, values)).idxmin("time").rename("best_time")
 
 
 def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:

@@ -9,13 +9,16 @@ from typing import Self
 
 import numpy as np
 
-from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.crossings import Crossings, crossings, estimated
+from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
-from tiltmeter.analysis.exact import exact_curve, revived, theory_of
-from tiltmeter.analysis.pairs import Pair, pair_gap, the_pair
+from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
+from tiltmeter.analysis.pairs import Pair, the_pair
+from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Training
 from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
 
 #: Times at which drivers are averaged within a phase.
@@ -24,9 +27,10 @@ LOOKS = 64
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of training with one leader.
+    """One stretch of training with one leader, or with "" where no difference is shown.
 
-    `size` is the mean absolute gap over log time. For theory, `driver` names what makes the gap and `contributions`
+    `size` is the mean absolute gap, over log time for theory; of a measured run, the difference is shown to be at most
+    `bound` throughout the stretch. For theory, `driver` names what makes the gap and `contributions`
     holds the mean Shapley value of each driver over log time; elsewhere they are None and empty.
     """
 
@@ -37,6 +41,7 @@ class Phase:
     driver: str | None = None
     reason: str | None = None
     contributions: Mapping[str, float] = field(default_factory=dict)
+    bound: float | None = None
 
 
 class Phases(tuple[Phase, ...]):
@@ -55,19 +60,27 @@ class Phases(tuple[Phase, ...]):
         self.crossings = Crossings((), "") if crossings is None else crossings
         return self
 
+    @property
+    def standing(self) -> Standing | None:
+        """The bands behind the phases; None for exact theory."""
+        return self.crossings.standing
+
     def __str__(self) -> str:
+        if self.standing is not None and (self.standing.basis != "values" or not self.standing.differences):
+            return str(self.standing)
         if not self:
             return f"Neither {self.pair[0]} nor {self.pair[1]} ever leads beyond doubt."
         because = [f" ({phase.reason})" if phase.reason else "" for phase in self]
+        who = ["nobody" if phase.leader == NOBODY else str(phase.leader) for phase in self]
         if len(self) == 1:
-            return f"{self[0].leader} leads throughout{because[0]}."
-        parts = [f"{self[0].leader} leads until {self.clock} = {self[0].stop:.4g}{because[0]}"]
-        for phase, why in zip(self[1:-1], because[1:-1], strict=True):
-            parts.append(f"then {phase.leader} until {self.clock} = {phase.stop:.4g}{why}")
-        return ", ".join([*parts, f"then {self[-1].leader}{because[-1]}"]) + "."
+            return f"{who[0]} leads throughout{because[0]}."
+        parts = [f"{who[0]} leads until {self.clock} = {self[0].stop:.4g}{because[0]}"]
+        for phase, name, why in zip(self[1:-1], who[1:-1], because[1:-1], strict=True):
+            parts.append(f"then {name} until {self.clock} = {phase.stop:.4g}{why}")
+        return ", ".join([*parts, f"then {who[-1]}{because[-1]}"]) + "."
 
 
-def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> Phases:
+def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Phases:
     """Segments between crossings of two groups, each with leader, size and, for the loss of exact theory, its driver.
 
     >>> from tiltmeter import predict
@@ -76,17 +89,24 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     - leads until t = 5.643 (larger variance), then + (more data).
     >>> [phase.driver for phase in phases(predict(*cases.three_phases()))]
     ['shift', 'variance', 'representation']
+
+    Of a measured run a phase has a leader only where one is shown, by a band that holds at all looks together with
+    probability 1 - `level` (see `standing`); the looks in between are phases without a leader.
     """
     trajectory = revived(trajectory)
     chosen = the_pair(trajectory[curve], pair)
-    found = crossings(trajectory, curve, chosen)
+    found = crossings(trajectory, curve, chosen, level)
+    if found.standing is not None:
+        differences = found.standing.differences
+        measured = _measured(differences[0]) if differences else ()
+        return Phases(measured, curve, chosen, trajectory.clock, found)
     times = trajectory[curve].coords["time"].values
     times = times[times > 0]
     if found.first_leader == NOBODY or times.size == 0:
         return Phases((), curve, chosen, trajectory.clock, found)
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
     sizes = _sizes(trajectory, curve, chosen, edges)
-    theory = theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
+    theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
     for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):
@@ -101,16 +121,13 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
 
 
 def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[float, float]]) -> list[float]:
-    """The mean absolute gap of every phase: over log time where it is exact, over looks where it was measured."""
-    exact = exact_curve(trajectory, curve) if "seed" not in trajectory[curve].dims else None
+    """The mean absolute gap of every phase of an exact curve, over log time."""
+    exact = exact_curve(trajectory, curve)
+    assert exact is not None
 
     def size(low: float, high: float) -> float:
         if not high > low:
             return 0.0
-        if exact is None:
-            gap, _ = pair_gap(trajectory, curve, pair)
-            inside = gap.sel(time=(gap.time >= low) & (gap.time <= high))
-            return float(abs(inside).mean()) if inside.size else float("nan")
         values = exact(np.geomspace(low, high, LOOKS))
         return mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
 
@@ -118,19 +135,41 @@ def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[flo
 
 
 def _contributions(
-    theory: tuple[Mixture, SGD], pair: Pair, edges: list[tuple[float, float]]
+    theory: tuple[Mixture, Training, Fixed | None], pair: Pair, edges: list[tuple[float, float]]
 ) -> list[tuple[dict[str, float], float] | None]:
     """For every phase the mean contribution of each driver and the sign of the mean gap, from one set of curves."""
     looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
     if not any(at.size for at in looks):
         return [None] * len(edges)
-    split = drivers(*theory, np.unique(np.concatenate(looks)), pair)
+    problem, training, data = theory
+    split = drivers(problem, training, np.unique(np.concatenate(looks)), pair, data)
 
     def means(at: np.ndarray) -> tuple[dict[str, float], float]:
         parts = {name: mean_over_log_time(split[name].sel(time=at)) for name in (*DRIVERS, "rest")}
         return parts, float(np.sign(mean_over_log_time(split["loss_gap"].sel(time=at))))
 
     return [means(at) if at.size else None for at in looks]
+
+
+def _measured(difference: Difference) -> tuple[Phase, ...]:
+    """The stretches of looks with one answer, drawn out to meet; nothing where nobody is ever shown to lead."""
+    if not difference.sign.any():
+        return ()
+    stretches = difference.stretches
+    edges = [stretches[0].first]
+    for one, two in pairwise(stretches):
+        if NOBODY in (one.leader, two.leader):
+            # What is shown is shown at its own looks; the doubt begins and ends there.
+            edges.append(one.last if two.leader == NOBODY else two.first)
+        else:
+            edges.append(estimated(difference, one.last, two.first))
+    edges.append(stretches[-1].last)
+    found = []
+    for (low, high), stretch in zip(pairwise(edges), stretches, strict=True):
+        inside = (difference.times >= stretch.first) & (difference.times <= stretch.last)
+        size = float(np.nanmean(np.abs(difference.gap[inside])))
+        found.append(Phase(low, high, stretch.leader, size, bound=stretch.bound))
+    return tuple(found)
 
 
 def reason(driver: str, problem: Mixture, leader: Hashable, other: Hashable) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+import xarray as xr
 
 from tiltmeter.analysis.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
+
+Judged = Literal["same points", "other points", "exact"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,25 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
+class BestForGroup:
+    """The look at which one group is best off, and what the others then pay above their own best."""
+
+    group: Hashable
+    time: float
+    value: float
+    others_pay: float
+
+
+@dataclass(frozen=True)
 class Stopping:
-    """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each."""
+    """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each.
+
+    `by_group` is the best look of every group, wherever that lies: on a fixed training set groups are best off at
+    very different times.
+
+    `judged` says on which points the gap, mean and worst group of every rule were measured: "other points" than those
+    that chose the look, the "same points", whose numbers are then too good, or "exact" for theory.
+    """
 
     fairest: StoppingRule
     best_mean: StoppingRule
@@ -31,6 +53,8 @@ class Stopping:
     within: float
     clock: str
     curve: str
+    by_group: tuple[BestForGroup, ...] = ()
+    judged: Judged = "same points"
 
     @property
     def rules(self) -> tuple[StoppingRule, StoppingRule, StoppingRule]:
@@ -45,10 +69,23 @@ class Stopping:
                 f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}, mean {rule.mean:.4f} "
                 f"({extra:+.1%}), worst group {rule.worst:.4f}"
             )
+        if self.judged == "same points":
+            lines.append("  chosen and measured on the same points: what is seen there is too good (pass judge=)")
+        elif self.judged == "other points":
+            lines.append("  chosen on the points looked at, measured on others")
+        if len({one.time for one in self.by_group}) > 1:
+            lines.append("Each group would stop at a time of its own:")
+            for one in self.by_group:
+                lines.append(
+                    f"  {one.group!s:<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, the others "
+                    f"then pay up to {one.others_pay:.4f} above their best"
+                )
         return "\n".join(lines)
 
 
-def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -> Stopping:
+def stopping(
+    trajectory: Trajectory, within: float = 0.1, curve: str = "loss", judge: Trajectory | None = None
+) -> Stopping:
     """When is the gap smallest, the mean best, the worst group best, among looks whose mean is near the best?
 
     Only looks after the first at which the mean has improved count, so an untrained model is never advised. The gap is
@@ -60,20 +97,21 @@ def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True
 
-    Advice from the same held-out points that will judge the model is optimistic.
+    What is seen at a look that was chosen on the same points is too good. `judge` is the record of the same training on
+    other points (`data.split(look=, judge=)`, a probe for each): looks are chosen on the first and measured on these.
     """
     if not within >= 0:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")
     values = trajectory[curve]
     if leader_sign(curve, values) < 0:
         raise ValueError(f"`stopping` needs a curve for which lower is better. Found {curve!r}.")
-    groups_of(values)
-    extra = [dim for dim in values.dims if dim not in ("time", "group", "seed")]
-    if extra:
-        raise ValueError(f"`stopping` is for one run; select one point of {', '.join(map(str, extra))} first.")
-    per_group = (values.mean("seed") if "seed" in values.dims else values).transpose("time", "group").values
-    times = values.coords["time"].values
+    times, per_group = _per_group(values)
     mean, gap, worst = per_group.mean(1), per_group.max(1) - per_group.min(1), per_group.max(1)
+    measured = per_group
+    if judge is not None:
+        other, measured = _per_group(judge[curve])
+        if not np.array_equal(other, times):
+            raise ValueError("`judge` should be the same training on other points, looked at at the same times.")
     trained = (np.arange(len(times)) > 0) & (mean < mean[0])
     if not trained.any():
         raise ValueError(f"The mean {curve} never improves on the first look: there is no trained model to advise.")
@@ -81,8 +119,10 @@ def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -
 
     def best(rule: str, criterion: np.ndarray) -> StoppingRule:
         i = int(np.where(near, criterion, np.inf).argmin())
-        return StoppingRule(rule, float(times[i]), float(gap[i]), float(mean[i]), float(worst[i]))
+        row = measured[i]
+        return StoppingRule(rule, float(times[i]), float(np.ptp(row)), float(row.mean()), float(row.max()))
 
+    judged: Judged = "exact" if trajectory.origin.source == "theory" else "same points"
     return Stopping(
         fairest=best("fairest", gap),
         best_mean=best("best_mean", mean),
@@ -90,4 +130,26 @@ def stopping(trajectory: Trajectory, within: float = 0.1, curve: str = "loss") -
         within=within,
         clock=trajectory.clock,
         curve=curve,
+        by_group=_by_group(groups_of(values), times, per_group),
+        judged="other points" if judge is not None else judged,
     )
+
+
+def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray) -> tuple[BestForGroup, ...]:
+    best = np.nanmin(per_group, axis=0)
+    found = []
+    for i, group in enumerate(groups):
+        look = int(np.nanargmin(per_group[:, i]))
+        pay = np.delete(per_group[look] - best, i)
+        found.append(BestForGroup(group, float(times[look]), float(best[i]), float(pay.max()) if pay.size else 0.0))
+    return tuple(found)
+
+
+def _per_group(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
+    """Times, and values (time, group) averaged over seeds."""
+    groups_of(values)
+    extra = [dim for dim in values.dims if dim not in ("time", "group", "seed")]
+    if extra:
+        raise ValueError(f"`stopping` is for one run; select one point of {', '.join(map(str, extra))} first.")
+    averaged = values.mean("seed") if "seed" in values.dims else values
+    return values.coords["time"].values, averaged.transpose("time", "group").values

@@ -1,4 +1,4 @@
-"""choices: an object made with the choices that a file gives, each of the kind that its field asks for."""
+"""choices: make an object with the options from a file, each checked against the type of its field."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a
 
 
 def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
-    """The frozen dataclass with these choices of the table, or a sentence that says what they should be.
+    """The frozen dataclass with these options of the table, or an error that says what they should be.
 
     >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
     >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths
@@ -29,7 +29,7 @@ def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
             known = ", ".join(name for name, said in words.items() if said)
             raise KeyError(f"[{table}]: unknown key {key!r}. There are: {known or 'none'}.")
         if not words[key]:
-            raise TypeError(f"[{table}]: `{key}` is an object of Python, which a file cannot hold.")
+            raise TypeError(f"[{table}]: `{key}` is a Python object, which a file cannot contain.")
         if not _fits(value, hints[key]):
             raise TypeError(f"[{table}]: `{key}` should be {words[key]}. Found {key} = {value!r}.")
     return kind(**{key: _tuples(value) for key, value in given.items()})
@@ -57,7 +57,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """What a file should hold for this kind of field; empty where it cannot hold any."""
+    """What a file should contain for this type of field, in words; empty if a file cannot contain it."""
     origin = get_origin(hint)
     if hint is Any:
         return "a value"

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.comparison import comparison
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.flags import Json, Level
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.labelled import label_to_json
 from tiltmeter.report.facts import compared
 
 
-def compare(*runs: Path, curve: str = "loss", json: Json = False) -> None:
+def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
     """Runs beside one another: leaders, crossings, worst group, area under the gap.
 
     Parameters
@@ -33,7 +33,7 @@ def compare(*runs: Path, curve: str = "loss", json: Json = False) -> None:
         if not isinstance(found, Trajectory):
             raise ValueError(f"{run} holds a dataset, not a run over time.")
         loaded.append(found)
-    result = comparison(loaded, [str(run) for run in runs], curve)
+    result = comparison(loaded, [str(run) for run in runs], curve, level)
     if json:
         rows: list[dict[str, Any]] = [
             {

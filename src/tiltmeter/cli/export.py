@@ -1,4 +1,4 @@
-"""`tiltmeter export`: a run directory for other programs."""
+"""`tiltmeter export`: write a run directory for other programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def export(
     tensorboard: Path | None = None,
     json: Json = False,
 ) -> None:
-    """A run for other programs: CSV, Parquet or TensorBoard event files.
+    """Export a run for other programs: CSV, Parquet or TensorBoard event files.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def export(
     csv
         Write a table to this file.
     parquet
-        Write a table to this file, with what made the run.
+        Write a table to this file, including the origin of the run.
     tensorboard
         Write event files to this new folder, one run per group.
     """

@@ -1,7 +1,7 @@
-"""Options that verbs share: the problem, how it is trained, and when to look, from the command line or a TOML file.
+"""Options that verbs share: the problem, how it is trained, and the times, from the command line or a TOML file.
 
-Every field is None unless given, so that defaults are written once, in the library, and so that an option on the
-command line overrides the same key of the file.
+Every field is None unless given. So defaults are written only once, in the library, and an option on the command line
+overrides the same key of the file.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class SGDOptions:
     weights: tuple[float, float] | None = None
     "Loss weights of + and -."
     proportions: tuple[float, float] | None = None
-    "How often + and - are drawn (default: as in the data)."
+    "How often + and - are drawn (default: their shares in the data)."
     train_bias: bool | None = None
-    "Also train an offset of the student."
+    "Also train a bias of the student."
     start_scale: float | None = None
     "Start from random weights of this standard deviation (default: zero)."
 
@@ -91,7 +91,7 @@ class SGDOptions:
 @Parameter(name="*", negative_iterable=())
 @dataclass(frozen=True, kw_only=True)
 class TimeOptions:
-    """When to look."""
+    """The times of the curves."""
 
     until: float | None = None
     "Last time, in steps/d (default 200)."
@@ -104,7 +104,7 @@ class TimeOptions:
 def resolve(
     problem: ProblemOptions | None, sgd: SGDOptions | None, times: TimeOptions | None, config: Path | None
 ) -> Case:
-    """The problem, SGD and times that the options ask for: command line over file over named case over defaults."""
+    """The problem, SGD and times from the options; command line over file over named case over defaults."""
     tables = _read(config) if config is not None else {}
     given_problem = {**tables.get("problem", {}), **_given(problem)}
     given_sgd = {**tables.get("sgd", {}), **_given(sgd)}
@@ -161,7 +161,7 @@ def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
 
 
 def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarray:
-    """Times evenly spaced in log time, or as listed under `at` in a TOML file."""
+    """Times evenly spaced in log time, or those listed under `at` in a TOML file."""
     known = _only(given, "until", "since", "looks", "at")
     if "at" in known:
         return np.asarray(known["at"], dtype=float)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tiltmeter.cli.class_options import ClassOptions, resolve_classes
+from tiltmeter.cli.fixed_set import FixedOptions
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import save_pictures
@@ -21,6 +22,7 @@ def predict(
     problem: ProblemOptions | None = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
+    data: FixedOptions | None = None,
     classes: ClassOptions | None = None,
     *,
     config: Path | None = None,
@@ -29,22 +31,25 @@ def predict(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Exact learning curves of every group: who leads, when it changes, and why.
+    """Exact learning curves of every group: who leads, when that changes, and why.
 
     Parameters
     ----------
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
-    several = classes or ClassOptions()
+    several, fixed_set = classes or ClassOptions(), data or FixedOptions()
     several.check()
     if several.given:
-        if config is not None:
-            raise ValueError("--classes takes its options from the command line: drop --config.")
+        if config is not None or fixed_set != FixedOptions():
+            raise ValueError(
+                "--classes is for fresh examples, without --config: drop the options of files and fixed sets."
+            )
         trajectory = predict_curves(*resolve_classes(several, problem, sgd, times), CLASS_CURVES, several.student)
     else:
         case = resolve(problem, sgd, times, config)
-        trajectory = predict_curves(case.problem, case.sgd, case.times)
+        training, looks, fixed = fixed_set.build(case)
+        trajectory = predict_curves(case.problem, training, looks, data=fixed)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from json import dumps
 from pathlib import Path
 
-from tiltmeter.cli.flags import Curve, Json, Save, Switch
+from tiltmeter.cli.flags import Curve, Json, Level, Save, Switch
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.record import check, load
@@ -22,6 +22,7 @@ def show(
     run: Path,
     *,
     curve: Curve = "loss",
+    level: Level = 0.05,
     save: Save = (),
     follow: Switch = False,
     json: Json = False,
@@ -37,11 +38,11 @@ def show(
     """
     if follow:
         for _ in growing(run):
-            _show(run, curve, (), json)
+            _show(run, curve, level, (), json)
     else:
-        _show(run, curve, save, json)
+        _show(run, curve, level, save, json)
     if follow and save:
-        _show(run, curve, save, json)
+        _show(run, curve, level, save, json)
 
 
 def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
@@ -59,7 +60,7 @@ def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
         time.sleep(pause)
 
 
-def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
+def _show(run: Path, curve: str, level: float, save: tuple[Path, ...], json: bool) -> None:
     loaded = load(run)
     if not isinstance(loaded, Trajectory):
         from tiltmeter.cli.equilibrium import tell
@@ -73,7 +74,7 @@ def _show(run: Path, curve: str, save: tuple[Path, ...], json: bool) -> None:
         else:
             tell(loaded, json)
         return
-    summary = Summary(loaded, curve)
+    summary = Summary(loaded, curve, level)
     save_pictures(summary, save)
     summary.print(as_json=json)
     if not json:

@@ -14,30 +14,37 @@ from rich.table import Table
 
 from tiltmeter.analysis.class_crossings import ClassCrossings, class_crossings
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.exact import revived, theory_of
+from tiltmeter.analysis.difference import ALL
+from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
+from tiltmeter.analysis.statements import Standing
+from tiltmeter.problem.full_batch import Flow
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.stability import stability_limit, timescales
 
 #: Group curves that the table shows, where they exist.
 SHOWN = ("loss", "error", "positive_rate")
+#: Those that it shows of a training set that is used many times.
+SHOWN_OF_SET = ("loss", "error", "training_loss")
+#: With more groups than this each has a row of its own.
+WIDE = 5
 
 
 class Summary:
     """The answers about one run in one curve; computed once, printed in either form."""
 
-    def __init__(self, trajectory: Trajectory, curve: str = "loss") -> None:
+    def __init__(self, trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> None:
         trajectory = revived(trajectory)
         self.trajectory, self.curve = trajectory, curve
         values = trajectory[curve]
         extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
         two = "group" in values.dims and values.sizes["group"] == 2
         comparable = "group" in values.dims and values.sizes["group"] > 1 and not extra
-        self.phases: Phases | None = phases(trajectory, curve) if comparable and two else None
+        self.phases: Phases | None = phases(trajectory, curve, level=level) if comparable and two else None
         self.crossings: Crossings | None = None
         if comparable:
-            self.crossings = crossings(trajectory, curve) if self.phases is None else self.phases.crossings
+            self.crossings = crossings(trajectory, curve, level=level) if self.phases is None else self.phases.crossings
         self.theory = theory_of(trajectory)
         several = curve == "loss" and "class_loss" in trajectory
         self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
@@ -58,6 +65,14 @@ class Summary:
         if self.crossings is not None:
             found["crossings"] = [_plain(asdict(crossing)) for crossing in self.crossings]
             found["undecided"] = [_plain(asdict(doubt)) for doubt in self.crossings.undecided]
+            judged = self.crossings.standing
+            if judged is not None:
+                found["level"], found["scope"], found["basis"] = judged.level, judged.scope, judged.basis
+                found["stretches"] = [
+                    {"pair": _plain(list(one.pair)), **_plain(asdict(stretch))}
+                    for one in judged.differences
+                    for stretch in one.stretches
+                ]
         if self.classes is not None:
             for name in ("same_class", "classes"):
                 kinds = getattr(self.classes, name)
@@ -71,11 +86,21 @@ class Summary:
             scales = timescales(*self.theory)
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
             found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            found["stability_limit"] = values_to_json(fixed.values)
         found["final"] = {
             name: {"dims": list(last.dims), "values": values_to_json(last.values)}
             for name, last in ((n, c.isel(time=-1)) for n, c in self.trajectory.items())
         }
         return found
+
+    def fixed_limit(self) -> xr.DataArray | None:
+        """The stability limit of descent or SGD on a fixed training set; None for anything else."""
+        found = linear_theory_of(self.trajectory)
+        if found is None or found[2] is None or isinstance(found[1], Flow):
+            return None
+        return stability_limit(*found)
 
     def print(self, as_json: bool = False) -> None:
         """On stdout: JSON, or the sentence and then the table."""
@@ -90,36 +115,68 @@ class Summary:
         table = self._table()
         if table is not None:
             Console(highlight=False).print(table)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            print(f"Training is stable below lr = {_range(fixed)}.")
         if self.theory is not None and not self.theory[1].scheduled:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
 
     def _table(self) -> Table | None:
-        columns = [n for n in SHOWN if n in self.trajectory and {"time", "group"} >= set(self.trajectory[n].dims)]
-        if self.curve not in columns and {"time", "group"} >= set(self.trajectory[self.curve].dims):
-            columns.insert(0, self.curve)
-        columns = [name for name in columns if "group" in self.trajectory[name].dims]
-        if not columns:
+        names = dict.fromkeys((*(SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN), self.curve))
+        averaged = {name: self._averaged(name) for name in names if name in self.trajectory}
+        shown = {name: values for name, values in averaged.items() if values is not None}
+        if not shown:
             return None
+        first = next(iter(shown.values()))
+        if first.sizes["group"] > WIDE:
+            return self._long_table(shown)
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column(self.trajectory.clock, justify="right")
         table.add_column("")
-        for name in columns:
-            for group in self.trajectory[name].coords["group"].values:
+        for name, values in shown.items():
+            for group in values.coords["group"].values:
                 table.add_column(f"{name} {group}".replace("_", " "), justify="right")
-        times = self.trajectory[columns[0]].coords["time"].values
+        times = first.coords["time"].values
         marks = {float(times[0]): "first", float(times[-1]): "last"}
         for crossing in self.crossings or ():
             nearest = float(times[np.abs(times - crossing.time).argmin()])
             marks.setdefault(nearest, f"{crossing.leader_before} -> {crossing.leader_after}")
         for time in sorted(marks):
             cells = []
-            for name in columns:
-                values = self.trajectory[name].sel(time=time, method="nearest").values
-                cells += [f"{value:.4f}" for value in np.atleast_1d(values)]
+            for values in shown.values():
+                cells += [f"{value:.4f}" for value in values.sel(time=time, method="nearest").values]
             table.add_row(f"{time:.4g}", marks[time], *cells)
         return table
+
+    def _averaged(self, name: str) -> xr.DataArray | None:
+        """A curve over time and groups, seeds averaged; None where it is over anything else."""
+        values = self.trajectory[name]
+        values = values.mean("seed") if "seed" in values.dims else values
+        return values.transpose("time", "group") if set(values.dims) == {"time", "group"} else None
+
+    def _long_table(self, shown: dict[str, xr.DataArray]) -> Table:
+        """Many groups: one row each, at the last look, with what is shown of it."""
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("group")
+        for name in shown:
+            table.add_column(name.replace("_", " "), justify="right")
+        table.add_column(f"{self.curve} against all together, at the end")
+        judged = None if self.crossings is None else self.crossings.standing
+        for place, group in enumerate(next(iter(shown.values())).coords["group"].values.tolist()):
+            cells = [f"{float(values.values[-1, place]):.4f}" for values in shown.values()]
+            table.add_row(str(group), *cells, _against_all(judged, self.curve, group))
+        return table
+
+
+def _against_all(judged: Standing | None, curve: str, group: Any) -> str:
+    for one in () if judged is None else judged.of(curve):
+        if one.pair == (group, ALL) and one.judged:
+            limits = f"{one.lower[-1]:+.3f} to {one.upper[-1]:+.3f}"
+            word = {1: "above", -1: "below", 0: "no difference shown"}[int(one.sign[-1])]
+            return f"{word} ({limits})"
+    return "not judged"
 
 
 def _range(values: xr.DataArray) -> str:

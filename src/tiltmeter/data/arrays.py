@@ -1,4 +1,4 @@
-"""Arrays: what a user may pass as points, labels and groups, checked."""
+"""Arrays: checks of what a user passes as points, labels and groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def numbers_of(name: str, values: Any) -> np.ndarray:
 def members_of(group: Any) -> Any:
     if is_tensor(group):
         group = group.detach().cpu().numpy()
-    if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections
+    if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups
         return [tuple(row) for row in group.tolist()]
     if not isinstance(group, (np.ndarray, list, tuple)):
         group = list(group)

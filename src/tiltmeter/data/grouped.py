@@ -1,10 +1,10 @@
-"""GroupedData: points with labels and the groups they belong to."""
+"""GroupedData: points with labels, and the groups that they belong to."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,17 +14,12 @@ from tiltmeter.data.labels import coded
 from tiltmeter.data.tables import is_table, read_table
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
-#: Fewer points than this say little about a group: its standard errors are wide and themselves uncertain.
+#: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
 
 
 class GroupedData:
-    """Points `x` with labels `y`, each in one group; frozen.
-
-    `x` is an array or a tensor with one point per row, a DataFrame (then `y`, `group` and `weights` may be names of its
-    columns, and the features are the others or those in `columns`), or a torch Dataset that yields (x, y, group), which
-    is read once. Groups have any hashable labels: `group="sex"`, `group=["sex", "race"]` for intersections,
-    `group="label"` for the classes themselves. `groups` fixes their order, else they are sorted.
+    """Points `x` with labels `y`, each in one group; immutable.
 
     >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
     >>> data
@@ -32,6 +27,11 @@ class GroupedData:
       group  points  share  label 0  label 1
       a          40  50.0%    50.0%    50.0%
       b          40  50.0%     0.0%   100.0%
+
+    `x` is an array or a tensor with one point per row; or a DataFrame (then `y`, `group` and `weights` may be names of
+    its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
+    group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
+    intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
     """
 
     __slots__ = ("_group_labels", "codes", "groups", "weights", "x", "y")
@@ -107,22 +107,22 @@ class GroupedData:
 
     @property
     def sizes(self) -> dict[Hashable, int]:
-        """Points per group."""
+        """Number of points in each group."""
         return dict(zip(self.groups, np.bincount(self.codes, minlength=len(self.groups)).tolist(), strict=True))
 
     @property
     def imbalance(self) -> float:
-        """The largest group over the smallest."""
+        """Size of the largest group divided by that of the smallest."""
         return max(self.sizes.values()) / max(1, min(self.sizes.values()))
 
     @property
     def labels(self) -> np.ndarray:
-        """The different labels, ascending."""
+        """The distinct labels in ascending order."""
         return np.unique(self.y)
 
     @property
     def label_rates(self) -> dict[Hashable, dict[float, float]]:
-        """For each group the share of every label; empty where labels are measurements rather than classes."""
+        """For each group, the share of every label; empty if the labels are real numbers and not classes."""
         labels, places = np.unique(self.y, return_inverse=True)
         if self.y.dtype.kind == "f" and len(labels) > 2:
             return {}
@@ -134,54 +134,77 @@ class GroupedData:
         }
 
     def of_group(self, group: Hashable) -> np.ndarray:
-        """The places of all points of one group."""
+        """The indices of all points of one group."""
         if group not in self.groups:
             raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, self.groups))}.")
         return np.flatnonzero(self.codes == self.groups.index(group))
 
     def take(self, places: Any) -> GroupedData:
-        """The points at these places, with the same groups."""
+        """The points with these indices, with the same groups."""
         chosen = np.asarray(places, dtype=np.int64)
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
         part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights)
         return part
 
-    def split(self, look: float = 0.2, seed: int = 0) -> tuple[GroupedData, GroupedData]:
-        """Two parts, to train on and to look at: this share of *every* group goes to the second.
+    @overload
+    def split(self, look: float = ..., seed: int = ..., *, judge: None = ...) -> tuple[GroupedData, GroupedData]: ...
+
+    @overload
+    def split(
+        self, look: float = ..., seed: int = ..., *, judge: float
+    ) -> tuple[GroupedData, GroupedData, GroupedData]: ...
+
+    def split(self, look: float = 0.2, seed: int = 0, *, judge: float | None = None) -> tuple[GroupedData, ...]:
+        """Two parts, for training and held-out: the share `look` of *every* group goes to the second.
 
         >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
         >>> [part.sizes for part in data.split(look=0.4)]
         [{False: 540, True: 60}, {False: 360, True: 40}]
+        >>> [len(part) for part in data.split(look=0.2, judge=0.3)]
+        [500, 200, 300]
+
+        With `judge` there is a third part, to judge the model that was chosen: when to stop, or which run to take, is
+        then decided on the points looked at, and what is said of the choice rests on points that had no part in it.
         """
-        if isinstance(look, bool) or not isinstance(look, (int, float)) or not 0 < look < 1:
-            raise ValueError(f"`look` should be a share strictly between 0 and 1. Found look = {look!r}.")
+        shares = {"look": look} if judge is None else {"look": look, "judge": judge}
+        for name, share in shares.items():
+            if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+                raise ValueError(f"`{name}` should be a share strictly between 0 and 1. Found {name} = {share!r}.")
+        if sum(shares.values()) >= 1:
+            raise ValueError(f"`look` and `judge` should leave points to train on. Found {look} + {judge} of all.")
         rng = np.random.default_rng(seed)
-        away = np.zeros(len(self), dtype=bool)
+        part_of = np.zeros(len(self), dtype=np.int8)
         for group in self.groups:
             members = self.of_group(group)
-            count = round(look * len(members))
-            if not 0 < count < len(members):
+            counts = [round(share * len(members)) for share in shares.values()]
+            if min(counts) < 1 or sum(counts) >= len(members):
                 raise ValueError(
-                    f"Both parts should have points of every group. Found that group {group!r} with {len(members)} "
-                    f"points leaves {count} to look at."
+                    f"{'Both' if judge is None else 'All'} parts should have points of every group. Found that group "
+                    f"{group!r} with {len(members)} points would have {' and '.join(map(str, counts))} held-out points."
                 )
-            away[rng.permutation(members)[:count]] = True
-        parts = self.take(np.flatnonzero(~away)), self.take(np.flatnonzero(away))
+            order, start = rng.permutation(members), 0
+            for place, count in enumerate(counts, 1):
+                part_of[order[start : start + count]] = place
+                start += count
+        parts = tuple(self.take(np.flatnonzero(part_of == place)) for place in range(len(shares) + 1))
         if not any(size < SMALL for size in self.sizes.values()):
-            parts[1].warn_small()
+            for part in parts[1:]:
+                part.warn_small()
         return parts
 
     def warn_small(self) -> None:
-        """Warn about groups too small to judge, by name."""
+        """Warn about groups that have too few points for reliable results."""
         small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
             warnings.warn(
-                f"Groups with fewer than {SMALL} points are hardly to be judged: {', '.join(small)}.", stacklevel=3
+                f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.", stacklevel=3
             )
 
     def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
-        """`x` and `y` as tensors, for a TensorDataset; floating x in this dtype (default: float32, a tensor's own)."""
+        """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
+        a tensor).
+        """
         import torch
 
         x = self.x if torch.is_tensor(self.x) else torch.as_tensor(self.x)
@@ -191,7 +214,7 @@ class GroupedData:
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
     def to_json(self) -> dict[str, JSON]:
-        """What is worth knowing about the data, for an Origin: not the points."""
+        """A summary of the data for an Origin, without the points."""
         rates: list[JSON] = [
             [label_to_json(group), [[label, rate] for label, rate in found.items()]]
             for group, found in self.label_rates.items()
@@ -212,7 +235,7 @@ class GroupedData:
 
 
 def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.ndarray:
-    """The share of each group, in order: as asked for (normalised), or as in the data."""
+    """The share of each group, in order: the given proportions (normalised), or those of the data."""
     if proportions is None:
         return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
     if not isinstance(proportions, Mapping):
@@ -224,3 +247,15 @@ def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.n
     if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
         raise ValueError(f"`proportions` should be shares, not negative and not all zero. Found {dict(proportions)}.")
     return np.asarray(shares / shares.sum())
+
+
+def check_labels_known(train: GroupedData, look: object) -> None:
+    """Refuse points to look at with classes that no point trained on has: no model could have learned them."""
+    if not isinstance(look, GroupedData) or not (train.label_rates and look.label_rates):
+        return  # measurements, not classes
+    unknown = np.setdiff1d(look.labels, train.labels)
+    if len(unknown):
+        raise ValueError(
+            f"`look` should have labels that `train` has too. Found {', '.join(f'{label:g}' for label in unknown[:5])} "
+            "in `look` only."
+        )

@@ -1,4 +1,4 @@
-"""Glance: grouped data as a short table, in text and in HTML."""
+"""Summary table: grouped data as a short table, in text and in HTML."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
 
-#: Columns of label rates shown; more labels are regression or too many to read.
+#: Largest number of label columns; with more labels it is a regression, or too much to read.
 SHOWN = 10
 
 
 def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
-    """Header and one row per group: size, share, and the rate of every label where they are few."""
+    """Header and one row per group: size, share, and the rate of every label if there are few labels."""
     rates = data.label_rates
     labels = list(next(iter(rates.values()))) if rates else []
     shown = labels if len(labels) <= SHOWN else []

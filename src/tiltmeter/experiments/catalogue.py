@@ -26,6 +26,7 @@ EXPERIMENTS: dict[str, str] = {
     "rotated-mnist": "rotated_mnist",
     "tabular-groups": "tabular_groups",
     "celeba-pairs": "celeba_pairs",
+    "false-alarms": "false_alarms",
     # questions without a published answer
     "memorisation": "memorisation",
     "multi-class": "multi_class",

@@ -1,4 +1,4 @@
-"""Export: a run for other programs, as CSV, Parquet or TensorBoard event files.
+"""Export: save a run for other programs, as CSV, Parquet or TensorBoard event files.
 
 >>> from tempfile import TemporaryDirectory
 >>> from tiltmeter import export, predict

@@ -1,4 +1,4 @@
-"""to_csv: a run as a table that any program reads."""
+"""to_csv: a run as a table that any program can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.record import Trajectory
 def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row: curve, time, the labels of its dimensions, value.
 
-    Numbers keep their last bit. What made the run is not in the file: keep the run directory.
+    Numbers are written with full precision. The origin of the run is not in the file: keep the run directory.
     """
     place = target(path, ".csv")
     plain_table(run).to_csv(place, index=False, lineterminator="\n")

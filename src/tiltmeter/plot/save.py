@@ -1,4 +1,4 @@
-"""save: a picture to a file, in the format of its suffix, with no network."""
+"""save: write a picture to a file, in the format of its suffix, without network access."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
     if suffix == "png":
         options = {"scale_factor": 2}
     elif suffix == "html":
-        # Scripts written into the page; no menu entry that leaves it.
+        # Scripts are embedded in the page; no menu entry leads to another site.
         options = {"inline": True, "embed_options": {"actions": {"export": True, "source": False, "editor": False}}}
     chart.save(str(target), format=suffix, **options)  # type: ignore[arg-type]
     return target

@@ -19,19 +19,23 @@ class Watch:
 
     `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
     or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
-    returns.
+    returns. With `points` a training keeps the loss and the decision of every point at up to 256 log-spaced looks, so
+    that leaders can be shown (`standing`); without, limits come from standard errors and are wider.
     """
 
     when: When = log_spaced(20)
     measures: tuple[Callable[..., Any], ...] = ()
     decide: Callable[[Any], Any] | None = None
     read: Callable[[Any], Any] | None = None
+    points: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.when, When):
             raise TypeError(
                 f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(self.when).__name__}."
             )
+        if not isinstance(self.points, bool):
+            raise TypeError(f"`points` should be True or False. Found points = {self.points!r}.")
         given: object = self.measures
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise TypeError(f"`measures` should be a tuple of measures. Found {type(self.measures).__name__}.")

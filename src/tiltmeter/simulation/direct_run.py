@@ -55,12 +55,17 @@ class DirectRun:
         if d < setting.rank + apart:
             raise ValueError(f"`d` should be at least {setting.rank + apart} for this start. Found d = {d}.")
         scale = random_scale(setting) / np.sqrt(d)
+        data = setting.data
+        flips = np.array(
+            data.fixed().shares(setting.par.groups) if isinstance(data, Repeated) else [0.0] * len(setting.means)
+        )
+        self._replace = isinstance(data, Repeated) and data.replace
 
         def work(low: int, high: int) -> None:
             place(
                 low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative(0, 1),
                 setting.means, setting.teachers, setting.label_bias, setting.deviation, self._inputs, self._groups,
-                self._labels,
+                self._labels, flips,
             )  # fmt: skip
 
         in_blocks(work, count, least=1)
@@ -84,8 +89,8 @@ class DirectRun:
                 low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
                 self.stopped, first, stop - first, rates, weights, chosen.cumulative(first, stop), chosen.means,
                 chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups,
-                self._labels, self._order, numbers, self._kind, chosen.batch, self._activation, self._learn_second,
-                sgd.train_bias,
+                self._labels, self._order, self._replace, numbers, self._kind, chosen.batch, self._activation,
+                self._learn_second, sgd.train_bias,
             )  # fmt: skip
 
         in_blocks(work, len(self._w), threads, least=1)

@@ -15,19 +15,23 @@ import xarray as xr
 
 from tiltmeter.population.labelled_curves import chosen_names
 from tiltmeter.problem.class_mixture import ClassMixture
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
 from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
-from tiltmeter.record import Recorder
+from tiltmeter.record import Recorder, save
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.record.trajectory import Clock, Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
+from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.full_batch import full_batch_looks
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
@@ -42,13 +46,13 @@ MOST_STEPS = 65536
 
 def simulate(
     problem: Mixture | ClassMixture,
-    sgd: StudentOptimiser,
+    sgd: StudentOptimiser | Flow | Descent,
     times: Any,
     d: int,
     seeds: int | Sequence[int] = 1,
     student: Student = Linear(),
     method: Method = Chain(),
-    data: Data = Fresh(),
+    data: Data | Fixed = Fresh(),
     curves: Iterable[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -59,8 +63,9 @@ def simulate(
     `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
     multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in law at a cost
     per step that does not depend on d, or `Direct()`, the plain d-dimensional run, which also has `Adam`, `AdamW`,
-    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps
-    what is done. A seed gives the same run whatever the number of threads and of other seeds.
+    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps what
+    is done. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the same run
+    whatever the number of threads and of other seeds.
 
     A `ClassMixture` has the curves of its theory, of which `curves` must name `error`, `class_accuracy`, `confusion`.
 
@@ -75,8 +80,14 @@ def simulate(
       M     (time: 2, group: 2, seed: 8)  time 1 .. 10
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
+    if isinstance(sgd, (Flow, Descent)):
+        if isinstance(problem, ClassMixture):
+            raise ValueError("Several classes are simulated with SGD only. Train on `samples` with `train`.")
+        refuse_softmax(student)
+        return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to, threads)
     steps = whole_steps(checked_times(times), size)
-    run, label, pace = _begin(problem, sgd, student, method, checked_data(data), size, labels, curves)
+    data = checked_data(data)
+    run, label, pace = _begin(problem, sgd, student, method, data, size, labels, curves)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
@@ -125,6 +136,55 @@ def _begin(
         return curves_of(chosen, seeds, stack_observations(looks), at, names)
 
     return method.begin(chosen, seeds), label, StepSettings(chosen.sgd, chosen.par.groups, d)
+
+
+def _full_batch(
+    problem: Mixture,
+    training: Flow | Descent,
+    times: Any,
+    d: int,
+    seeds: tuple[int, ...],
+    student: Student,
+    method: Method,
+    data: Data | Fixed,
+    curves: Iterable[str] | None,
+    to: str | os.PathLike[str] | None,
+    threads: int | None,
+) -> Trajectory:
+    """Training on all examples at once needs all coordinates, a training set and a linear student."""
+    name, chosen_data = type(training).__name__, checked_data(data)
+    if not isinstance(chosen_data, Repeated):
+        raise ValueError(f"{name} needs a training set: pass data=Fixed(samples=...).")
+    if not isinstance(method, Direct):
+        raise ValueError(f"{name} on a training set has no chain. Use method=Direct().")
+    if chosen_data.replace:
+        raise ValueError(f"`replace` is about batches of SGD; {name} uses all examples at once.")
+    if isinstance(student, Network):
+        raise ValueError(f"{name} is for the linear student. Use SGD for a Network.")
+    at = checked_times(times)
+    if isinstance(training, Descent) and (at != np.round(at)).any():
+        raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {at[at != np.round(at)][0]:g}.")
+    chosen = setting(problem, training.plain(), student, chosen_data, d)
+    if d <= chosen.rank:
+        raise ValueError(f"`d` should be at least {chosen.rank + 1} here. Found d = {d}.")
+    names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
+    described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
+    described |= {"method": method.to_json(), "data": chosen_data.to_json()}
+    looks = full_batch_looks(chosen, training, seeds, at, threads)
+    clock: Clock = "step" if isinstance(training, Descent) else "t"
+    origin = Origin("simulation", problem.to_json(), described, seeds)
+    gone = np.isnan(looks.Q[:, :, 0, 0])
+    diverged = None
+    if gone.any():
+        first = np.where(gone.any(1), at[gone.argmax(1)], np.nan)
+        diverged = xr.DataArray(first, dims="seed", coords={"seed": np.asarray(seeds, dtype=np.int64)})
+        warnings.warn(
+            f"{int(gone.any(1).sum())} of {len(seeds)} seeds diverged. Lower the learning rate.", stacklevel=3
+        )
+    found = Trajectory(curves_of(chosen, seeds, looks, at, names), clock, origin, diverged)
+    if to is not None:
+        save(found, to)
+    return found
 
 
 def checked_dimension(d: object) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
@@ -23,6 +23,7 @@ from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
 from tiltmeter.training.stacked import Stacked
@@ -63,6 +64,7 @@ def ensemble(
     torch.optim; `measures` of `watch` are functions f(y_true, y_score).
     """
     train, look = _data(train, look)
+    check_labels_known(train, look)
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
     first = grid.recipes[0]
@@ -80,6 +82,10 @@ def ensemble(
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
         x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
+        looks = sorted({*watch.when.steps(total), total})
+        runs = {"seed": np.asarray(numbers), **grid.labels}
+        fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
+        keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
         with Recorder(to, clock="step", origin=_origin(models[0], answers, train, watch, grid, numbers)) as recorder:
             train_stacked(
                 stacked,
@@ -87,9 +93,9 @@ def ensemble(
                 grid.rates(total, len(models)),
                 stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers]),
                 x,
-                stacked_loss(_point_loss(models[0], first.loss, train, x, watch.read), train, first.weights, like),
-                sorted({*watch.when.steps(total), total}),
-                StackedObservations(stacked, answers, every, seen, {"seed": numbers, **grid.labels}, recorder),
+                stacked_loss(_point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like),
+                looks,
+                StackedObservations(stacked, answers, every, seen, runs, recorder, keeper),
             )
             return recorder.trajectory()
     finally:

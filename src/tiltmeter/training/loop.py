@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.example_weights import example_weights
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
@@ -52,6 +53,7 @@ def train(
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     checked_recipe(recipe)
+    check_labels_known(train, look)
     check_no_interventions(recipe, "`train`")
     batches, size = recipe.batches(train), recipe.batch_size(len(train))
     total = recipe.total_steps(len(train))
@@ -75,10 +77,12 @@ def train(
         with probe:
             place = probe.place
             start = load_checkpoint(place, model, optimiser, scheduling) if resume and place is not None else 0
-            update = _Update(model, train, optimiser, recipe, watch.read)
+            update = _Update(model, train, optimiser, replace(recipe, loss=probe.loss), watch.read)
             numbers = recipe.batch_seed(seed)
+            seen = -1 if probe.last_step is None else probe.last_step
             for step in range(start, total):
-                probe(step)
+                if step > seen:  # the steps since the checkpoint are the same ones again
+                    probe(step)
                 if probe.diverged:
                     break
                 if place is not None and step > start and checkpoint(step):

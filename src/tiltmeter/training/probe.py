@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from tiltmeter.passes.forward import bare
 from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
+from tiltmeter.training.point_keeper import PointKeeper
 
 
 class Probe:
@@ -33,7 +35,11 @@ class Probe:
     confidence, calibration_gap, for two labels positive_rate, tpr and fpr, for more class_accuracy, each with its
     standard error `<name>_se`. `watch` says when to look and adds measures; `to` is a run directory (None: memory).
     `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
-    and `seed` are noted in the Origin.
+    and `seed` are noted in the Origin. The loss and the decision of every point are kept as well at up to 256
+    log-spaced looks (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none.
+
+    A run taken up again with `resume=True` at an earlier step than its last look, as from an older checkpoint, drops
+    the later looks: they belong to a training that is lost.
 
     The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser and random streams.
     Under DistributedDataParallel only rank 0 looks and writes.
@@ -72,6 +78,8 @@ class Probe:
         self._recorder = Recorder(
             None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
         )
+        self._keeper = PointKeeper(look) if watch.points else None
+        self._resumed = resume
         self._step: int | None = None
         self._seen: tuple[tuple[int, int], ...] | None = None
         self._closed = False
@@ -87,6 +95,8 @@ class Probe:
         self._recorder.beat()  # between two looks too
         if step == self._step:
             return
+        if self._resumed:
+            self._take_up(int(step))
         self._step = int(step)
         if chosen:
             self.look(self._step)
@@ -117,11 +127,23 @@ class Probe:
                     if name in readings:
                         raise ValueError(f"Two measures give a curve {name!r}: rename one.")
                     readings[name] = values
-        self._recorder.append(step, readings)
+            points = {} if self._keeper is None else self._keeper(snapshot, step, last)
+        self._recorder.append(step, readings, points)
         self._seen = versions(self.model)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))
+
+    @property
+    def loss(self) -> Any:
+        """The loss to record as it was given, or the one that fits a model which answers with probabilities."""
+        return self._answers.given
+
+    @property
+    def last_step(self) -> int | None:
+        """The step of the last look, None before the first."""
+        last = self._recorder.last_time
+        return None if last is None else int(last)
 
     @property
     def place(self) -> Path | None:
@@ -152,6 +174,18 @@ class Probe:
                 self._last_look()
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
+
+    def _take_up(self, step: int) -> None:
+        """Drop the looks of a training that is lost: those after the step at which this one goes on."""
+        self._resumed = False
+        last = self.last_step
+        if last is not None and step < last and not self.silent:
+            warnings.warn(
+                f"The run goes on at step {step}, before its last look at step {last}: looks after step {step} are "
+                "dropped.",
+                stacklevel=3,
+            )
+            self._recorder.rewind(step)
 
     def _last_look(self) -> None:
         if self._step is None:

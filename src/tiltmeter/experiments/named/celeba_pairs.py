@@ -14,7 +14,6 @@ from tiltmeter.data.public.celeba import Faces, celeba
 from tiltmeter.data.public.grouping import by_attributes
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, not_run, whether
-from tiltmeter.experiments.shared.lead import on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.recipe import Recipe, Watch
@@ -101,7 +100,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         if name not in runs:
             found.append(not_run(sentence.format(name), "Needs the photographs of CelebA."))
             continue
-        lead = crossings(on_all_points(runs[name]))
+        lead = crossings(runs[name])
         seeds = runs[name]["loss"].sizes["seed"]
         told = f"In loss: {lead}"
         found.append(whether(sentence.format(name), lead.changes, "does the lead change", told, seeds=seeds))

@@ -148,7 +148,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The final leader is foretold",
             share(decided)[0],
-            f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
+            f"share right of {len(decided)} runs in which a final leader is shown",
             0.95,
             error=share(decided)[1],
             seeds=seeds,
@@ -168,9 +168,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "Crossings are foretold",
             share(passed)[0],
-            f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
+            f"share of {len(passed)} crossings shown after step 10 forecast within a factor 1.5",
             0.8,
-            "" if passed else "No crossing after step 10 was decided.",
+            "" if passed else "No crossing after step 10 was shown.",
             error=share(passed)[1],
             seeds=seeds,
             safe=False,

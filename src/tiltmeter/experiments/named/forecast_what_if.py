@@ -120,7 +120,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The final leader of a reweighted training is foretold",
             share(decided)[0],
-            f"share right of {len(decided)} runs whose final gap exceeds two standard errors",
+            f"share right of {len(decided)} runs in which a final leader is shown",
             0.95,
             f"Right in {_right([one for one in found if one.horizon is None])} runs that end before their horizon, "
             + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
@@ -145,7 +145,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "Crossings of a reweighted training are foretold",
             share(passed)[0],
-            f"share of {len(passed)} decided crossings after step 10 forecast within a factor 1.5",
+            f"share of {len(passed)} crossings shown after step 10 forecast within a factor 1.5",
             0.8,
             f"{_passed(found, beyond=False)} before the horizon, {_passed(found, beyond=True)} beyond it: a gap near "
             f"zero crosses for little. A second training with other batches has {_passed(twice)} of the crossings of "

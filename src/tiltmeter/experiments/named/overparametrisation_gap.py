@@ -215,14 +215,14 @@ def _on_pictures(runs: Runs) -> list[Claim]:
 
 def pictures(runs: Runs) -> dict[str, Any]:
     """Error of each group against features: theory, pictures, networks."""
-    from tiltmeter.plot.double_descent import double_descent
+    from tiltmeter.plot.feature_sweep import feature_sweep
 
     charts = {
-        "Double descent of each group": double_descent(
+        "Double descent of each group": feature_sweep(
             runs["theory"].to_dataset().isel(time=0), samples=SAMPLES, curves=("error", "training_error")
         )
     }
     for name, dim in (("random features on pictures", "features"), ("networks", "width")):
         error = runs[name].to_dataset("error").isel(time=0).mean("seed")
-        charts[f"Error against {dim}: {name}"] = double_descent(error, x=dim, curves=("error",))
+        charts[f"Error against {dim}: {name}"] = feature_sweep(error, x=dim, curves=("error",))
     return charts

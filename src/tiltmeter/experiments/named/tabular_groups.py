@@ -15,7 +15,6 @@ from tiltmeter.data.public.compas import compas
 from tiltmeter.data.public.german import german
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.lead import on_all_points
 from tiltmeter.losses import Logistic
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.recipe import Recipe, Watch
@@ -74,7 +73,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _claim(name: str, one: Trajectory) -> Claim:
-    found = {curve: crossings(on_all_points(one, curve), curve) for curve in ASKED}
+    found = {curve: crossings(one, curve) for curve in ASKED}
     last = one["error"].isel(time=-1)
     gap = last.isel(group=0) - last.isel(group=1)
     # Seeds share the people who are looked at: the error of these few adds to the scatter over seeds.

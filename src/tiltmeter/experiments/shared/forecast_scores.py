@@ -21,23 +21,22 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Scored:
-    """One run beside its forecast. `right` is None where the final gap is within two standard errors of nothing.
+    """One run beside its forecast. `right` is None where no leader of the run is shown at its last look.
+
+    What is shown of the run is shown by bands over all its looks together (`standing`).
 
     `foretold` says of every decided crossing whether the forecast has it, `beyond` whether it came after the horizon.
     """
 
     gap: float
     gap_error: float
+    decided: bool
     forecast_gap: float
     correlation: float
     correlation_all: float
     horizon: float | None
     foretold: tuple[bool, ...]
     beyond: tuple[bool, ...]
-
-    @property
-    def decided(self) -> bool:
-        return abs(self.gap) > 2.0 * self.gap_error
 
     @property
     def right(self) -> bool | None:
@@ -55,10 +54,14 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
     horizon = horizon_step(ahead) if horizon is None else horizon
     limit = np.inf if horizon is None else horizon
     trusted = real.time.values <= limit
-    found = [one for one in crossings(run, "loss") if one.time > EARLIEST]
+    groups = run["loss"].coords["group"].values.tolist()
+    every = crossings(run, "loss", (groups[0], groups[1]))
+    judged = () if every.standing is None else every.standing.differences
+    found = [one for one in every if one.time > EARLIEST]
     return Scored(
         gap=float(real[-1]),
         gap_error=float(error[-1]),
+        decided=bool(judged) and bool(judged[0].sign[-1] != 0),
         forecast_gap=float(told[-1]),
         correlation=_correlation(real.values[trusted], told.values[trusted]),
         correlation_all=_correlation(real.values, told.values),

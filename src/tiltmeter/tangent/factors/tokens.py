@@ -1,4 +1,4 @@
-"""Tokens: gradients of a weight applied at T places of a point, as the inputs and the output gradients there."""
+"""Tokens: gradients of a weight used at T positions of a point, as the inputs and the output gradients there."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tiltmeter.tangent.rows import Rows
+from tiltmeter.tangent.factors.rows import Rows
 
-#: Numbers in the largest array of pairs of places that a product makes at a time.
+#: Largest number of entries in a temporary array of pairs of positions.
 PAIRS = 2**24
 
-#: What a number of a pair of places costs beside the multiplications, in multiplications: it passes through memory.
+#: Cost of an entry of such an array for memory access, in multiplications.
 PASSING = 8
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The gradient of output c is sum_t delta[c, t] a[t]^T, a matrix that is never written out.
+    """The gradient of output c is sum_t delta[c, t] a[t]^T, a matrix that is never stored.
 
-    Inner products are sum_{t, t'} (a[t] . a'[t']) (delta[c, t] . delta'[c', t']), two small Gram matrices. `a` is
+    Inner products are sum_{t, t'} (a[t] . a'[t']) (delta[c, t] . delta'[c', t']), from two small Gram matrices. `a` is
     (points, T, inputs) and `delta` is (points, outputs, T, units).
     """
 

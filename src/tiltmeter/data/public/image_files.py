@@ -1,4 +1,4 @@
-"""pictures: image files of a folder as one array."""
+"""Image files: the image files of a folder as one array."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 
 def read_pictures(folder: Path, files: Sequence[str], size: int = 64) -> np.ndarray:
-    """The named files as bytes, points x 3 x size x size: the largest middle square, scaled down.
+    """The named files as bytes, points x 3 x size x size: the largest central square, scaled down.
 
-    Needs Pillow (`pip install 'tiltmeter[images]'`). The names come from a file of the data set: one that leads out of
-    the folder is refused.
+    Needs Pillow (`pip install 'tiltmeter[images]'`). The names come from a file of the data set; a name that leads out
+    of the folder is refused.
     """
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -35,6 +35,6 @@ def read_pictures(folder: Path, files: Sequence[str], size: int = 64) -> np.ndar
         except FileNotFoundError:
             raise FileNotFoundError(f"There is no image {name} in {folder}: unpack the data set again.") from None
         except (UnidentifiedImageError, OSError):
-            raise ValueError(f"{path} should be a whole image file: unpack the data set again.") from None
+            raise ValueError(f"{path} should be a complete image file: unpack the data set again.") from None
         found[i] = np.asarray(square).transpose(2, 0, 1)
     return found

@@ -1,4 +1,4 @@
-"""Lookup: gradients of a table of which each point reads T lines, as the lines' numbers and output gradients."""
+"""Lookup: gradients of a table (an embedding) of which each point uses T rows: row numbers and output gradients."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: So many times more shared lines than places, and hardly any two places read the same one: zeros are left out.
+#: With this many times more shared rows than positions, few positions use the same row: zeros are left out.
 SPARSE = 25
 
-#: Numbers in the largest array that a product makes at a time.
+#: Largest number of entries in a temporary array of a product.
 LARGEST = 2**24
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The gradient of line v and output c is the sum of delta[c, t] over the places t with lines[t] = v.
+    """The gradient of row v and output c is the sum of delta[c, t] over the positions t with lines[t] = v.
 
-    `lines` is (points, T) and `delta` is (points, outputs, T, width). Only lines that both sides read can contribute to
-    a product, so it never costs the size of the table.
+    `lines` is (points, T) and `delta` is (points, outputs, T, width). Only rows that both sides use contribute to a
+    product, so its cost does not depend on the size of the table.
     """
 
     lines: Tensor
@@ -51,12 +51,12 @@ class Lookup:
         return found
 
     def _among(self, some: Tensor) -> tuple[Tensor, Tensor]:
-        """Which of these lines (sorted) each place reads, and its gradients, zero where it reads none of them."""
+        """Which of these rows (sorted) each position uses, and its gradients; zero if it uses none of them."""
         place = torch.searchsorted(some, self.lines).clamp_(max=len(some) - 1)
         return place, self.delta * (some[place] == self.lines)[:, None, :, None]
 
     def _sparse(self, some: Tensor) -> Any:
-        """Gradients of these lines, (points x outputs, lines x width), without the zeros."""
+        """Gradients of these rows, (points x outputs, rows x width), without the zeros."""
         from scipy.sparse import csr_array
 
         n, outputs, places, width = self.delta.shape
@@ -75,7 +75,7 @@ class Lookup:
         return rows
 
     def _sums(self, some: Tensor) -> Tensor:
-        """Gradients of these lines, (points, outputs, lines x width)."""
+        """Gradients of these rows, (points, outputs, rows x width)."""
         n, outputs, _, width = self.delta.shape
         place, masked = self._among(some)
         sums = self.delta.new_zeros(n, outputs, len(some), width)

@@ -1,4 +1,4 @@
-"""Rows: gradients written out, one row per point and output."""
+"""Rows: explicit gradients, one row per point and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""idx: arrays of bytes in the IDX format of MNIST and its successors."""
+"""IDX format: arrays of bytes as in the files of MNIST and similar data sets."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import struct
 
 import numpy as np
 
-from tiltmeter.data.public.contents import contents, wrong
 from tiltmeter.data.public.folder import folder_of
 from tiltmeter.data.public.images import Images, Part
+from tiltmeter.data.public.verified_files import contents, wrong
 
 PREFIX = {"train": "train", "test": "t10k"}
 
 
 def read_idx(data: bytes) -> np.ndarray:
-    """The array of bytes in IDX form: two zero bytes, type 8, the number of dimensions, sizes, values.
+    """The array in IDX bytes: two zero bytes, type 8, the number of dimensions, sizes, values.
 
     >>> read_idx(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 8, 9])).tolist()
     [7, 8, 9]
@@ -32,7 +32,7 @@ def read_idx(data: bytes) -> np.ndarray:
 
 
 def idx_images(name: str, part: Part, classes: tuple[str, ...]) -> Images:
-    """The pictures and labels of one part of a data set in the layout of MNIST."""
+    """The images and labels of one part of a data set in the layout of MNIST."""
     if part not in PREFIX:
         raise ValueError(f"`part` should be 'train' or 'test'. Found part = {part!r}.")
     arrays = []

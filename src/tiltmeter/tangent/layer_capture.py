@@ -1,4 +1,6 @@
-"""Capture: what layers were fed and the gradients at their outputs, by one forward pass and a backward per output."""
+"""Capture: the inputs of layers and the gradients at their outputs, from one forward pass and one backward per
+output.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from tiltmeter.tangent.rules import OPENED
 
 
 class Tapped(NamedTuple):
-    """What a layer was fed, and a zero that was added to what it returned."""
+    """The input of a layer, and a zero that was added to its output."""
 
     inputs: Tensor
     zero: Tensor
 
 
 def placed(model: nn.Module, x: Tensor) -> Tensor:
-    """The points where the model's parameters are, in their precision."""
+    """The points on the device of the model's parameters, in their precision."""
     first = next(model.parameters())
     floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
     kind = floating if floating is not None and x.is_floating_point() else x.dtype
@@ -31,9 +33,9 @@ def placed(model: nn.Module, x: Tensor) -> Tensor:
 def capture(
     model: nn.Module, layers: Sequence[nn.Module], x: Tensor, read: Read | None, start: int = 0
 ) -> tuple[Tensor, dict[nn.Module, list[Tensor] | None]]:
-    """Scores (points, outputs), and for each layer [what it was fed, gradients at what it returned, ...] by tap.
+    """Scores (points, outputs), and for each layer [its input, gradients at its output, ...] for each tap.
 
-    Gradients are (points, outputs, ...). None stands for a layer that was called twice or not on the points, and a
+    Gradients are (points, outputs, ...). The value is None for a layer that was called twice or not on the points; a
     layer that was not called is left out. `start` is the number of the first point, for messages.
     """
     seen: dict[nn.Module, list[Tapped] | None] = {}
@@ -45,7 +47,7 @@ def capture(
         taps: list[Tapped] = []
 
         def tap(inputs: Tensor, returned: Tensor) -> Tensor:
-            # A zero is added, since what was returned may be changed in place by the next layer; the zero never is.
+            # A zero is added because the next layer may change the output in place, but never the zero.
             zero = torch.zeros_like(returned, requires_grad=True)
             taps.append(Tapped(inputs.detach(), zero))
             return returned + zero
@@ -74,7 +76,7 @@ def capture(
 
 
 def check_finite(found: Tensor, start: int) -> None:
-    """Name the first point whose score is not a finite number."""
+    """Raise an error that names the first point whose score is not finite."""
     bad = ~torch.isfinite(found).reshape(len(found), -1).all(1)
     if bad.any():
         i = int(bad.int().argmax())
@@ -82,22 +84,22 @@ def check_finite(found: Tensor, start: int) -> None:
 
 
 def _on_points(pair: Tapped, points: int) -> bool:
-    """Whether a layer was fed every point, or so many places of every point in one row."""
+    """Whether the input of a layer has one row per point, or the same number of rows for every point."""
     inputs, zero = pair
     return inputs.ndim > 0 and len(inputs) == len(zero) >= points and len(inputs) % points == 0
 
 
 def _by_point(values: Tensor, points: int) -> Tensor:
-    """Places that were in one row, point after point, in a dimension of their own."""
+    """Rows that belong to the same point, moved to a separate dimension."""
     return values if len(values) == points else values.reshape(points, -1, *values.shape[1:])
 
 
 def _backward(found: Tensor, zeros: Sequence[Tensor], points: int) -> list[Tensor]:
-    """Gradients of every output with respect to these, (points, outputs, ...)."""
+    """Gradients of every output with respect to these tensors, (points, outputs, ...)."""
     if not zeros or not found.requires_grad:
         by_point = [_by_point(zero.detach(), points) for zero in zeros]
         return [zero[:, None].expand(-1, found.shape[1], *zero.shape[1:]) for zero in by_point]
-    # Points do not mix, so the gradient of the sum over points holds that of each.
+    # Points do not interact, so the gradient of the sum over points contains that of each.
     with torch.enable_grad():
         sums = found.sum(0).unbind()
     last = len(sums) - 1

@@ -1,0 +1,215 @@
+"""Standing: who is shown to be better off, in which curve and when, at one error rate for all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.difference import ALL, Difference
+from tiltmeter.analysis.kept_points import JUDGED, KeptPoints, kept_points
+from tiltmeter.analysis.look_facts import diverged_at, looked_at
+from tiltmeter.analysis.pairs import Pair, groups_of
+from tiltmeter.analysis.simultaneous.band import Band
+from tiltmeter.analysis.simultaneous.bands import bands
+from tiltmeter.analysis.simultaneous.contrasts import against_all, pairs
+from tiltmeter.analysis.simultaneous.point_curve import FEWEST, PointCurve
+from tiltmeter.analysis.simultaneous.recorded_errors import recorded_errors
+from tiltmeter.analysis.simultaneous.seed_bands import seed_bands
+from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS, two_way
+from tiltmeter.analysis.statements import Basis, Scope, Standing
+from tiltmeter.names import better_of
+from tiltmeter.record.trajectory import Trajectory
+
+#: From so many groups on each is compared with all together, not with every other.
+MANY = 6
+#: Groups with fewer points than this are judged, but said to be few.
+FEW = 50
+
+
+def standing(
+    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool = False
+) -> Standing:
+    """Who is shown to be better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
+
+    A probe keeps a loss and a decision for every point; from these come bands that hold at all looks, for all pairs of
+    groups and in all curves asked about together, with probability 1 - `level`. So any of the statements may be picked
+    out afterwards. One run speaks of this run, fewer than five seeds of these runs, five or more of the recipe (points
+    and seeds together). From six groups on each is compared with all together, unless `every_pair` is asked for.
+
+    >>> import xarray as xr
+    >>> from tiltmeter.record import Origin
+    >>> rng = np.random.default_rng(0)
+    >>> coords = {"time": [0, 10], "group": ("point", ["a", "b"] * 200)}
+    >>> losses = rng.normal(size=(2, 400)) - np.outer([0, 1], [1, 0] * 200)
+    >>> means = losses.reshape(2, 200, 2).mean(1)
+    >>> loss = xr.DataArray(means, dims=("time", "group"), coords={"time": [0, 10], "group": ["a", "b"]})
+    >>> kept = xr.DataArray(losses, dims=("time", "point"), coords=coords)
+    >>> print(standing(Trajectory({"loss": loss}, "step", Origin("training"), points={"loss": kept})))
+    In this run (all 2 looks, one curve together, 5 %): a has the lower loss at step 10; before, no difference is shown
+    and it is at most 0.36.
+
+    "No difference shown" is not "no difference": its bound says what is ruled out. Without kept points, recorded
+    standard errors are used with Bonferroni's correction, which is wider, and the text says so. Nothing is promised
+    for points that also chose when to stop or which run to take.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    names = _names(trajectory, curves)
+    ended = diverged_at(trajectory)
+    if ended is not None:
+        why = f"The run diverged at {trajectory.clock} {ended:.4g}, so no leader is named"
+        return Standing((), level, "run", "points", 0, {}, (why,))
+    if looked_at(trajectory).get("weighted"):
+        why = "it is not judged, since its points are weighted"
+        return Standing((), level, "run", "points", 0, dict.fromkeys(names, why))
+    kept = kept_points(trajectory)
+    own = [name for name in names if kept is not None and kept.named([name])]
+    if kept is not None and own:
+        found = _of_points(trajectory, kept, own, pair, level, every_pair)
+        left = [name for name in names if name not in own]
+        reasons = {**found.reasons, **dict.fromkeys(left, "it is not judged, since it was not kept point by point")}
+        return Standing(found.differences, level, found.scope, "points", found.looks, reasons, found.notes)
+    return _of_curves(trajectory, names, pair, level, every_pair)
+
+
+def _of_points(
+    trajectory: Trajectory, kept: KeptPoints, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+) -> Standing:
+    chosen = kept.named(names)
+    asked = {}
+    labels: list[tuple[Hashable, Hashable]] = []
+    for curve in chosen:
+        counts = np.where(curve.judged(kept.codes, len(kept.groups)), curve.counts(kept.codes, len(kept.groups)), 0)
+        asked[curve.name], labels = _contrasts(kept.groups, counts, pair, every_pair)
+    if kept.seeds > 1:
+        found = two_way(chosen, kept.codes, asked, level, recipe=kept.seeds >= FEWEST_SEEDS)
+        scope: Scope = "recipe" if kept.seeds >= FEWEST_SEEDS else "runs"
+    else:
+        found, scope = bands([_single(curve) for curve in chosen], kept.codes, asked, level), "run"
+    differences = _differences(trajectory, found, labels, dict.fromkeys(names, kept.times))
+    reasons, notes = _small(kept, chosen)
+    return Standing(differences, level, scope, "points", len(kept.times), reasons, notes)
+
+
+def _of_curves(
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+) -> Standing:
+    """The same from recorded standard errors, from the scatter over seeds, or from values that are all there is."""
+    found: dict[str, Band] = {}
+    times: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
+    labels: list[tuple[Hashable, Hashable]] = []
+    basis: Basis = "values"
+    shapes = [trajectory[name].sizes for name in names]
+    seeds = max(len(_array(trajectory, trajectory[name])) for name in names)
+    for name in names:
+        curve = trajectory[name]
+        groups = tuple(groups_of(curve))
+        contrasts, labels = _contrasts(groups, np.ones(len(groups)), pair, every_pair)
+        values = _array(trajectory, curve)
+        error = trajectory.get(f"{name}_se")
+        errors = None if error is None else _array(trajectory, error.sel(time=curve.coords["time"]))
+        times[name] = curve.coords["time"].values
+        statements = sum(shape["time"] for shape in shapes) * len(contrasts)
+        if errors is None and len(values) >= FEWEST_SEEDS:
+            basis, found[name] = "seeds", seed_bands(values, contrasts, level / len(names))
+        elif errors is not None or len(values) > 1:
+            basis = "seeds" if errors is None else "standard errors"
+            found[name] = recorded_errors(values, errors, contrasts, level, statements)
+        elif looked_at(trajectory):
+            reasons[name] = "it is not judged, since no errors of it are known"
+        else:
+            gap = values[0] @ contrasts.T
+            found[name] = Band(gap, gap, gap)
+    scope: Scope = "recipe" if seeds >= FEWEST_SEEDS or basis == "seeds" else "runs" if seeds > 1 else "run"
+    notes: tuple[str, ...] = ()
+    if basis == "standard errors":
+        notes = ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
+    differences = _differences(trajectory, found, labels, times)
+    return Standing(differences, level, scope, basis, max(shape["time"] for shape in shapes), reasons, notes)
+
+
+def _differences(
+    trajectory: Trajectory,
+    found: Mapping[str, Band],
+    labels: Sequence[tuple[Hashable, Hashable]],
+    times: Mapping[str, np.ndarray],
+) -> tuple[Difference, ...]:
+    return tuple(
+        Difference(
+            name,
+            better_of(name, trajectory[name]) if name in trajectory else "lower",
+            label,
+            trajectory.clock,
+            np.asarray(times[name], dtype=float),
+            *(np.ascontiguousarray(part[:, place]) for part in (band.gap, band.lower, band.upper)),
+        )
+        for name, band in found.items()
+        for place, label in enumerate(labels)
+    )
+
+
+def _contrasts(
+    groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool
+) -> tuple[np.ndarray, list[tuple[Hashable, Hashable]]]:
+    """Rows of weights, and what each compares."""
+    if pair is not None:
+        row = np.zeros((1, len(groups)))
+        row[0, groups.index(pair[0])], row[0, groups.index(pair[1])] = 1.0, -1.0
+        return row, [(pair[0], pair[1])]
+    if len(groups) >= MANY and not every_pair:
+        enough = counts if (counts > 0).sum() > 1 else np.ones(len(groups))
+        return against_all(enough), [(group, ALL) for group in groups]
+    rows = pairs(len(groups))
+    return rows, [(groups[int(np.argmax(row))], groups[int(np.argmin(row))]) for row in rows]
+
+
+def _names(trajectory: Trajectory, curves: tuple[str, ...]) -> list[str]:
+    if not curves:
+        curves = tuple(name for name in JUDGED if name in trajectory and "group" in trajectory[name].dims)
+        if not curves:
+            raise ValueError(f"There is none of the curves {', '.join(JUDGED)} with groups: name the curves to judge.")
+    for name in dict.fromkeys(curves):
+        values = trajectory[name]
+        if len(groups_of(values)) < 2:
+            raise ValueError("There is one group only: nothing to compare.")
+        if better_of(name, values) == "neither":
+            raise ValueError(f"Curve {name!r} is neither better high nor better low, so no group leads in it.")
+        extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
+        if extra:
+            raise ValueError(f"`standing` is for one run; select one point of {', '.join(extra)} first.")
+        if not values.sizes["time"]:
+            raise ValueError(f"Curve {name!r} has no looks: nothing is recorded yet.")
+    return list(dict.fromkeys(curves))
+
+
+def _array(trajectory: Trajectory, curve: xr.DataArray) -> np.ndarray:
+    """(seeds, looks, groups) of the seeds that did not diverge."""
+    if "seed" not in curve.dims:
+        curve = curve.expand_dims("seed")
+    elif trajectory.diverged is not None and "seed" in trajectory.diverged.dims:
+        curve = curve.isel(seed=np.flatnonzero(trajectory.diverged.isnull().values))
+    return np.asarray(curve.transpose("seed", "time", "group").values, dtype=float)
+
+
+def _single(curve: PointCurve) -> PointCurve:
+    return replace(curve, values=curve.values[0]) if curve.values.ndim == 3 else curve
+
+
+def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Which groups are not judged, and which are small."""
+    reasons: dict[str, str] = {}
+    few: dict[str, int] = {}
+    for curve in chosen:
+        counts = curve.counts(kept.codes, len(kept.groups))
+        for group, count, judged in zip(kept.groups, counts, curve.judged(kept.codes, len(kept.groups)), strict=True):
+            if not judged:
+                need = "no such points" if curve.rate else f"fewer than {FEWEST} points"
+                reasons[f"{curve.name} of {group}"] = f"it is not judged, with {need}"
+            elif count < FEW:
+                few[str(group)] = min(int(count), few.get(str(group), FEW))
+    notes = tuple(f"Few points: {group} has {count} in at least one curve" for group, count in few.items())
+    return reasons, notes

@@ -1,0 +1,100 @@
+"""Statements: what is shown about groups in a run, as one value that says its error rate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tiltmeter.analysis.difference import ALL, Difference
+from tiltmeter.analysis.pairs import Pair
+
+#: What the limits rest on.
+Basis = Literal["points", "standard errors", "seeds", "values"]
+#: What they speak of: the networks that were trained, or every seed of their recipe.
+Scope = Literal["run", "runs", "recipe"]
+
+_SCOPES: dict[Scope, str] = {"run": "In this run", "runs": "In these runs", "recipe": "For this recipe"}
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """The differences of all curves and groups asked about; all their statements hold together at `level`.
+
+    `reasons` says of a curve, or of a group in a curve, why it is not judged; `notes` what else to know. As text, a
+    sentence for each difference (from six groups on: for those that are shown).
+    """
+
+    differences: tuple[Difference, ...]
+    level: float
+    scope: Scope
+    basis: Basis
+    looks: int
+    reasons: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    def of(self, curve: str) -> tuple[Difference, ...]:
+        """The differences in one curve."""
+        return tuple(one for one in self.differences if one.curve == curve)
+
+    def __getitem__(self, key: tuple[str, Pair]) -> Difference:
+        curve, pair = key
+        for one in self.of(curve):
+            if one.pair == tuple(pair):
+                return one
+        known = ", ".join(f"{one.curve} of {one.pair[0]} and {one.pair[1]}" for one in self.differences)
+        raise KeyError(f"No difference in {curve} between {pair[0]} and {pair[1]}. There are: {known or 'none'}.")
+
+    @property
+    def against_all(self) -> bool:
+        """Whether each group is compared with all together."""
+        return any(one.pair[1] == ALL for one in self.differences)
+
+    def could_be_worst(self, curve: str, look: int = -1) -> tuple[Hashable, ...]:
+        """The groups that may be the worst off at one look: whoever is better off than the mean is not the worst."""
+        found = []
+        for one in self.of(curve):
+            if one.pair[1] == ALL and (not one.judged or one.leader[look] != one.pair[0]):
+                found.append(one.pair[0])
+        return tuple(found)
+
+    @property
+    def family(self) -> str:
+        """What the error rate is about, in words."""
+        curves = len({one.curve for one in self.differences})
+        kinds = f"{curves} curves" if curves > 1 else "one curve"
+        count = len({one.pair for one in self.differences})
+        groups = f", {count} {'groups' if self.against_all else 'pairs'}" if count > 1 else ""
+        looks = f"all {self.looks} looks" if self.looks > 1 else "one look"
+        return f"{looks}, {kinds}{groups} together, {100 * self.level:g} %"
+
+    def __str__(self) -> str:
+        if self.basis == "values":
+            head, tail = "As recorded, without errors", ""
+        else:
+            head, tail = _SCOPES[self.scope], f" ({self.family})"
+        sentences = [str(one) for one in self._told() if one.judged]
+        text = f"{head}{tail}: {' '.join([sentences[0], *map(_capital, sentences[1:])])}" if sentences else ""
+        for curve in dict.fromkeys(one.curve for one in self.differences if self.against_all):
+            worst = self.could_be_worst(curve)
+            text += f" Could be worst in {curve} at the end: {_listed(worst)}."
+        more = [f"{name}: {why}." for name, why in self.reasons.items()] + [f"{note}." for note in self.notes]
+        return " ".join([text, *more]).strip() or "Nothing to compare."
+
+    def _told(self) -> list[Difference]:
+        if not self.against_all:
+            return list(self.differences)
+        shown = [one for one in self.differences if one.sign.any()]
+        quiet = [
+            c for c in dict.fromkeys(one.curve for one in self.differences) if not any(s.curve == c for s in shown)
+        ]
+        return shown + [next(one for one in self.differences if one.curve == curve) for curve in quiet]
+
+
+def _listed(names: Sequence[Hashable]) -> str:
+    return ", ".join(map(str, names)) or "none"
+
+
+def _capital(sentence: str) -> str:
+    """A sentence that begins with a word of ours with a capital; a group's name stays as it is."""
+    return f"No{sentence[2:]}" if sentence.startswith("no difference") else sentence

@@ -1,0 +1,110 @@
+"""Tasks for random deals: small networks trained on real data, with the loss and decision of every point kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.losses import Logistic
+from tiltmeter.networks.mlp import mlp
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import log_spaced
+from tiltmeter.training.ensemble import ensemble
+
+
+def _digits() -> tuple[GroupedData, GroupedData]:
+    from tiltmeter.data.public.plain_digits import plain_digits
+
+    train, look = plain_digits()
+    x, y = (np.concatenate([train.x, look.x]), np.concatenate([train.y, look.y]))
+    return _two_labels(x, y % 2)
+
+
+def _mnist() -> tuple[GroupedData, GroupedData]:
+    from tiltmeter.data.public.mnist import mnist
+
+    images = mnist("test")
+    return _two_labels(images.x, images.y % 2)
+
+
+def _fashion() -> tuple[GroupedData, GroupedData]:
+    from tiltmeter.data.public.fashion_mnist import fashion_mnist
+
+    images = fashion_mnist("train")
+    # Worn above the waist; groups are lighter and darker pictures.
+    light = np.asarray(images.x, dtype=float).reshape(len(images.x), -1).mean(1)
+    return _two_labels(images.x, np.isin(images.y, (0, 2, 4, 6)), light > np.quantile(light, 0.7))
+
+
+def _adult() -> tuple[GroupedData, GroupedData]:
+    from tiltmeter.data.public.adult import adult
+
+    return adult("sex")
+
+
+def _compas() -> tuple[GroupedData, GroupedData]:
+    from tiltmeter.data.public.compas import compas
+
+    return compas()
+
+
+#: Data set -> points to train on and points to look at.
+TASKS: dict[str, Callable[[], tuple[GroupedData, GroupedData]]] = {
+    "digits": _digits,
+    "Adult": _adult,
+    "COMPAS": _compas,
+    "MNIST": _mnist,
+    "Fashion-MNIST": _fashion,
+}
+
+
+def _two_labels(
+    pixels: np.ndarray, positive: np.ndarray, group: np.ndarray | None = None
+) -> tuple[GroupedData, GroupedData]:
+    x = np.asarray(pixels, dtype=np.float32).reshape(len(pixels), -1)
+    x = (x - x.mean(0)) / max(float(x.std()), 1e-9)
+    dealt = np.arange(len(x)) % 2 if group is None else group.astype(np.int64)
+    return GroupedData(x, positive.astype(np.int64), dealt).split(look=0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What several networks say of the same points: losses and decisions (seeds, looks, points)."""
+
+    times: np.ndarray
+    loss: np.ndarray
+    decided: np.ndarray
+    positive: np.ndarray
+    codes: np.ndarray
+
+
+def trained(task: str, seeds: range, hidden: int, steps: int, per_decade: int, pool: int) -> Trained:
+    """Networks of these seeds, trained on one data set, at most `pool` of its points looked at."""
+    train, look = TASKS[task]()
+    rng = np.random.default_rng(0)
+    if len(look) > pool:
+        look = look.take(np.sort(rng.permutation(len(look))[:pool]))
+    if len(train) > 5000:
+        train = train.take(np.sort(rng.permutation(len(train))[:5000]))
+    run = ensemble(
+        partial(mlp, int(np.prod(train.x.shape[1:])), (hidden,), 1),
+        train,
+        look,
+        Recipe(lr=0.05, steps=steps, batch=16, loss=Logistic()),
+        seeds=list(seeds),
+        watch=Watch(when=log_spaced(per_decade)),
+    )
+    loss, decided = (run.points[name].transpose("seed", "time", "point") for name in ("loss", "decided_positive"))
+    positive = np.asarray(loss.coords["positive"].values, dtype=bool)
+    return Trained(loss.coords["time"].values, loss.values, decided.values, positive, look.codes)
+
+
+def trained_for(setting: Any, task: str, seeds: range, pool: int) -> Trained:
+    """The same with the network and training of a setting of `false-alarms`."""
+    return trained(task, seeds, setting.hidden, setting.steps, setting.per_decade, pool)

@@ -1,0 +1,92 @@
+"""PointKeeper: what is kept of every point looked at, beside the curves, so that leaders can be shown later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.record.labelled import labels_array
+
+#: Looks per decade of steps: at most 256 up to a billion steps.
+PER_DECADE = 28
+#: An ensemble keeps the points of its runs up to so many numbers, half a gigabyte; of larger ones none.
+MOST_NUMBERS = 2**27
+
+
+def kept_look(step: int, last: int | None) -> bool:
+    """Whether the points of this look are kept, after those of the look `last`: log-spaced, whatever the looks are.
+
+    >>> kept, last = [], None
+    >>> for step in range(0, 1001):
+    ...     if kept_look(step, last):
+    ...         kept.append(last := step)
+    >>> len(kept), kept[:4], kept[-3:]
+    (69, [0, 1, 2, 3], [849, 922, 1000])
+    """
+    if last is None:
+        return True
+    return step > last and _mark(step) > _mark(last)
+
+
+def _mark(step: int) -> int:
+    # The small number is for steps that are powers of ten, whose logarithm may be rounded down.
+    return -1 if step < 1 else math.floor(PER_DECADE * math.log10(step) + 1e-9)
+
+
+class PointKeeper:
+    """Turns snapshots into arrays of one number per point: `loss`, and `decided_positive` or `wrong` (several classes).
+
+    Losses take four bytes a point, decisions one bit. Nothing is kept of weighted points and of losses that are not
+    known point by point: no verdict could be drawn from them. `runs` names the dimensions of several runs that are
+    looked at together; their values come one run after another. The look at step `end` is kept in any case.
+    """
+
+    def __init__(self, data: GroupedData, runs: Mapping[str, np.ndarray] | None = None, end: int | None = None) -> None:
+        self._data, self._runs, self._end = data, dict(runs or {}), end
+        self._told = False
+        self.last: int | None = None
+
+    def __call__(self, snapshot: Snapshot, step: int, last: bool = False) -> dict[str, xr.DataArray]:
+        """The arrays of this look; empty where it is not one of those to keep."""
+        if self._data.weights is not None or snapshot.loss is None:
+            return {}
+        if not (last or step == self._end or kept_look(step, self.last)):
+            return {}
+        self.last = step
+        labels = {} if self._told else self._labels(snapshot)
+        self._told = True  # the first look tells whose values these are
+        dims = ("point", *self._runs)
+        return {
+            name: xr.DataArray(self._shaped(values), dims=dims, coords=labels)
+            for name, values in point_values(snapshot).items()
+        }
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        if not self._runs:
+            return values
+        sizes = [len(labels) for labels in self._runs.values()]
+        return np.ascontiguousarray(values.reshape(-1, len(self._data)).T).reshape(-1, *sizes)
+
+    def _labels(self, snapshot: Snapshot) -> dict[str, Any]:
+        groups = labels_array(self._data.groups)[self._data.codes]
+        found: dict[str, Any] = {"group": ("point", groups), **self._runs}
+        if snapshot.task.binary:
+            found["positive"] = ("point", self._data.y == snapshot.task.positive)
+        return found
+
+
+def point_values(snapshot: Snapshot) -> dict[str, np.ndarray]:
+    """Losses and decisions of all points."""
+    assert snapshot.loss is not None
+    found = {"loss": snapshot.loss.astype(np.float32)}
+    if snapshot.decision is not None and snapshot.task.binary:
+        found["decided_positive"] = snapshot.decision == snapshot.task.positive
+    elif snapshot.decision is not None:
+        found["wrong"] = snapshot.decision != snapshot.data.y
+    return found
