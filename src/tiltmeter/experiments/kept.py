@@ -50,7 +50,7 @@ class Kept:
         if not (place / SETTING).exists():
             write_json(place / SETTING, asked)
         held = json.loads((place / SETTING).read_text(encoding="utf-8"))
-        if held != asked:
+        if any(held.get(key) != value for key, value in asked.items()):
             raise ValueError(
                 f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
                 "that folder."
