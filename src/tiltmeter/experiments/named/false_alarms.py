@@ -50,7 +50,7 @@ class Setting:
     groups: tuple[int, ...] = (30, 100, 1000)
     draws: int = 200
     recipe_draws: int = 100
-    recipe_seeds: int = 60
+    seeds: int = 60
     hidden: int = 16
     steps: int = 300
     per_decade: int = 12
@@ -66,7 +66,7 @@ FULL = Setting(
     groups=(30, 100, 300, 1000, 5000),
     draws=1000,
     recipe_draws=400,
-    recipe_seeds=200,
+    seeds=200,
 )
 
 
@@ -95,8 +95,8 @@ def _deals(setting: Setting, task: str, deals: range) -> Trajectory:
     found = []
     for place, deal in enumerate(deals):
         rng = np.random.default_rng([deal, 7])
-        small = setting.sizes[deal % len(setting.sizes)]
         count = min(setting.points, len(seen.positive))
+        small = min(setting.sizes[deal % len(setting.sizes)], count // 2)
         chosen = rng.permutation(len(seen.positive))[:count]
         codes = np.repeat([0, 1], [small, count - small])
         loss, decided, positive = seen.loss[place][:, chosen], seen.decided[place][:, chosen], seen.positive[chosen]
