@@ -48,7 +48,7 @@ def test_known_differences_are_found_as_often_as_look_by_look_at_equal_false_ala
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", [5, 10])
 def test_two_way_bands_cover_the_recipe_and_seeds_alone_do_not(seeds):
-    setting = replace(false_alarms.FULL, recipe_seeds=60, recipe_draws=60)
+    setting = replace(false_alarms.FULL, recipe_runs=60, recipe_draws=60)
     run = false_alarms.recipe_draws(setting, "digits", seeds)
     missed = run["missed"].isel(time=0).sel(curve="loss")
     assert missed.sum() <= 9  # at 5 % of 60: more has a probability of 0.001

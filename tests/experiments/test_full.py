@@ -39,7 +39,7 @@ TINY = {
         "groups": (30,),
         "draws": 2,
         "recipe_draws": 2,
-        "recipe_seeds": 10,
+        "recipe_runs": 10,
         "steps": 4,
         "hidden": 2,
         "bootstrap": 49,

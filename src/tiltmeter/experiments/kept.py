@@ -49,7 +49,7 @@ class Kept:
         place.mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
             write_json(place / SETTING, asked)
-        held = json.loads((place / SETTING).read_text(encoding="utf-8"))
+        held = _read(place / SETTING)
         if held != asked:
             raise ValueError(
                 f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
@@ -57,7 +57,7 @@ class Kept:
             )
         self._made: dict[str, dict[str, Any]] = {}
         if (place / MADE).exists():
-            self._made = json.loads((place / MADE).read_text(encoding="utf-8"))
+            self._made = _read(place / MADE)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,6 +114,13 @@ def file_name(name: str) -> str:
 def today() -> str:
     """The date, in UTC."""
     return datetime.now(UTC).date().isoformat()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote, without the checksum that it adds."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found.pop("crc", None)
+    return found
 
 
 def _difference(held: dict[str, Any], asked: dict[str, Any]) -> str:

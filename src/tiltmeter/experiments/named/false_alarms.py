@@ -50,7 +50,7 @@ class Setting:
     groups: tuple[int, ...] = (30, 100, 1000)
     draws: int = 200
     recipe_draws: int = 100
-    recipe_seeds: int = 60
+    recipe_runs: int = 60
     hidden: int = 16
     steps: int = 300
     per_decade: int = 12
@@ -66,7 +66,7 @@ FULL = Setting(
     groups=(30, 100, 300, 1000, 5000),
     draws=1000,
     recipe_draws=400,
-    recipe_seeds=200,
+    recipe_runs=200,
 )
 
 
