@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow lint docs bench clean
+.PHONY: help demo check test test-slow lint docs audit bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ docs: .venv/dev.stamp ## build the documentation offline
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+audit: .venv/dev.stamp ## known vulnerabilities of the pinned requirements, and a list of all components (needs the network)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	$(BIN)/pip-audit --requirement requirements/run.txt --no-deps --format cyclonedx-json --output sbom.json
+	@echo "components: sbom.json"
+
 bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(BIN)/tiltmeter bench
 
@@ -46,4 +51,4 @@ bench: .venv/dev.stamp ## ratios of two things measured in one run
 	@touch $@
 
 clean: ## remove everything that was installed or built
-	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv docs/_build build dist sbom.json .pytest_cache .mypy_cache .ruff_cache .hypothesis

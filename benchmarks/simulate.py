@@ -25,7 +25,7 @@ from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.direct import Direct
 from tiltmeter.simulation.setting import Setting, setting
-from tiltmeter.simulation.step_settings import Pace
+from tiltmeter.simulation.step_settings import StepSettings
 from tiltmeter.threads import in_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -65,7 +65,7 @@ def advancing(
 ) -> Callable[[], None]:
     """A call that makes `steps` steps of `seeds` runs."""
     run = method.begin(chosen, tuple(range(seeds)))
-    pace = Pace(chosen.sgd, chosen.par.groups, chosen.d)
+    pace = StepSettings(chosen.sgd, chosen.par.groups, chosen.d)
     rates, weights = pace.rates(0, 1), pace.weights(0, 1)
     return lambda: run.advance(0, steps, rates, weights, threads)
 

@@ -10,6 +10,7 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     from tiltmeter import data as data
     from tiltmeter import export as export
+    from tiltmeter import interventions as interventions
     from tiltmeter import measures as measures
     from tiltmeter import plot as plot
     from tiltmeter import schedule as schedules  # noqa: F401
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.drivers import drivers as drivers
     from tiltmeter.analysis.grids import crossing_count as crossing_count
     from tiltmeter.analysis.grids import leader as leader
+    from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from tiltmeter.problem import optimisers as optimisers
     from tiltmeter.problem import start as starts  # noqa: F401
     from tiltmeter.problem import student as students  # noqa: F401
+    from tiltmeter.problem.fixed import Fixed as Fixed
+    from tiltmeter.problem.full_batch import Descent as Descent
+    from tiltmeter.problem.full_batch import Flow as Flow
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
@@ -73,6 +78,9 @@ _HOMES = {
     "Mixture": "problem.mixture",
     "teacher_mixture": "problem.teacher_mixture",
     "SGD": "problem.sgd",
+    "Flow": "problem.full_batch",
+    "Descent": "problem.full_batch",
+    "Fixed": "problem.fixed",
     # exact theory
     "predict": "theory.predict",
     "timescales": "theory.stability",
@@ -105,6 +113,7 @@ _HOMES = {
     "leader": "analysis.grids",
     "crossing_count": "analysis.grids",
     "phases": "analysis.phases",
+    "memorisation": "analysis.memorisation",
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
@@ -129,6 +138,7 @@ _ROOMS = {
     "criteria": "population.criteria",
     "data": "data",
     "export": "export",
+    "interventions": "interventions",
     "measures": "measures",
     "optimisers": "problem.optimisers",
     "plot": "plot",

@@ -1,7 +1,7 @@
-"""Lazy names: a package offers names that live in its files, and imports a file only when one of its names is used.
+"""Lazy names: a package imports a file only when one of the names that it defines is used.
 
-Python's own way (PEP 562), so that `import tiltmeter` stays light: torch, numba and altair load with the first name
-that needs them.
+This is Python's own mechanism (PEP 562). It keeps `import tiltmeter` light: torch, numba and altair are imported with
+the first name that needs them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 class LazyPackage(ModuleType):
     """A package whose names are looked up on first use.
 
-    `homes` maps a name to the module (below `tiltmeter`) that defines it; `rooms` maps a name to a module that is
-    itself the value. A file may be called like a name (`predict` lives in `theory/predict.py`): importing the file
-    does not hide the name.
+    `homes` maps a name to the module (inside `tiltmeter`) that defines it; `rooms` maps a name to a module that is
+    itself the value. A file may have the same name as a function (`predict` is in `theory/predict.py`): importing the
+    file does not hide the function.
     """
 
     homes: ClassVar[Mapping[str, str]]
@@ -43,12 +43,12 @@ class LazyPackage(ModuleType):
             super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        """The public names only: what the file itself imports would be noise after a dot and TAB."""
+        """The public names only, without what the file itself imports."""
         return sorted({*(name for name in self.__dict__ if name.startswith("__")), *self.homes, *self.rooms})
 
 
 def offer(package: str, homes: Mapping[str, str], rooms: Mapping[str, str] | None = None) -> list[str]:
-    """Make the package offer these names lazily; returns them, for `__all__`."""
+    """Make the package offer these names lazily; returns the names, for `__all__`."""
     named = {"homes": dict(homes), "rooms": dict(rooms or {})}
     sys.modules[package].__class__ = type("LazyPackage", (LazyPackage,), named)
     return [*homes, *(rooms or {})]

@@ -1,4 +1,4 @@
-"""The glossary of curve names in code: what each curve means and which way is better."""
+"""The glossary of curve names: what each curve means and which direction is better."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import xarray as xr
 
-#: The label where no group leads, because the best are level or nothing is known there.
+#: The label where no group leads, because the best are equal or there are no values.
 NOBODY = ""
 
 Better: TypeAlias = Literal["lower", "higher", "neither"]
 
 
 class CurveName(NamedTuple):
-    """What a curve name stands for, everywhere in tiltmeter."""
+    """What a curve name means, everywhere in tiltmeter."""
 
     meaning: str
     better: Better = "neither"
@@ -27,20 +27,23 @@ CURVES: dict[str, CurveName] = {
     "tpr": CurveName("share of positives decided positive", "higher"),
     "fpr": CurveName("share of negatives decided positive", "lower"),
     "ppv": CurveName("share of positive decisions that are right", "higher"),
-    "squared_error": CurveName("squared difference of score and label", "lower"),
-    "margin": CurveName("score on the right side of the decision", "higher"),
+    "squared_error": CurveName("squared difference between score and label", "lower"),
+    "margin": CurveName("margin of the right label, negative if the decision is wrong", "higher"),
     "confidence": CurveName("probability that the model gives to its own decision"),
     "calibration_gap": CurveName("confidence minus share of right decisions"),
     "class_accuracy": CurveName("share of a class decided right", "higher"),
-    # per group, on the examples trained on
-    "training_loss": CurveName("loss of the examples trained on", "lower"),
-    "training_error": CurveName("share of wrong decisions on the examples trained on", "lower"),
+    # per group, on the training examples
+    "training_loss": CurveName("loss on the training examples", "lower"),
+    "training_error": CurveName("share of wrong decisions on the training examples", "lower"),
+    "batch_noise": CurveName("loss that small batches add to that of gradient flow", "lower"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),
-    "Q": CurveName("squared length of the student over d"),
+    "Q": CurveName("squared length of the student divided by d"),
     "student_bias": CurveName("offset that the student adds to its score"),
     "second_layer": CurveName("weight of each unit in the student's score"),
+    # of an intervention
+    "pull": CurveName("what the mean gradient of a group counts in a step"),
     # variance over runs at finite d, see `moments`
     "M_variance": CurveName("variance over runs of the overlap with the group mean"),
     "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
@@ -58,8 +61,8 @@ CURVES: dict[str, CurveName] = {
     "ppv_gap": CurveName("difference of precisions (predictive parity)"),
     "equalised_odds": CurveName("larger of the absolute tpr and fpr gaps", "lower"),
     # over all groups
-    "disparate_impact": CurveName("smallest positive rate over largest", "higher"),
-    # what makes the loss gap (Shapley values), see `drivers`
+    "disparate_impact": CurveName("smallest positive rate divided by the largest", "higher"),
+    # contributions to the loss gap (Shapley values), see `drivers`
     "shift": CurveName("part of the gap due to shift and label imbalance"),
     "variance": CurveName("part of the gap due to unequal variances"),
     "representation": CurveName("part of the gap due to unequal representation"),
@@ -80,7 +83,7 @@ def described(name: str, curve: xr.DataArray) -> xr.DataArray:
 
 
 def better_of(name: str, curve: xr.DataArray) -> Better:
-    """Which way is better for this curve: what the curve itself says, else the glossary."""
+    """Which direction is better for this curve: from its own attribute, otherwise from the glossary."""
     better: Better = curve.attrs.get("better", CURVES[name].better if name in CURVES else "neither")
     if better not in ("lower", "higher", "neither"):
         raise ValueError(f'Curve {name!r} says better = {better!r}; it should be "lower", "higher" or "neither".')

@@ -1,4 +1,4 @@
-"""Progress: a line on stderr for work that takes long, nothing for work that does not."""
+"""Progress: lines on stderr for work that takes long, nothing for short work."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Self
 
 
 class Progress:
-    """Says how far some work is, now and then, and only once it has taken a few seconds.
+    """Reports from time to time how much is done, but only after a few seconds.
 
-    `say` puts what is done into words; the share and the time that is left are added.
+    `say` describes what is done in words; the percentage and the remaining time are added.
     """
 
     def __init__(self, total: int, say: Callable[[int], str], patience: float = 3.0) -> None:
@@ -20,7 +20,7 @@ class Progress:
         self._terminal = sys.stderr.isatty()
         self._pause = 0.2 if self._terminal else 30.0
         self._next = time.monotonic() + patience
-        # Speed is measured from the first stretch on, which may include compilation.
+        # Speed is measured after the first part, which may include compilation.
         self._began, self._done = 0.0, 0
         self._spoken = False
 

@@ -39,7 +39,7 @@ def test_check(run, german):
     assert "mnist: absent." in out
     code, out, err = run("data", "check", "german", "mnist")
     assert code == 2
-    assert err == "tiltmeter: Absent or not as published: mnist.\n"
+    assert err == "tiltmeter: Missing or not as published: mnist.\n"
     german.write_text("A11 6\n")
     code, out, err = run("data", "check", "--json")
     assert code == 2
@@ -87,7 +87,7 @@ class TestTrain:
         text = '[data]\nsource = "mnist"\n{}\n[training]\nlr = 0.1\nsteps = 3\n'
         (tmp_path / "a.toml").write_text(text.format(""))
         assert main(["train", str(tmp_path / "a.toml")]) == 2
-        assert "[data] of mnist needs `classes`, as { a = " in capsys.readouterr().err
+        assert "[data] of mnist needs `classes`, such as { a = " in capsys.readouterr().err
         (tmp_path / "a.toml").write_text(text.format('classes = { a = [["1"], ["2"]], b = [["3"], ["4"]] }'))
         assert main(["train", str(tmp_path / "a.toml")]) == 2
         assert "`tiltmeter data get mnist` downloads it" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def test_a_measure_on_its_own_example(run, in_a_folder):
     assert out.startswith("subgroup_auc (positives above negatives, both of the group): turned 0.")
     assert "null, last" in out
     assert "positive_aeg (positives of the group above positives of others, minus 1/2): turned" in out
-    assert "null: 0: scored like the others." in out
+    assert "null: 0: the same scores as the others." in out
     assert (in_a_folder / "areas.svg").read_text().startswith("<svg")
     assert "subgroup_auc" in tm.load("run")
 
@@ -92,8 +92,8 @@ def test_bad_input_ends_with_one_sentence(run, in_a_folder, argv, sentence):
         ("line-spectrum", 'lines = "many"', "[measure]: `lines` should be a whole number. Found lines = 'many'."),
         ("line-spectrum", "lines = true", "[measure]: `lines` should be a whole number. Found lines = True."),
         ("line-spectrum", 'window = "box"', '[measure]: `window` should be "none" or "hann". Found window = \'box\'.'),
-        ("effective-rank", 'of = "gram"', "[measure]: `of` is an object of Python, which a file cannot hold."),
-        ("frequency-error", "target = 3", "[measure]: `target` is an object of Python, which a file cannot hold."),
+        ("effective-rank", 'of = "gram"', "[measure]: `of` is a Python object, which a file cannot contain."),
+        ("frequency-error", "target = 3", "[measure]: `target` is a Python object, which a file cannot contain."),
         ("randomised", "features = {left = [99]}", "Set 'left' should list coordinates from 0 to 63. Found [99]."),
         ("sharpness", "mass = 1", "unknown key 'mass'. There are: count, iterations, probes, seed."),
         ("early-alignment", "_known = {}", "unknown key '_known'"),

@@ -111,20 +111,20 @@ def test_an_interrupt_is_not_taken_for_a_failure(run, capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tiltmeter.cli.reproduce.run", interrupted)
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.reproduce", interrupted)
     with pytest.raises(SystemExit) as ended:
         run("reproduce", "--all")
     assert ended.value.code == 130
-    assert "Interrupted: the same command goes on with what is complete in runs" in capsys.readouterr().err
+    assert "Interrupted: repeat the command to continue; complete experiments are in runs" in capsys.readouterr().err
 
 
 def test_a_process_that_dies_takes_no_other_with_it(run, monkeypatch):
     # Forked, since the experiments of these tests exist in this process alone.
-    monkeypatch.setattr("tiltmeter.cli.reproduce.get_context", lambda _: get_context("fork"))
-    monkeypatch.setattr("tiltmeter.cli.reproduce.run", _dies_if_broken)
+    monkeypatch.setattr("multiprocessing.get_context", lambda _: get_context("fork"))
+    monkeypatch.setattr("tiltmeter.experiments.reproduce.reproduce", _dies_if_broken)
     code, out, _ = run("reproduce", "--all", "--jobs", "2")
     assert code == 1
-    assert "broken (quick): failed. Its process was ended from outside" in out
+    assert "broken (quick): failed. Its process was killed" in out
     assert out.count("1 of 1 claims hold") == 2
 
 
@@ -140,7 +140,7 @@ def _dies_if_broken(name, *given):
         (("huge",), "No experiment 'huge'. There are: large, broken, small."),
         (("Smal",), "No experiment 'Smal'. Is 'small' meant? There are: large, broken, small."),
         (("Smal", "--list"), "No experiment 'Smal'. Is 'small' meant?"),
-        (("large", "--to", "a file/here"), "`to` should be a folder that can be written. Found a file/here: Not a dir"),
+        (("large", "--to", "a file/here"), "`to` should be a writable folder. Found a file/here: Not a dir"),
         ((), "Name experiments, or pass --all"),
         (("large", "--all"), "Name experiments, or pass --all"),
         (("large", "--seeds", "0"), "`seeds` should be a number of them, at least 1. Found seeds = 0."),

@@ -35,7 +35,7 @@ def test_a_sentence_comes_first_and_then_the_means(simulate):
 def test_against_theory(simulate, method):
     code, out, _ = simulate("--against", "theory", "--method", method)
     assert code == 0
-    assert out.splitlines()[-1].startswith("Against theory: the largest distance is 0.0")
+    assert out.splitlines()[-1].startswith("Compared with theory: the largest distance is 0.0")
 
 
 def test_json_with_the_agreement(simulate):
@@ -52,7 +52,7 @@ def test_a_network(simulate):
     options = ["--units", "2", "--activation", "relu", "--train-second-layer", "--start-scale", "0.5"]
     code, out, _ = simulate(*options, "--against", "theory", "--curve", "error")
     assert code == 0
-    assert "Against theory" in out
+    assert "Compared with theory" in out
 
 
 def test_repeated_data_memorise(simulate):

@@ -141,6 +141,43 @@ class TestTrain:
         assert run("train", "none.toml")[2] == "tiltmeter: No file none.toml.\n"
 
 
+class TestTables:
+    TOML = '[data]\nsource = "people.{}"\nlabel = "wage"\ngroup = "sex"\n[model]\nhidden = [4]\n[training]\nlr = 0.1\nsteps = 5\n'
+
+    def test_dropped_rows_are_told_by_group_and_kept_in_the_run(self, run, tmp_path):
+        table = people(300)
+        table.loc[:99, "age"] = np.nan
+        table.to_csv("people.csv", index=False)
+        (tmp_path / "t.toml").write_text(self.TOML.format("csv"))
+        code, _, err = run("train", "t.toml", "--to", "one")
+        assert code == 0, err
+        assert "Dropped 100 of 300 rows with missing values (F: " in err
+        assert "Labels: <=50K = 0, >50K = 1." in err
+        kept = tm.load("one").origin
+        assert sum(count for _, count in kept.problem["look"]["reading"]["dropped"]) == 100
+        assert sum(count for _, count in kept.settings["train"]["reading"]["dropped"]) == 100
+
+    def test_every_format_trains_alike(self, run, tmp_path):
+        table = people(300)
+        table.to_csv("people.csv", index=False)
+        table.to_parquet("people.parquet")
+        table.to_feather("people.feather")
+        losses = []
+        for ending in ("csv", "parquet", "feather"):
+            (tmp_path / "t.toml").write_text(self.TOML.format(ending))
+            code, out, err = run("train", "t.toml", "--json")
+            assert code == 0, err
+            losses.append(json.loads(out)["final"]["loss"]["values"])
+        assert losses[0] == losses[1] == losses[2]
+
+    def test_arrays(self, run, tmp_path):
+        x = np.random.default_rng(0).normal(size=(200, 3))
+        np.savez("people.npz", points=x, wage=(x[:, 0] > 0) * 1, sex=["F", "M"] * 100)
+        (tmp_path / "t.toml").write_text(self.TOML.format("npz").replace("[model]", 'columns = ["points"]\n[model]'))
+        code, _, err = run("train", "t.toml")
+        assert code == 0, err
+
+
 class TestFollow:
     def write(self, folder, looks, pause):
         origin = tm.Origin("training")

@@ -30,9 +30,9 @@ LAYERS = [
     ["problem"],
     ["interventions"],
     ["losses", "schedule"],
-    ["names", "progress", "threads"],
+    ["memory", "names", "progress", "threads"],
     ["record"],
-    ["lazy_names", "version"],
+    ["lazy_names", "version", "visible_text"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(

@@ -88,7 +88,7 @@ class TestFiles:
         ("served", "name", "found"),
         [
             ({"other": b""}, "german.data", "404"),
-            ({"german.data": b"changed"}, "german.data", "partial or has changed, its checksum is not"),
+            ({"german.data": b"changed"}, "german.data", "incomplete or has changed: its checksum is not"),
             ({"half.data": b"A11 6\n" * 1000}, "half.data", ""),
         ],
     )
@@ -130,14 +130,14 @@ class TestFiles:
         with pytest.raises(ConnectionError) as error:
             fetch("german")
         text = str(error.value)
-        assert text.count("no connection, or one that broke off") == 2
+        assert text.count("no connection, or an interrupted one") == 2
         assert text.endswith("try later, or put it in place by hand.")
         assert not list(here.iterdir())
 
     def test_a_folder_that_cannot_be_written_is_named(self, here, monkeypatch):
         (here / "file").touch()
         monkeypatch.setenv("TILTMETER_DATA", str(here / "file"))
-        with pytest.raises(OSError, match=r"file should be one that can be written. Found: .*; set TILTMETER_DATA"):
+        with pytest.raises(OSError, match=r"file should be writable. Found: .*; set TILTMETER_DATA"):
             fetch("german")
 
     @pytest.mark.usefixtures("here")
@@ -162,7 +162,7 @@ class TestFiles:
     @pytest.mark.usefixtures("here")
     def test_what_has_conditions_is_left_to_the_user(self):
         with pytest.raises(
-            FileNotFoundError, match=r"'celeba' cannot be downloaded for you: its publishers hand it out"
+            FileNotFoundError, match=r"'celeba' cannot be downloaded for you: its publishers provide it"
         ):
             fetch("celeba")
 
@@ -208,7 +208,7 @@ class TestArchives:
     @pytest.mark.parametrize("name", ["../out", "top/../../out", "/out", "top\\..\\out", "C:out"])
     def test_a_name_that_leads_out(self, tmp_path, name):
         (tmp_path / "a.tar.gz").write_bytes(tar_of({name: b"x"}))
-        with pytest.raises(ValueError, match=r"should unpack below its own folder. Found"):
+        with pytest.raises(ValueError, match=r"should unpack into its own folder. Found"):
             unpack(tmp_path / "a.tar.gz", tmp_path / "in")
         assert not (tmp_path / "out").exists()
 
@@ -217,11 +217,66 @@ class TestArchives:
         info = tarfile.TarInfo("top/link")
         info.type, info.linkname = kind, "/etc/passwd"
         (tmp_path / "a.tar.gz").write_bytes(tar_of({"top/link": info}))
-        with pytest.raises(ValueError, match=r"files and folders only. Found 'top/link', a link or device"):
+        with pytest.raises(ValueError, match=r"only files and folders. Found 'top/link', a link or device"):
             unpack(tmp_path / "a.tar.gz", tmp_path / "in")
 
     def test_half_an_archive(self, tmp_path):
         whole = tar_of({"top/a": bytes(range(256)) * 4000})
         (tmp_path / "a.tar.gz").write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(ValueError, match=r"should be a whole tar file"):
+        with pytest.raises(ValueError, match=r"should be a complete tar file"):
             unpack(tmp_path / "a.tar.gz", tmp_path / "in")
+
+
+class TestLimits:
+    def test_an_archive_that_grows_beyond_measure_is_refused(self, tmp_path, monkeypatch):
+        import tarfile
+
+        from tiltmeter.data.public import unpack as module
+
+        monkeypatch.setattr(module, "LEAST_BYTES", 1000)
+        with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as tar:
+            (tmp_path / "zeros").write_bytes(bytes(10**6))
+            tar.add(tmp_path / "zeros", "top/zeros")
+        with pytest.raises(ValueError, match=r"bomb.tar.gz should unpack to at most 200 times its size"):
+            module.unpack(tmp_path / "bomb.tar.gz", tmp_path / "out")
+        assert not (tmp_path / "out" / "zeros").exists()
+
+    @pytest.mark.parametrize(
+        ("came", "size", "said", "refused"),
+        [
+            ("https://here.invalid/a", 10, [], None),
+            ("https://there.invalid/a", 10, ["Redirected from here.invalid to there.invalid"], None),
+            ("http://here.invalid/a", 10, [], "redirected from https to http"),
+            ("https://here.invalid/a", 200, [], "larger than 100 bytes"),
+        ],
+    )
+    def test_redirects_are_named_and_sizes_limited(self, tmp_path, monkeypatch, came, size, said, refused):
+        import requests
+
+        from tiltmeter.data.public.download import Download
+
+        class Answer:
+            url = came
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *args):
+                return None
+
+            def raise_for_status(self):
+                return None
+
+            def iter_content(self, _):
+                return iter([bytes(size)])
+
+        monkeypatch.setattr(requests, "get", lambda *args, **settings: Answer())
+        heard = []
+        download = Download(heard.append, most=100)
+        if refused is None:
+            download("https://here.invalid/a", tmp_path / "a", None)
+            assert (tmp_path / "a").stat().st_size == size
+        else:
+            with pytest.raises(OSError, match=refused):
+                download("https://here.invalid/a", tmp_path / "a", None)
+        assert heard == said

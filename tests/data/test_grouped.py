@@ -132,13 +132,13 @@ class TestSplit:
 
     def test_no_part_may_lose_a_group(self):
         data = GroupedData(X, Y, np.where(np.arange(200) < 2, "rare", "rest"))
-        with pytest.raises(ValueError, match="Found that group 'rare' with 2 points leaves 0 to look at"):
+        with pytest.raises(ValueError, match="Found that group 'rare' with 2 points would have 0 held-out points"):
             data.split(0.1)
 
 
 class TestWarnings:
     def test_small_groups_are_listed(self):
-        with pytest.warns(UserWarning, match=r"fewer than 30 points are hardly to be judged: 'rare' \(5\)."):
+        with pytest.warns(UserWarning, match=r"fewer than 30 points give unreliable results: 'rare' \(5\)."):
             GroupedData(X, Y, np.where(np.arange(200) < 5, "rare", "rest"))
 
     def test_small_parts_are_listed_once(self):
@@ -155,7 +155,7 @@ class TestWarnings:
         (lambda: GroupedData(np.where(X > 2.0, np.nan, X), Y, G), ValueError, "`x` should be finite. Found NaN or infinity in"),
         (lambda: GroupedData(X, np.where(Y, np.inf, 0), G), ValueError, "`y` should be finite. Found NaN or infinity in"),
         (lambda: GroupedData(X, Y, G, groups=["a", "b", "c"]), ValueError, "Every group should have points. Found none in group 'c'."),
-        (lambda: GroupedData(X, Y, G, groups=["a"]), KeyError, "`groups` lacks 'b', of which there are points. There are: 'a'."),
+        (lambda: GroupedData(X, Y, G, groups=["a"]), KeyError, "`groups` should list every group. Found points of 'b', and groups 'a'."),
         (lambda: GroupedData(X, Y, "sex"), TypeError, "`group` may be a name only for a DataFrame, or \"label\". Found group = 'sex'."),
         (lambda: GroupedData(X, Y, None), TypeError, "`group` should give the group of every point. Found None."),
         (lambda: GroupedData(X, None, G), TypeError, "`y` should give one number per point. Found None."),
@@ -165,7 +165,7 @@ class TestWarnings:
         (lambda: GroupedData(3.0, Y, G), ValueError, "`x` should have one point per row. Found a single number."),
         (lambda: GroupedData(X[:0], Y[:0], G[:0]), ValueError, "`x` should hold at least one point. Found none."),
         (lambda: GroupedData(X, Y, [None] * 200), ValueError, "Every point should belong to a group. Found the label None."),
-        (lambda: GroupedData(X, Y, [{}] * 200), TypeError, "A group label should be hashable, as text, a number or a tuple. Found dict."),
+        (lambda: GroupedData(X, Y, [{}] * 200), TypeError, "A group label should be hashable, such as text, a number or a tuple. Found dict."),
         (lambda: GroupedData(X, Y, G, -np.ones(200)), ValueError, "`weights` should be finite, not negative, and not all zero."),
         (lambda: GroupedData(X, Y, G, columns=["age"]), TypeError, "`columns` chooses columns of a DataFrame. Found x of type ndarray."),
         (lambda: GroupedData(X), TypeError, "Without y and group, `x` should be a Dataset that yields (x, y, group). Found ndarray."),

@@ -14,7 +14,7 @@ from tiltmeter.data.public.compas import compas, compas_table
 from tiltmeter.data.public.fashion_mnist import fashion_mnist
 from tiltmeter.data.public.folder import data_folder
 from tiltmeter.data.public.german import german
-from tiltmeter.data.public.idx import read_idx
+from tiltmeter.data.public.idx_format import read_idx
 from tiltmeter.data.public.mnist import mnist
 from tiltmeter.data.public.presence import check, is_present
 from tiltmeter.data.public.waterbirds import waterbirds
@@ -151,7 +151,7 @@ class TestCelebA:
         (here / "celeba-attributes" / "celeba.csv").write_text("filename,Bald,Male\n" + "\n".join(rows))
         assert [len(celeba(part)) for part in ("train", "valid", "test")] == [2, 2, 2]
         with pytest.raises(
-            FileNotFoundError, match=r"needs the folder img_align_celeba in .*: its publishers hand it out"
+            FileNotFoundError, match=r"needs the folder img_align_celeba in .*: its publishers provide it"
         ):
             celeba().pictures([0])
 
@@ -169,7 +169,7 @@ class TestCelebA:
         with pytest.raises(FileNotFoundError, match=r"There is no image 000001.jpg in .*: unpack the data set again"):
             celeba().pictures([0])
         (folder / "000001.jpg").write_bytes(b"half an imag")
-        with pytest.raises(ValueError, match=r"should be a whole image file: unpack the data set again"):
+        with pytest.raises(ValueError, match=r"should be a complete image file: unpack the data set again"):
             celeba().pictures([0])
 
     def test_a_name_that_leads_out_is_refused(self, write):
@@ -207,7 +207,7 @@ def test_present_absent_and_what_to_do(write, name):
     assert not is_present(name)
     absent = check(name)
     assert absent.state == "absent"
-    assert f"tiltmeter data get {name}" in absent.note or "its publishers hand it out" in absent.note
+    assert f"tiltmeter data get {name}" in absent.note or "its publishers provide it" in absent.note
     write(name)
     assert is_present(name)
     assert check(name).state == "present"
@@ -229,7 +229,7 @@ def test_a_partial_file_is_seen_without_a_checksum(write, name, file):
     found = check(name)
     assert found.state == "wrong"
     by_hand = name == "celeba"  # `tiltmeter data get` would only say so
-    assert ("replace it: its publishers hand it out" if by_hand else f"tiltmeter data get {name}") in found.note
+    assert ("replace it: its publishers provide it" if by_hand else f"tiltmeter data get {name}") in found.note
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -247,12 +247,12 @@ def test_a_folder_in_place_of_a_file_is_said_in_a_sentence(write, name):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "how many files and the names of attributes first"),
-        ("2\nMale Young\n", "2 whole lines of a file name and 2 attributes, -1 or 1. Found"),
+        ("", "the number of files and the names of attributes first"),
+        ("2\nMale Young\n", "2 complete lines of a file name and 2 attributes, -1 or 1. Found"),
         ("2\nMale Young\n1.jpg 1 x\n2.jpg 1 1\n", "-1 or 1. Found 'x' at row 1 below the header"),
         ("2\nMale Young\n1.jpg 1 -1\n2.jpg 1 5\n", "-1 or 1. Found '5' at row 2 below the header"),
         ("1\nMale\nfirst.jpg 1\n", "where file names are no numbers. Found 'first'"),
-        ("\x00\xff\n", "how many files and the names of attributes first"),
+        ("\x00\xff\n", "the number of files and the names of attributes first"),
     ],
 )
 def test_lists_of_celeba_that_make_no_sense(write, text, found):
@@ -271,7 +271,7 @@ def test_a_table_of_celeba_that_makes_no_sense(here, text):
     (here / "celeba-attributes" / "celeba.csv").write_bytes(text.encode("latin-1"))
     found = check("celeba")
     assert found.state == "wrong"
-    assert "celeba.csv should hold file names, then whole columns of attributes" in found.note
+    assert "celeba.csv should hold file names, then complete columns of attributes" in found.note
 
 
 @pytest.mark.parametrize("row", ["a.jpg,x,0,1", "a.jpg,,0,1", "a.jpg,7,0,1", "a.jpg,1,3,1", "a.jpg,1,0,2", ""])

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from tiltmeter.experiments.catalogue import EXPERIMENTS, find
+from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, find
 from tiltmeter.experiments.reproduce import reproduce
 from tiltmeter.experiments.verdicts import small_png
 
 #: Seconds each: these run in the default suite.
-FAST = ("order-parameters", "spurious-correlation", "phase-diagram", "learning-rates")
+FAST = ("order-parameters", "spurious-correlation", "phase-diagram", "learning-rates", "upweight-or-upsample")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -56,3 +56,9 @@ def test_several_at_a_time(tmp_path, capfd):
     said = capfd.readouterr()
     assert said.out.startswith("2 experiments: 12 claims hold, 0 do not")
     assert "[2/2] spurious-correlation: theory" in said.err
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_list_says_what_the_modules_say(name):
+    entry, module = entry_of(name), find(name)
+    assert (entry.title, entry.paper, entry.needs) == (module.TITLE, module.PAPER, tuple(module.NEEDS))

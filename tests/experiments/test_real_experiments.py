@@ -85,7 +85,7 @@ def test_absent_data_are_said_in_one_sentence(name):
     with pytest.raises(FileNotFoundError) as error:
         module.run(module.QUICK, make_now)
     text = str(error.value)
-    assert f"tiltmeter data get {module.NEEDS[0]}" in text or "its publishers hand it out" in text
+    assert f"tiltmeter data get {module.NEEDS[0]}" in text or "its publishers provide it" in text
     assert "\n" not in text
 
 

@@ -20,12 +20,21 @@ SMALL = {
     "three-phases": {"d": 50, "seeds": 3, "network_d": 20, "width": 8, "steps": 60, "network_seeds": 2},
     "deeper-wider": {"depths": (2, 3), "widths": (8,), "d": 20, "steps": 60, "seeds": 2},
     "other-protocols": {"d": 20, "width": 8, "steps": 60, "seeds": 2},
-    "memorisation": {"d": 10, "examples": 400, "noise": 0.4, "width": 8, "epochs": 3, "seeds": 2},
+    "memorisation": {
+        "problems": 20,
+        "d": 20,
+        "runs": 4,
+        "width": 8,
+        "steps": 30,
+        "examples": 200,
+        "look": 100,
+        "seeds": 2,
+    },
     "multi-class": {"classes": 3, "overlaps": (0.5,), "d": 20, "width": 8, "steps": 60, "seeds": 2},
     "warm-start": {"d": 20, "width": 8, "before": 20, "steps": 60, "seeds": 2},
 }
-#: In the default suite: theory, simulation and networks in one; finite data.
-FAST = ("bias-crossing", "memorisation")
+#: In the default suite: theory, simulation and networks in one.
+FAST = ("bias-crossing",)
 
 
 @pytest.mark.filterwarnings("ignore:.*different numbers of steps")

@@ -89,7 +89,7 @@ def test_tokens_of_a_transformer_and_several_outputs():
     tokens = tm.GroupedData((data.x > 0).astype(np.int64), (data.y > 0).astype(np.int64), "label")
     found = tm.measure(BooleanSensitivity(), transformer(6, vocabulary=2, outputs=2), tokens)
     assert np.isfinite(found["boolean_sensitivity"])
-    with pytest.raises(ValueError, match=r"one of a single output. Found 2"):
+    with pytest.raises(ValueError, match=r"needs a single output. Found 2"):
         tm.measure(BooleanSpectrum(), transformer(6, vocabulary=2, outputs=2), tokens)
     images = tm.GroupedData(data.x.reshape(-1, 1, 2, 3), data.y, "label")
     model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 2), torch.nn.Flatten(), torch.nn.Linear(4, 1))
@@ -154,16 +154,16 @@ def test_a_score_of_zero_and_any_scale():
 
 def test_bad_inputs_are_refused():
     numbers = tm.GroupedData(np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2, "label")
-    with pytest.raises(ValueError, match=r"features have two values, as -1 and .1. Found 180 values"):
+    with pytest.raises(ValueError, match=r"features have two values, such as -1 and .1. Found 180 values"):
         tm.measure(BooleanSensitivity(), torch.nn.Linear(3, 1), numbers)
     constant = tm.GroupedData(np.ones((60, 3)), np.arange(60) % 2, "label")
     with pytest.raises(ValueError, match=r"Found 1 value\."):
         tm.measure(BooleanSensitivity(), torch.nn.Linear(3, 1), constant)
-    with pytest.raises(ValueError, match=r"read up to 16 bits. Found 21"):
+    with pytest.raises(ValueError, match=r"evaluated for up to 16 bits. Found 21"):
         read(Majority(), 21, BooleanSpectrum())
     with pytest.raises(ValueError, match="`samples` should be at least 2"):
         BooleanSensitivity(samples=1)
-    with pytest.raises(ValueError, match="`rho` should hold correlations"):
+    with pytest.raises(ValueError, match="`rho` should contain correlations"):
         BooleanSpectrum(rho=(1.5,))
     with pytest.raises(ValueError, match=r"2\^n decisions. Found 3"):
         flip_shares(np.zeros(3))

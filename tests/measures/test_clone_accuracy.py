@@ -78,7 +78,7 @@ def test_images_sequences_and_what_is_refused():
     with pytest.raises(TypeError, match="Clones need points made of real numbers, not of tokens or counts"):
         tm.measure("distributional", transformer(6, vocabulary=2), tokens)
     numbers = tm.GroupedData(rng.normal(size=(60, 2)), rng.normal(size=60), [0] * 60)
-    with pytest.raises(ValueError, match="A model of a regression decides nothing: clones need classes"):
+    with pytest.raises(ValueError, match="A regression makes no decisions: clones need classes"):
         tm.measure("distributional", nn.Linear(2, 1), numbers)
     with pytest.raises(TypeError, match=r"`clones` should map names to clones. Found list."):
         CloneAccuracy([MeanShift()])
@@ -93,7 +93,7 @@ def test_degenerate_points_stay_finite():
     lonely = constant.take([0, 1])
     assert np.isfinite(tm.measure(CloneAccuracy(), mlp(4, (5,), 1), lonely)["clone_loss"]).all()
     single = constant.take([0])
-    with pytest.raises(ValueError, match=r"Points can be moved to another class where there are two. Found 1."):
+    with pytest.raises(ValueError, match=r"Moving points to another class needs at least two classes. Found 1."):
         tm.measure(CloneAccuracy({"move": GaussianTransport()}), mlp(4, (5,), 1), single)
     zero = mlp(4, (5,), 1)
     torch.nn.init.zeros_(zero[1].weight)

@@ -54,7 +54,7 @@ def test_plane_agrees_with_a_scan_and_with_ascent():
 
 
 def test_more_dimensions_find_the_axes():
-    with pytest.warns(UserWarning, match="hardly to be judged"):
+    with pytest.warns(UserWarning, match="give unreliable results"):
         data = symmetric_clusters(10, points=4)
     found = Pull(data.x, data.y / 2).extremes()
     np.testing.assert_allclose(sorted(np.abs(found.direction[:, :2]).max(1)), 1.0, atol=1e-5)
@@ -144,7 +144,7 @@ def test_zero_weights_and_points_without_pull_are_finite():
 
 def test_other_architectures_are_refused_in_one_sentence():
     images = tm.GroupedData(np.zeros((60, 1, 8, 8)), np.tile([0, 1], 30), "label")
-    with pytest.raises(TypeError, match=r"is one of two layers: .* Found Conv2d, ReLU"):
+    with pytest.raises(TypeError, match=r"needs a network of two layers: .* Found Conv2d, ReLU"):
         tm.measure("early-alignment", small_cnn(1, 1), images)
     with pytest.raises(TypeError, match="without biases"):
         tm.measure("early-alignment", mlp(2, (4,), 1), symmetric_clusters())

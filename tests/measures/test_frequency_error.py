@@ -112,7 +112,9 @@ def test_what_it_cannot_read_is_refused():
         measure("frequency-error", nn.Linear(2, 1), sines(TARGET, circle=True))
     with pytest.raises(ValueError, match="`points` should exceed twice"):
         FrequencyError(TARGET, points=16)
-    with pytest.raises(ValueError, match=r"`target` should have every frequency that it names. Found none of 2."):
+    with pytest.raises(
+        ValueError, match=r"`target` should contain every frequency that it names. Found nothing at frequency 2."
+    ):
         FrequencyError(Sines((1, 2), (1.0, 0.0)))
     with pytest.raises(ValueError, match="not an even grid"):
         measure("frequency-error", nn.Linear(1, 1), sines(TARGET, seed=0))

@@ -103,7 +103,7 @@ def test_null_is_chance_and_a_constant_is_not_sensitive():
 
 def test_one_point_is_enough_for_a_finite_number():
     model, _ = linear_case()
-    with pytest.warns(UserWarning, match="hardly to be judged"):
+    with pytest.warns(UserWarning, match="give unreliable results"):
         one = tm.GroupedData(np.ones((1, 20)), [0], ["a"])
     found = tm.measure(NoiseSensitivity(), model, one)
     assert all(np.isfinite(values).all() for values in found.values())

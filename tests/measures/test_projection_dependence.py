@@ -111,7 +111,9 @@ def test_the_first_layer_is_the_one_called_first():
 
 def test_degenerate_input():
     data = slabs(linear_and_slabs(6), 60)
-    with pytest.raises(ValueError, match=r"One half of the points chooses, the other judges: at least 4. Found 2."):
+    with pytest.raises(
+        ValueError, match=r"The search needs one half of the points, the evaluation the other: at least 4. Found 2."
+    ):
         tm.measure(ProjectionDependence(), mlp(6, (8,), 1), data.take([0, 1]))
     zero = mlp(6, (8,), 1, bias=False)
     for parameter in zero.parameters():

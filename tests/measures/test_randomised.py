@@ -135,7 +135,7 @@ def test_features_without_names_get_a_sentence():
 
 def test_degenerate_points():
     one = slabs((1, 5, 5), 60)
-    with pytest.raises(ValueError, match=r"Points can be exchanged where there are two. Found 1."):
+    with pytest.raises(ValueError, match=r"At least two points are needed to exchange features. Found 1."):
         tm.measure(Randomised(), along(np.eye(3)[0]), one.take([int(np.argmin(one.y))]))
     same = one.take(np.flatnonzero(one.y == 0))
     with pytest.raises(ValueError, match=r"An AUC compares two labels. Found points of one only."):

@@ -217,7 +217,7 @@ def test_feature_variance_meets_its_null_on_noise():
     np.testing.assert_allclose(found["feature_variance_null"], [1 / 399, 2 / 399])
     # k / (n - 1) on average over 30 units; its standard deviation is at most sqrt(2 k / 30) / 399.
     assert (np.abs(found["feature_variance"] - found["feature_variance_null"]) < 4 * np.sqrt(4 / 30) / 399).all()
-    with pytest.raises(ValueError, match=r"one row per point looked at, 400. Found 3 in 'z'"):
+    with pytest.raises(ValueError, match=r"one row per held-out point, 400. Found 3 in 'z'"):
         tm.measure(FeatureVariance({"z": np.ones(3)}), torch.nn.Linear(30, 2), data)
     assert FeatureVariance().passes(None) == 1.0
 
@@ -353,7 +353,7 @@ def test_measures_ride_on_a_probe_without_touching_the_training():
     ids=str,
 )
 def test_one_point_is_finite(measure, model, x, group):
-    with pytest.warns(UserWarning, match="hardly to be judged"):
+    with pytest.warns(UserWarning, match="give unreliable results"):
         data = tm.GroupedData(np.array(x), [0], [group])
     assert all(np.isfinite(values).all() for values in tm.measure(measure, model, data).values())
 

@@ -95,11 +95,11 @@ def test_what_it_cannot_read_is_refused(data):
     tokens = tm.GroupedData(np.zeros((40, 3), dtype=np.int64), [0, 1] * 20, ["a"] * 40)
     with pytest.raises(ValueError, match="Found integer inputs"):
         measure("truncated-accuracy", transformer(3, vocabulary=2, outputs=2), tokens)
-    with pytest.raises(ValueError, match="A regression decides nothing"):
+    with pytest.raises(ValueError, match="A regression makes no decisions"):
         measure("truncated-accuracy", nn.Linear(4, 1), tm.GroupedData(data.x, data.x[:, 0], data.codes))
     with pytest.raises(ValueError, match="Inputs should vary"):
         measure("truncated-accuracy", nn.Linear(2, 2), tm.GroupedData(np.ones((40, 2)), [0, 1] * 20, ["a"] * 40))
-    with pytest.raises(ValueError, match="like those looked at, with 4 numbers"):
+    with pytest.raises(ValueError, match="should fit the held-out points, with 4 numbers"):
         measure(TruncatedAccuracy((1,), principal_components(data.x[:, :3])), nn.Linear(4, 2), data)
     with pytest.raises(ValueError, match=r"`kept` should be whole numbers from 0, ascending. Found kept = \(0.5,\)"):
         TruncatedAccuracy((0.5,))

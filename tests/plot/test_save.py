@@ -46,7 +46,7 @@ def test_html_fetches_nothing(tmp_path: Path) -> None:
     assert not re.findall(r"(?:import|fetch)\s*\(\s*[\"'`]https?:", page)
     assert "vegaEmbed" in page
     assert "larger variance" in page
-    assert '"editor": false' in page
+    assert "editor: false" in page
 
 
 def test_json_is_the_description(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ def test_the_page_holds_its_texts_tables_and_charts_and_fetches_nothing(tmp_path
     assert text.count('<div class="chart"') == 2
     assert text.count("vegaEmbed('#chart'") == 1
     head = text.split("<script>")[0]
-    assert "http" not in head
+    assert "http:" not in head
+    assert "https:" not in head
     assert "<script src" not in text
     assert "<link" not in text
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, simulate, teacher_mixture
+from tiltmeter import SGD, Fixed, simulate, teacher_mixture
 from tiltmeter.problem.activation import Erf
 from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
 from tiltmeter.problem.start import Random
@@ -95,7 +95,7 @@ class TestRepeated:
         assert (trained.isel(time=-1) < 0.01).all()
         assert (tested.isel(time=-1) > 0.2).all()
         assert (runs["training_error"].isel(time=-1) == 0).all()
-        assert runs.origin.settings["data"] == {"data": "repeated", "alpha": 0.5}
+        assert runs.origin.settings["data"] == Fixed(0.5).to_json()
 
     def test_much_data_is_like_fresh_data(self):
         chosen = {"d": 30, "seeds": 300, "method": Direct(), "curves": ("loss",)}

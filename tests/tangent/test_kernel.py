@@ -15,7 +15,7 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 from tiltmeter.networks.two_layer import two_layer
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.tangent import lookup
+from tiltmeter.tangent.factors import lookup
 from tiltmeter.tangent.kernel import initial_scores, kernels, tangent_kernel
 from tiltmeter.tangent.plan import make_plan
 

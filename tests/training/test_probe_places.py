@@ -21,7 +21,7 @@ def looked(model, data, **options):
 class TestPlaces:
     def test_shapes_are_checked_on_the_meta_device(self, flat):
         probe = tm.Probe(nn.Linear(6, 1, device="meta"), flat)
-        with pytest.raises(ValueError, match="meta device has shapes but no values: it cannot be looked at"):
+        with pytest.raises(ValueError, match="meta device has shapes but no values: it cannot be measured"):
             probe(0)
         with pytest.raises(ValueError, match="Labels should lie among"):
             tm.Probe(nn.Linear(6, 2, device="meta"), tm.GroupedData(flat.x, flat.y + 5, flat.codes))

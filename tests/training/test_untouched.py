@@ -299,6 +299,6 @@ class Vain(nn.Module):
 
 def test_a_model_that_changes_its_parameters_is_refused(flat):
     with pytest.raises(
-        RuntimeError, match="Evaluating the model changed its parameter 'weight': it cannot be looked at"
+        RuntimeError, match="Evaluating the model changed its parameter 'weight': it cannot be measured"
     ):
         tm.Probe(Vain(), flat)

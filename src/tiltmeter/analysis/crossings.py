@@ -9,7 +9,6 @@ from typing import Self
 
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
 
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve
@@ -213,6 +212,8 @@ def _signs(
     sign = np.where((np.abs(whole) > ROUNDING) & (times > 0), np.sign(whole), 0.0)
 
     def root(low: float, high: float) -> float:
+        from scipy.optimize import brentq
+
         return float(brentq(lambda t: float(gap_at(t)[0]), low, high, xtol=1e-14 * high, rtol=1e-12))
 
     return times, np.nan_to_num(sign), root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,12 +12,14 @@ import xarray as xr
 
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.names import described
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow, Training
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict import predict
+from tiltmeter.record.trajectory import Clock, Trajectory
 
 #: The asymmetries of the data that can be switched off.
 DRIVERS = ("shift", "variance", "representation")
@@ -24,7 +27,9 @@ DRIVERS = ("shift", "variance", "representation")
 _WEIGHT = {0: 1.0 / 3.0, 1: 1.0 / 6.0, 2: 1.0 / 3.0}
 
 
-def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) -> Trajectory:
+def drivers(
+    problem: Mixture, sgd: SGD | Flow | Descent, times: Any, pair: Pair | None = None, data: Fixed | None = None
+) -> Trajectory:
     """The loss gap of two groups split into what shift, variance and representation contribute, and the rest.
 
     Each asymmetry of the data can be switched off: *shift* (no overlap of means and teachers, no label bias),
@@ -38,14 +43,21 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
     >>> {name: round(split[name].item(), 5) + 0.0 for name in split}
     {'loss_gap': 0.04234, 'shift': -0.02549, 'variance': 0.08355, 'representation': -0.01571, 'rest': 0.0}
 
+    With `data=Fixed(...)` all eight are trained on a fixed set of that size.
+
+    A law of groups that changes during training answers to the very gap that is split here, so it is refused.
+
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """
+    from tiltmeter.theory.predict import predict
+
+    refuse_laws(sgd, "drivers")
     gaps: dict[tuple[bool, ...], xr.DataArray] = {}
     for on in product((False, True), repeat=len(DRIVERS)):
         switches = dict(zip(DRIVERS, on, strict=True))
         variant, training = switched(problem, sgd, **switches)
         try:
-            loss = predict(variant, training, times, curves=("loss",))["loss"]
+            loss = predict(variant, training, times, curves=("loss",), data=data)["loss"]
         except ValueError as error:
             if "stability limit" not in str(error) or all(on):
                 raise
@@ -64,20 +76,25 @@ def drivers(problem: Mixture, sgd: SGD, times: Any, pair: Pair | None = None) ->
     parts["rest"] = gaps[(False,) * len(DRIVERS)]
 
     def again(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-        every = drivers(problem, sgd, times, pair)
+        every = drivers(problem, sgd, times, pair, data)
         return every if curves is None else every.replace({name: every[name] for name in curves}, again)
 
     settings: dict[str, JSON] = {"sgd": sgd.to_json(), "pair": [label_to_json(group) for group in (a, b)]}
+    if data is not None:
+        settings["data"] = data.to_json()
     origin = Origin("drivers", problem.to_json(), settings)
+    clock: Clock = "step" if isinstance(sgd, Descent) else "t"
     return Trajectory(
         {name: described(name, part) for name, part in parts.items()},
-        "t",
+        clock,
         origin,
-        evaluate=again,
+        evaluate=None if clock == "step" else again,
     )
 
 
-def switched(problem: Mixture, sgd: SGD, *, shift: bool, variance: bool, representation: bool) -> tuple[Mixture, SGD]:
+def switched(
+    problem: Mixture, sgd: Training, *, shift: bool, variance: bool, representation: bool
+) -> tuple[Mixture, Training]:
     """The problem with some asymmetries switched off (False), and the SGD that draws from it."""
     changes: dict[str, Any] = {}
     groups = problem.groups
@@ -93,8 +110,7 @@ def switched(problem: Mixture, sgd: SGD, *, shift: bool, variance: bool, represe
     if not representation:
         changes["weight"] = dict.fromkeys(groups, 1.0 / len(groups))
         if sgd.proportions is not None:
-            settings = {name: getattr(sgd, name) for name in sgd.__dataclass_fields__}
-            sgd = SGD(**{**settings, "proportions": dict.fromkeys(groups, 1.0 / len(groups))})
+            sgd = replace(sgd, proportions=dict.fromkeys(groups, 1.0 / len(groups)))
     return problem.replace(**changes), sgd
 
 

@@ -8,32 +8,50 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Training, training_from_json
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.linear_theory import LinearTheory, linear_theory
+from tiltmeter.theory.linear_theory import LinearTheory
+from tiltmeter.theory.predict import predict
+
+
+def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed | None] | None:
+    """The problem, training and training set behind the theory of a linear student; None for anything else."""
+    if isinstance(trajectory.evaluate, LinearTheory):
+        return trajectory.evaluate.problem, trajectory.evaluate.sgd, None
+    origin = trajectory.origin
+    if origin.source != "theory" or not isinstance(origin.problem, dict) or "student" in origin.settings:
+        return None  # a network's curves have no closed form
+    stored: Any = origin.settings.get("sgd")
+    data: Any = origin.settings.get("data")
+    try:
+        training = training_from_json(stored)
+        return Mixture.from_json(origin.problem), training, None if data is None else Fixed.from_json(data)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None  # a user's own schedule cannot be rebuilt from a file
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind the theory of a linear student; None for anything else."""
-    theory = revived(trajectory).evaluate
-    return (theory.problem, theory.sgd) if isinstance(theory, LinearTheory) else None
+    """The problem and SGD behind online theory, whose examples are all fresh and which no law steers; else None."""
+    found = linear_theory_of(trajectory)
+    if found is None or found[2] is not None or not isinstance(found[1], SGD) or found[1].steered:
+        return None
+    return found[0], found[1]
 
 
 def revived(trajectory: Trajectory) -> Trajectory:
     """A theory of a linear student that was loaded from disk, with its `evaluate` again; anything else as it is."""
-    origin = trajectory.origin
-    if trajectory.evaluate is not None or origin.source != "theory" or trajectory.clock != "t":
+    if trajectory.evaluate is not None or trajectory.clock != "t":
         return trajectory
-    if not isinstance(origin.problem, dict) or "student" in origin.settings:
-        return trajectory  # a network's curves have no closed form
-    stored: Any = origin.settings.get("sgd")
-    try:
-        problem, sgd = Mixture.from_json(origin.problem), SGD.from_json(stored)
-    except (KeyError, TypeError, ValueError):
-        return trajectory  # a user's own schedule cannot be rebuilt from a file
+    found = linear_theory_of(trajectory)
+    if found is None:
+        return trajectory
+    problem, training, data = found
     last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
-    return trajectory.replace(trajectory, linear_theory(problem, sgd, tuple(trajectory), np.array([last])))
+    again = predict(problem, training, [last], tuple(trajectory), data=data).evaluate
+    return trajectory.replace(trajectory, again)
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:

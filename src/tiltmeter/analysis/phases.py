@@ -12,10 +12,12 @@ import numpy as np
 from tiltmeter.analysis.crossings import Crossings, crossings, estimated
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
-from tiltmeter.analysis.exact import exact_curve, revived, theory_of
+from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Training
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
@@ -105,7 +107,9 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
         return Phases((), curve, chosen, trajectory.clock, found)
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
     sizes = _sizes(trajectory, curve, chosen, edges)
-    theory = theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
+    theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
+    if theory is not None and isinstance(theory[1], SGD) and theory[1].steered:
+        theory = None  # a law answers to the gap itself: no driver can be told apart from it
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
     for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):
@@ -134,13 +138,14 @@ def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[flo
 
 
 def _contributions(
-    theory: tuple[Mixture, SGD], pair: Pair, edges: list[tuple[float, float]]
+    theory: tuple[Mixture, Training, Fixed | None], pair: Pair, edges: list[tuple[float, float]]
 ) -> list[tuple[dict[str, float], float] | None]:
     """For every phase the mean contribution of each driver and the sign of the mean gap, from one set of curves."""
     looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
     if not any(at.size for at in looks):
         return [None] * len(edges)
-    split = drivers(*theory, np.unique(np.concatenate(looks)), pair)
+    problem, training, data = theory
+    split = drivers(problem, training, np.unique(np.concatenate(looks)), pair, data)
 
     def means(at: np.ndarray) -> tuple[dict[str, float], float]:
         parts = {name: mean_over_log_time(split[name].sel(time=at)) for name in (*DRIVERS, "rest")}

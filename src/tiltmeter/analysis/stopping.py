@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +27,21 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
+class BestForGroup:
+    """The look at which one group is best off, and what the others then pay above their own best."""
+
+    group: Hashable
+    time: float
+    value: float
+    others_pay: float
+
+
+@dataclass(frozen=True)
 class Stopping:
     """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each.
+
+    `by_group` is the best look of every group, wherever that lies: on a fixed training set groups are best off at
+    very different times.
 
     `judged` says on which points the gap, mean and worst group of every rule were measured: "other points" than those
     that chose the look, the "same points", whose numbers are then too good, or "exact" for theory.
@@ -39,6 +53,7 @@ class Stopping:
     within: float
     clock: str
     curve: str
+    by_group: tuple[BestForGroup, ...] = ()
     judged: Judged = "same points"
 
     @property
@@ -58,6 +73,13 @@ class Stopping:
             lines.append("  chosen and measured on the same points: what is seen there is too good (pass judge=)")
         elif self.judged == "other points":
             lines.append("  chosen on the points looked at, measured on others")
+        if len({one.time for one in self.by_group}) > 1:
+            lines.append("Each group would stop at a time of its own:")
+            for one in self.by_group:
+                lines.append(
+                    f"  {one.group!s:<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, the others "
+                    f"then pay up to {one.others_pay:.4f} above their best"
+                )
         return "\n".join(lines)
 
 
@@ -108,8 +130,19 @@ def stopping(
         within=within,
         clock=trajectory.clock,
         curve=curve,
+        by_group=_by_group(groups_of(values), times, per_group),
         judged="other points" if judge is not None else judged,
     )
+
+
+def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray) -> tuple[BestForGroup, ...]:
+    best = np.nanmin(per_group, axis=0)
+    found = []
+    for i, group in enumerate(groups):
+        look = int(np.nanargmin(per_group[:, i]))
+        pay = np.delete(per_group[look] - best, i)
+        found.append(BestForGroup(group, float(times[look]), float(best[i]), float(pay.max()) if pay.size else 0.0))
+    return tuple(found)
 
 
 def _per_group(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,37 +1,42 @@
 """The command line: `tiltmeter VERB`, one file per verb.
 
-Every verb prints results on stdout, a sentence in words first; progress goes to stderr; `--json` prints the same
-results for machines. Bad input ends with one sentence and exit code 2.
+Every verb prints results on stdout, starting with a sentence in words. Progress goes to stderr. `--json` prints the
+same results for machines. Invalid input ends with one sentence and exit code 2.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError
 
+from tiltmeter.cli.terminal import safe_output
 from tiltmeter.version import __version__
 
-#: Verb -> one line for the overview. The files are imported only when their verb is called.
+#: Verb -> one line for the overview. A file is imported only when its verb is called.
 VERBS = {
-    "demo": "Show what tiltmeter does, on embedded problems; writes one HTML page.",
-    "predict": "Exact learning curves of every group: who leads, when it changes, and why.",
-    "simulate": "Runs of SGD at finite d, exact in law, beside the theory if asked.",
-    "equilibrium": "What the fully trained model does to each group, by samples, loss and weights.",
-    "forecast": "The group curves of a network before it is trained, and how far to trust them.",
-    "train": "Train a network on grouped data, and tell who leads and when that changes.",
-    "reproduce": "Run published experiments again and say, claim by claim, whether they hold.",
-    "measure": "Simplicity and group biases of a model while it trains, beside what would mean nothing.",
-    "show": "What a run directory holds, in words, as a table and as a picture.",
-    "compare": "Runs beside one another: leaders, crossings, worst group, area under the gap.",
-    "report": "Runs as one HTML page that opens offline, to hand to a reviewer.",
-    "export": "A run for other programs: CSV, Parquet or TensorBoard event files.",
-    "data": "Public data sets: which are here, download them, check them.",
+    "demo": "Show what tiltmeter does, on built-in examples; writes one HTML page.",
+    "predict": "Exact learning curves of every group: who leads, when that changes, and why.",
+    "simulate": "Simulate SGD at finite d, with the exact distribution of runs; optionally compare with the theory.",
+    "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
+    "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
+    "train": "Train a network on grouped data, and report who leads and when that changes.",
+    "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
+    "measure": "Measure simplicity and group biases of a model during training, with null values.",
+    "show": "Show the contents of a run directory in words, as a table and as a picture.",
+    "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",
+    "report": "Write runs as one HTML page for a review; it works offline.",
+    "export": "Export a run for other programs: CSV, Parquet or TensorBoard event files.",
+    "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
+    "init": "Write a commented TOML file for your table.",
+    "doctor": "Report versions, threads, extras and data of this machine, and what is missing.",
+    "data": "List, download and check public data sets.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
 
-#: Verb -> the call that its help ends with. `data`, an application of its own, has it there.
+#: Verb -> the example at the end of its help. `data` is a separate application and defines its own example.
 EXAMPLES = {
     "demo": "tiltmeter demo",
     "predict": "tiltmeter predict --rho 0.8 --variance 0.5 1.5 --lr 0.1 --save curves.svg",
@@ -45,6 +50,9 @@ EXAMPLES = {
     "compare": "tiltmeter compare runs/forecast runs/mine",
     "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
     "export": "tiltmeter export runs/mine --csv mine.csv",
+    "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
+    "init": "tiltmeter init people.csv --label income --group sex",
+    "doctor": "tiltmeter doctor",
     "bench": "tiltmeter bench predict",
 }
 
@@ -65,19 +73,28 @@ def make_app() -> App:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; the exit code."""
+    """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
+    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
+        return _run(given)
+
+
+def _run(given: Sequence[str]) -> int:
     try:
         code = make_app()(given, exit_on_error=False, print_error=False)
     except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
-        # KeyError shows its message in quotes; the sentence is its argument.
+        # str(KeyError) puts the message in quotes; its argument is the plain sentence.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         print(f"tiltmeter: {text}", file=sys.stderr)
         return 2
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
+    except ImportError as error:
+        if error.name == "torch":
+            print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
+        elif "pip install" in str(error):  # our own sentence about an extra
+            print(f"tiltmeter: {error}", file=sys.stderr)
+        else:
             raise
-        print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("tiltmeter: interrupted.", file=sys.stderr)

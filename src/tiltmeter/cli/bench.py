@@ -13,9 +13,9 @@ def bench(*names: str, folder: Path = Path("benchmarks")) -> None:
     Parameters
     ----------
     names
-        Which ones (default: all), by file name without .py.
+        Names of the benchmarks, without .py (default: all).
     folder
-        Where they are.
+        The folder of the benchmarks.
     """
     scripts = {path.stem: path for path in sorted(folder.glob("[!_]*.py"))}
     if not scripts:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.comparison import comparison
 from tiltmeter.cli.flags import Json, Level
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.labelled import label_to_json
 from tiltmeter.report.facts import compared
@@ -56,4 +56,4 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
     grid = Table(*shown.header, box=box.SIMPLE_HEAD)
     for cells in shown.rows:
         grid.add_row(*cells)
-    Console(highlight=False).print(grid)
+    print_table(grid)

@@ -1,4 +1,4 @@
-"""`tiltmeter data`: which public data sets are here, download them, check them."""
+"""`tiltmeter data`: list, download and check public data sets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 from cyclopts import App
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.data.public.fetch import fetch
 from tiltmeter.data.public.folder import data_folder, folder_of
 from tiltmeter.data.public.presence import Presence, check, is_present
@@ -21,14 +21,14 @@ from tiltmeter.data.public.sources import SOURCES, source_of
 
 data = App(
     name="data",
-    help="Public data sets: which are here, download them, check them.",
+    help="List, download and check public data sets.",
     help_epilogue="Example: `tiltmeter data get adult`",
 )
 
 
 @data.command(name="list")
 def list_sets(*, json: Json = False) -> None:
-    """Which data sets tiltmeter reads, and which of them are on this machine."""
+    """List the data sets that tiltmeter reads, and which of them are on this machine."""
     found = [(source, is_present(name)) for name, source in SOURCES.items()]
     if json:
         rows: list[dict[str, Any]] = [
@@ -47,17 +47,17 @@ def list_sets(*, json: Json = False) -> None:
     table = Table("name", "here", "what", "licence", box=box.SIMPLE_HEAD)
     for source, here in found:
         table.add_row(source.name, "yes" if here else "no", source.about, source.licence)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 @data.command
 def get(*names: str, json: Json = False) -> None:
-    """Download data sets from their publishers and check them; what is already here is kept.
+    """Download data sets from their publishers and check them; existing files are kept.
 
     Parameters
     ----------
     names
-        Which ones, by name.
+        Names of the data sets.
     """
     if not names:
         raise ValueError(f"Name at least one data set. There are: {', '.join(SOURCES)}.")
@@ -72,12 +72,12 @@ def get(*names: str, json: Json = False) -> None:
 
 @data.command(name="check")
 def check_sets(*names: str, json: Json = False) -> None:
-    """Read data sets whole and compare them with what was published; ends with exit code 2 if one is wrong.
+    """Read complete data sets and compare them with what was published; exit code 2 if one is wrong.
 
     Parameters
     ----------
     names
-        Which ones, by name (default: all; those that are absent are then no fault).
+        Names of the data sets (default: all; missing ones are then not an error).
     """
     for name in names:
         source_of(name)
@@ -92,4 +92,4 @@ def _print(found: Sequence[Presence], json: bool, strict: bool = True) -> None:
             print(one)
     bad = [one.name for one in found if one.state == "wrong" or (strict and one.state == "absent")]
     if bad:
-        raise ValueError(f"Absent or not as published: {', '.join(bad)}.")
+        raise ValueError(f"Missing or not as published: {', '.join(bad)}.")

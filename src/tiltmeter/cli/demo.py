@@ -1,4 +1,4 @@
-"""`tiltmeter demo`: the main job on embedded data and problems."""
+"""`tiltmeter demo`: the main use of tiltmeter, on built-in data and problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table as Grid
 
 from tiltmeter import plot
@@ -19,6 +18,7 @@ from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.cli.demo_digits import digits_section
 from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
@@ -30,12 +30,12 @@ from tiltmeter.version import __version__
 STORIES = {
     "One crossing: larger variance first, more data last": cases.centred_crossing,
     "Three phases: shift, then variance, then representation": cases.three_phases,
-    "Negative control: groups alike, no bias at any time": cases.no_bias,
+    "Negative control: equal groups, no bias at any time": cases.no_bias,
 }
 
 
 def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> None:
-    """Show what tiltmeter does, on embedded problems; writes one HTML page.
+    """Show what tiltmeter does, on built-in examples; writes one HTML page.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for row in rows:
         grid.add_row(*row)
-    Console(highlight=False).print(grid)
+    print_table(grid)
     print(f"Pictures: {written.resolve()}")
 
 
@@ -92,10 +92,10 @@ def _stopping_table(advice: Stopping) -> Table:
 
 def _phase_diagram() -> Section:
     ratio, share = np.geomspace(0.2, 5.0, 100), np.linspace(0.05, 0.95, 100)
-    name = "variance of - over variance of +"
+    name = "variance of - / variance of +"
     variance = xr.DataArray(0.5 * ratio, dims=name, coords={name: ratio})
     rho = xr.DataArray(share, dims="share of +", coords={"share of +": share})
     problem = teacher_mixture(rho=rho, variance=(0.5, variance), overlap=0.5)
     grid = predict(problem, SGD(lr=0.1), np.geomspace(0.01, 500.0, 120), curves=("loss",))
-    text = ["Every point is a problem of its own: who leads in the end, and whether the lead ever changed."]
+    text = ["Every point is a separate problem: which group leads at the end, and whether the lead ever changed."]
     return Section("Where the lead changes", text, charts=[plot.phase_diagram(grid)])

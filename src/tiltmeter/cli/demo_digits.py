@@ -1,4 +1,4 @@
-"""The part of the demo with a real network: forecast before training, then trained under the probe, on one page."""
+"""The part of the demo with a real network: a forecast before training, then the training with the probe."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HEADING = "Real images, a real network: forecast, then trained"
 LR, STEPS, BATCH, WIDTH, SHARE = 0.01, 2000, 16, 256, 0.9
 INTRODUCTION = (
     "scikit-learn's digits, small (0 to 4) against large (5 to 9), in two groups: many upright and faint, few turned "
-    f"and bright. The forecast knows the network of {WIDTH} hidden units before its first step, and the data; it "
-    "trains nothing. The training that follows starts from the same weights."
+    f"and bright. The forecast uses the data and the network of {WIDTH} hidden units before its first step; it "
+    "does no training. The training that follows starts from the same weights."
 )
 WITHOUT_TORCH = "The forecast and the training of a network need PyTorch: pip install 'tiltmeter[torch]'."
 
 
 def digits_section() -> tuple[Section, list[str]]:
-    """The section of the page, and the same in a few lines."""
+    """The section of the page, and a summary in a few lines."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -39,12 +39,12 @@ def digits_section() -> tuple[Section, list[str]]:
     data, look = digits(share=SHARE, labels="large")
     recipe = Recipe(lr=LR, steps=STEPS, batch=BATCH, sampling=Draws(), loss=Square())
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # matrices this small are slower on several, and sums would depend on how many
+    torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
     try:
         torch.manual_seed(0)
         model = mlp(64, (WIDTH,), 1)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # how far to trust it is said in words below
+            warnings.simplefilter("ignore", UserWarning)  # the text below says how far to trust it
             ahead = forecast(model, data, look, recipe)
         run = train(model, data, look, recipe)
     finally:
@@ -56,7 +56,7 @@ def digits_section() -> tuple[Section, list[str]]:
 
 
 def in_words(run: Trajectory) -> str:
-    """Who leads first, and from about which step on somebody else: more digits would be noise.
+    """Who leads first, and from about which step another group leads; rounded to the digits that are meaningful.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases

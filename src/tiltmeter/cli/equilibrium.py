@@ -1,4 +1,4 @@
-"""`tiltmeter equilibrium`: what the fully trained model believes."""
+"""`tiltmeter equilibrium`: the fully trained model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy as np
 import xarray as xr
 from cyclopts import Parameter
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.flags import Json, Save, Switch, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
 from tiltmeter.cli.pictures import draw
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Objective
@@ -26,14 +26,14 @@ from tiltmeter.record.labelled import values_to_json
 from tiltmeter.theory.equilibrium import at_equilibrium
 
 LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge()}
-#: Group curves that the table shows.
+#: Group curves in the table.
 SHOWN = ("error", "positive_rate", "tpr", "loss", "training_loss")
 
 
 @Parameter(name="*", negative_iterable=())
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveOptions:
-    """What is minimised."""
+    """The objective that is minimised."""
 
     loss: Literal["square", "logistic", "hinge"] = "logistic"
     "The loss."
@@ -57,16 +57,16 @@ def equilibrium(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """What the fully trained model does to each group, by the number of samples, the loss and its weights.
+    """Error of each group for the fully trained model, by number of samples, loss and weights.
 
     Parameters
     ----------
     config
         A TOML file with a table [problem]; options given here override it.
     no_bias
-        Train no offset of the student.
+        Do not train the bias of the student.
     """
-    # The problem has the same options as elsewhere; a learning rate has no meaning here, so any will do.
+    # The problem has the same options as in other verbs; the learning rate is not used, so any value works.
     mixture = resolve(problem, SGDOptions(lr=0.1), None, config).problem
     chosen = ObjectiveOptions() if objective is None else objective
     found = at_equilibrium(mixture, _objective(chosen, mixture, not no_bias))
@@ -84,7 +84,7 @@ def tell(found: xr.Dataset, json: bool) -> None:
         print(json_module.dumps(_to_json(found), indent=2, allow_nan=False))
         return
     print(sentence(found))
-    Console(highlight=False).print(_table(found))
+    print_table(_table(found))
 
 
 def _objective(chosen: ObjectiveOptions, mixture: Mixture, bias: bool) -> Objective:
@@ -98,7 +98,7 @@ def _objective(chosen: ObjectiveOptions, mixture: Mixture, bias: bool) -> Object
 
 
 def sentence(found: xr.Dataset) -> str:
-    """Who is worse off, by how much, and how that changes with the samples."""
+    """Which group is worse off, by how much, and how that changes with the samples."""
     error = found["error"] if "samples" in found["error"].dims else found["error"].expand_dims("samples")
     groups = error.coords["group"].values.tolist()
     parts = []

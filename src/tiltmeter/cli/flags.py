@@ -1,4 +1,4 @@
-"""Flags that several verbs take, each with its one line of help."""
+"""Flags that several verbs share, each with one line of help."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-#: A flag with nothing behind it, and no `--no-` form beside it.
+#: A flag without a value and without a `--no-` form.
 Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print the results as JSON.")]
 Curve = Annotated[str, Parameter(help="The curve in which leaders are compared.")]
 Level = Annotated[float, Parameter(help="How often any statement about leaders may be wrong.")]
-To = Annotated[Path | None, Parameter(help="Keep the result in this new run directory.")]
+To = Annotated[Path | None, Parameter(help="Save the result in this new run directory.")]
 Save = Annotated[
     tuple[Path, ...],
     Parameter(

@@ -1,4 +1,4 @@
-"""`tiltmeter forecast`: the group curves of a training that is still to come, from the file of `tiltmeter train`."""
+"""`tiltmeter forecast`: forecast the group curves of a training run, from the file of `tiltmeter train`."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def forecast(
     Parameters
     ----------
     config
-        A TOML file with tables [data], [model], [training], [looks] and, if wanted, [forecast].
+        A TOML file with tables [data], [model], [training], [looks] and, optionally, [forecast].
     sample
-        Points of the training data whose kernel is computed; 2500 if not said.
+        Number of training points whose kernel is computed (default 2500).
     real_steps
-        Allow so many real steps on a copy, to see how fast the network leaves its linearisation.
+        Allow this many real steps on a copy, to see how fast the network leaves its linearisation.
     seeds
-        Forecast so many initialisations of the network, not only that of the file's seed.
+        Forecast this many initialisations of the network, not only that of the file's seed.
     best_weights
         Also find group weights: for the worst group's loss at the end (worst) or over training (worst-area), for the
         final gap (gap) or that over training (gap-area).
@@ -66,7 +66,7 @@ def forecast(
     from tiltmeter.forecast.question import check_before_work
 
     if to is not None:
-        holds_run(to, resume=False)  # refused now rather than after the work
+        holds_run(to, resume=False)  # an error now, not after the work
     data, look = build_data(tables["data"], config.parent)
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
@@ -74,7 +74,7 @@ def forecast(
     points = given.get("sample", 2500) if sample is None else sample
     real = given.get("real_steps", 0) if real_steps is None else real_steps
     used = min(points, len(data)) if isinstance(points, int) else points
-    print(f"Forecasting from {used} of {len(data)} points, looking at {len(look)} ...", file=sys.stderr)
+    print(f"Forecasting from {used} of {len(data)} points, for {len(look)} held-out points ...", file=sys.stderr)
     said: list[str] = []
     advice: Any = None
     with warnings.catch_warnings(record=True) as raised:
@@ -106,7 +106,7 @@ def forecast(
 
 
 def _why(kernels: Any, trajectory: Trajectory, recipe: Recipe) -> str:
-    """Whose task is learned fast, at the first crossing or at the end."""
+    """Which group's task is learned fast, at the first crossing or at the end."""
     from tiltmeter.analysis.crossings import crossings
 
     found = crossings(trajectory)

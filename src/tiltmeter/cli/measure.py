@@ -1,4 +1,4 @@
-"""`tiltmeter measure`: a measure of simplicity or group bias, watched while a model trains."""
+"""`tiltmeter measure`: a measure of simplicity or group bias, recorded while a model trains."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.choices import made
 from tiltmeter.cli.flags import Json, Save, To
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.readings import Reading, readings_of
+from tiltmeter.cli.terminal import print_table
 from tiltmeter.cli.train_config import build_data, read_config, train_as_told
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
 
-#: Without a file: a short training that shows the measure.
+#: Without a file: a short training run that shows the measure.
 STEPS, BATCH, LR, PER_DECADE = 200, 32, 0.1, 4
 
 
@@ -35,17 +35,17 @@ def measure(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Take a measure at every look while a model trains: first and last value beside what would mean nothing.
+    """Record a measure while a model trains; prints its first and last values together with the null value.
 
     Parameters
     ----------
     name
         The measure; --list shows all.
     config
-        A file as of `tiltmeter train`; a table [measure] sets the measure's own choices. Without one, the embedded
-        digits and a small network, or the measure's own example.
+        A TOML file of `tiltmeter train`; its table [measure] sets the options of the measure. Without a file: the
+        built-in digits and a small network, or the measure's own example.
     list_all
-        Show all measures: what they take and cost, where they are exact, when the bias is absent.
+        List all measures: what they need and cost, where they are exact, when the bias is absent.
     curve
         The curve of the measure to draw (default: its first).
     """
@@ -59,7 +59,7 @@ def measure(
         print(f"Saved to {to}", file=sys.stderr)
     found = readings_of(trajectory)
     if not found:
-        raise ValueError(f"The measure {name!r} had nothing to say of this model and data.")
+        raise ValueError(f"The measure {name!r} gave no values for this model and data.")
     chosen = next((one for one in found if one.curve == curve), found[0] if curve is None else None)
     if chosen is None:
         raise KeyError(f"No curve {curve!r} of {name}. There are: {', '.join(one.curve for one in found)}.")
@@ -84,7 +84,7 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     look = data
     if not hasattr(kind, "example"):
         data, look = build_data({}, Path())
-    print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
+    print(f"Training on {len(data):,} points, with {len(look):,} held-out points ...", file=sys.stderr)
     watch = Watch(when=log_spaced(PER_DECADE), measures=(chosen,))
     return train(model, data, look, Recipe(lr=LR, steps=STEPS, batch=BATCH), watch=watch, to=to)
 
@@ -103,13 +103,15 @@ def _list(json: bool) -> None:
         text = [{**vars(row), "command": f"tiltmeter measure {row.name}"} for row in found]
         print(json_format.dumps(text, indent=2))
         return
-    print(f"{len(found)} measures; passes are forward passes over the points looked at, per look, on the example.")
+    print(
+        f"{len(found)} measures; passes are forward passes over the held-out points, per observation, on the example."
+    )
     table = Table(box=box.SIMPLE_HEAD)
     for head in ("measure", "what is measured", "what it takes", "passes", "where exact", "when absent"):
         table.add_column(head, justify="right" if head == "passes" else "left", no_wrap=head == "measure")
     for row in found:
         table.add_row(row.name, row.title, row.takes, row.cost, row.exact, row.absent)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 def _print(name: str, found: list[Reading]) -> None:
@@ -121,7 +123,7 @@ def _print(name: str, found: list[Reading]) -> None:
     for one in found:
         for label, first, last, null in one.lines:
             table.add_row(one.curve, label, first, last, null)
-    Console(highlight=False).print(table)
+    print_table(table)
 
 
 def _print_json(name: str, trajectory: Trajectory, found: list[Reading]) -> None:

@@ -1,7 +1,7 @@
-"""Options that verbs share: the problem, how it is trained, and when to look, from the command line or a TOML file.
+"""Options that verbs share: the problem, how it is trained, and the times, from the command line or a TOML file.
 
-Every field is None unless given, so that defaults are written once, in the library, and so that an option on the
-command line overrides the same key of the file.
+Every field is None unless given. So defaults are written only once, in the library, and an option on the command line
+overrides the same key of the file.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ from typing import Any
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.cli.toml_file import read_toml
+from tiltmeter.cli.law_text import law_from_text
+from tiltmeter.cli.toml_schema import check_keys
+from tiltmeter.cli.toml_tables import PROBLEM_FILE, read_tables
+from tiltmeter.interventions.stored import intervention_from_json
+from tiltmeter.memory import check_fits
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.schedule import schedule_from_json
+from tiltmeter.schedule import SCHEDULES, schedule_from_json
 
+#: A look at a theory of a few groups takes about so many bytes: some twenty curves, and what they are made of.
+LOOK_BYTES = 4000
 CASES = {
     function.__name__.replace("_", "-"): function
     for function in (
@@ -80,17 +86,19 @@ class SGDOptions:
     weights: tuple[float, float] | None = None
     "Loss weights of + and -."
     proportions: tuple[float, float] | None = None
-    "How often + and - are drawn (default: as in the data)."
+    "How often + and - are drawn (default: their shares in the data)."
     train_bias: bool | None = None
-    "Also train an offset of the student."
+    "Also train a bias of the student."
     start_scale: float | None = None
     "Start from random weights of this standard deviation (default: zero)."
+    law: str | None = None
+    "An intervention, such as \"GroupDRO(rate=5, by='draws')\" or UPGrad: what groups count during training."
 
 
 @Parameter(name="*", negative_iterable=())
 @dataclass(frozen=True, kw_only=True)
 class TimeOptions:
-    """When to look."""
+    """The times of the curves."""
 
     until: float | None = None
     "Last time, in steps/d (default 200)."
@@ -103,7 +111,7 @@ class TimeOptions:
 def resolve(
     problem: ProblemOptions | None, sgd: SGDOptions | None, times: TimeOptions | None, config: Path | None
 ) -> Case:
-    """The problem, SGD and times that the options ask for: command line over file over named case over defaults."""
+    """The problem, SGD and times from the options; command line over file over named case over defaults."""
     tables = _read(config) if config is not None else {}
     given_problem = {**tables.get("problem", {}), **_given(problem)}
     given_sgd = {**tables.get("sgd", {}), **_given(sgd)}
@@ -126,7 +134,11 @@ def build_problem(given: Mapping[str, Any]) -> Mixture:
     """A two-group problem from its named numbers, or any mixture from tables of weights, variances and geometry."""
     given = dict(given)
     if "weight" in given:
-        if "means" in given or "teachers" in given:
+        vectors = "means" in given or "teachers" in given
+        for name in ("variance", *(("means", "teachers") if vectors else ("gram",))):
+            if name not in given:
+                raise KeyError(f"A problem with `weight` also needs `{name}`.")
+        if vectors:
             return Mixture.from_vectors(**_only(given, "weight", "variance", "means", "teachers", "label_bias"))
         return Mixture(**_only(given, "weight", "variance", "gram", "label_bias"))
     known = _only(given, *(field.name for field in fields(ProblemOptions) if field.name != "case"))
@@ -146,21 +158,24 @@ def build_problem(given: Mapping[str, Any]) -> Mixture:
 def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
     """The SGD from its named numbers; schedules and more groups come from tables of a TOML file."""
     names = (field.name for field in fields(SGDOptions))
-    known = _only(given, *names, "start")
+    known = _only(given, *names, "start", "interventions")
     if isinstance(known.get("lr"), Mapping):
-        known["lr"] = schedule_from_json(known["lr"])
+        known["lr"] = _schedule(known["lr"], "lr")
     for name in ("weights", "proportions"):
         if name in known:
             known[name] = _per_group(known[name], name, problem)
     if "start_scale" in known:
         known["start"] = Random(known.pop("start_scale"))
     elif "start" in known:
-        known["start"] = Overlaps(**known["start"])
-    return SGD(**known)
+        known["start"] = Overlaps(**_only(known["start"], "M", "R", "Q", "bias", where="The start"))
+    laws = [intervention_from_json(one) for one in known.pop("interventions", ())]
+    if "law" in known:
+        laws = [law_from_text(known.pop("law"))]
+    return SGD(**known, interventions=tuple(laws))
 
 
 def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarray:
-    """Times evenly spaced in log time, or as listed under `at` in a TOML file."""
+    """Times evenly spaced in log time, or those listed under `at` in a TOML file."""
     known = _only(given, "until", "since", "looks", "at")
     if "at" in known:
         return np.asarray(known["at"], dtype=float)
@@ -171,29 +186,40 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
         raise ValueError(f"`since` should be positive and below `until`. Found since = {since}, until = {until}.")
     if looks < 2:
         raise ValueError(f"`looks` should be at least 2. Found looks = {looks}.")
+    check_fits("looks", looks, LOOK_BYTES, "looks")
     return np.geomspace(since, until, looks)
 
 
 def _per_group(values: Any, name: str, problem: Mixture) -> dict[Any, Any]:
     if isinstance(values, Mapping):
-        return {g: schedule_from_json(v) if isinstance(v, Mapping) else v for g, v in values.items()}
+        return {g: _schedule(v, name) if isinstance(v, Mapping) else v for g, v in values.items()}
     if len(values) != len(problem.groups):
         raise ValueError(f"`{name}` should have one number per group ({len(problem.groups)}). Found {len(values)}.")
     return dict(zip(problem.groups, values, strict=True))
 
 
+def _schedule(given: Mapping[str, Any], name: str) -> Any:
+    kind = given.get("schedule")
+    if not isinstance(kind, str) or kind not in SCHEDULES:
+        raise KeyError(f"`{name}`: no schedule {kind!r}. There are: {', '.join(SCHEDULES)}.")
+    wanted = list(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
+    check_keys([key for key in given if key != "schedule"], wanted, f"`{name}`, schedule {kind}")
+    try:
+        return schedule_from_json(given)
+    except TypeError:
+        raise TypeError(f"`{name}`: the schedule {kind} takes numbers for {', '.join(wanted)}.") from None
+
+
 def _read(path: Path) -> dict[str, dict[str, Any]]:
-    return _only(read_toml(path), "problem", "sgd", "times", where=f"{path}: ")
+    return read_tables(path, PROBLEM_FILE)
 
 
 def _given(options: Any) -> dict[str, Any]:
     return {} if options is None else {name: value for name, value in asdict(options).items() if value is not None}
 
 
-def _only(given: Mapping[str, Any], *names: str, where: str = "") -> dict[str, Any]:
-    for name in given:
-        if name not in names:
-            raise KeyError(f"{where}unknown key {name!r}. There are: {', '.join(names)}.")
+def _only(given: Mapping[str, Any], *names: str, where: str = "The problem") -> dict[str, Any]:
+    check_keys(given, names, where)
     return dict(given)
 
 

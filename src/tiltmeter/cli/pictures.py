@@ -1,4 +1,4 @@
-"""Pictures, for the verbs that take `--save`."""
+"""Pictures, for the verbs that have `--save`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiltmeter.cli.summary import Summary
 
 
 def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
-    """Draw the run's curve, with its phases and time scales where known, to every path."""
+    """Draw the run's curve, with its phases and time scales if known, to every path."""
     if not paths:
         return
     from tiltmeter import plot
@@ -22,7 +22,7 @@ def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
 
 
 def draw(chart: Any, paths: Sequence[Path]) -> None:
-    """Write the chart to every path, and say so."""
+    """Write the chart to every path, and report it."""
     from tiltmeter import plot
 
     for path in paths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tiltmeter.cli.fixed_set import FixedOptions
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import save_pictures
@@ -17,6 +18,7 @@ def predict(
     problem: ProblemOptions | None = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
+    data: FixedOptions | None = None,
     *,
     config: Path | None = None,
     curve: Curve = "loss",
@@ -24,7 +26,7 @@ def predict(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Exact learning curves of every group: who leads, when it changes, and why.
+    """Exact learning curves of every group: who leads, when that changes, and why.
 
     Parameters
     ----------
@@ -32,7 +34,8 @@ def predict(
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
     case = resolve(problem, sgd, times, config)
-    trajectory = predict_curves(case.problem, case.sgd, case.times)
+    training, looks, fixed = (data or FixedOptions()).build(case)
+    trajectory = predict_curves(case.problem, training, looks, data=fixed)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

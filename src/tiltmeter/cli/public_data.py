@@ -1,4 +1,4 @@
-"""Public data sets in the file of `tiltmeter train`: [data] source = "adult", or pictures whose classes are groups."""
+"""Public data sets in the file of `tiltmeter train`: [data] source = "adult", or images with groups made of classes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tiltmeter.data.public.mnist import mnist
 
 PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 TABLES_OF_PEOPLE = ("adult", "compas", "german")
-#: Points of each group that are looked at, of pictures.
+#: Number of held-out points of each group, for images.
 LOOK = 1000
 
 
 def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at, of a data set that `tiltmeter data list` names."""
+    """Training and held-out data from a data set that `tiltmeter data list` names."""
     if source == "adult":
         return adult(given.get("group", "sex"))
     seed = given.get("seed", 0)
@@ -34,8 +34,8 @@ def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, Gro
         return german(given.get("group", "sex"), seed=seed)
     if "classes" not in given:
         raise KeyError(
-            f'[data] of {source} needs `classes`, as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each group the '
-            "classes labelled 1 and those labelled -1."
+            f'[data] of {source} needs `classes`, such as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each '
+            "group the classes labelled 1 and those labelled -1."
         )
     images = PICTURES[source]()
     data = by_classes(images.standard(), images.y, named_classes(images, given["classes"]))

@@ -1,4 +1,4 @@
-"""Readings: the curves of a measure in words, first and last value beside the null."""
+"""Readings: the curves of a measure in words, with first and last values and the null value."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import xarray as xr
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Clock, Trajectory
 
-#: Values of one curve that the table shows, and that a sentence names one by one.
+#: Number of values of one curve in the table, and of values that a sentence lists one by one.
 SHOWN, NAMED = 12, 3
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One curve of a measure, and its null: a curve, which may lack some of its dimensions, or words."""
+    """One curve of a measure, and its null value: a curve, which may lack some of its dimensions, or words."""
 
     curve: str
     values: xr.DataArray
@@ -25,13 +25,13 @@ class Reading:
 
     @property
     def first_time(self) -> float:
-        """The first look with a value."""
+        """The first time with a value."""
         known = np.isfinite(self.values.values.reshape(self.values.sizes["time"], -1)).any(1)
         return float(self.values.coords["time"].values[int(known.argmax())])
 
     @property
     def sentence(self) -> str:
-        """Every value from first to last look beside its null, or the mean where there are many."""
+        """Every value at the first and last time with its null value, or the mean if there are many."""
         first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
         what = f"{self.curve} ({self.values.attrs['long_name']})" if "long_name" in self.values.attrs else self.curve
         if first.size <= NAMED:
@@ -45,7 +45,7 @@ class Reading:
 
     @property
     def last_null(self) -> xr.DataArray | None:
-        """The null at the last look, one number for every value; None where it is words."""
+        """The null value at the last time, one number for every value; None if it is given in words."""
         if isinstance(self.null, str):
             return None
         last = self.values.isel(time=-1, drop=True)
@@ -57,7 +57,7 @@ class Reading:
 
     @property
     def lines(self) -> list[tuple[str, str, str, str]]:
-        """(labels, first, last, null) of every value; of many, the first and last few."""
+        """(labels, first, last, null) of every value; if there are many, the first and last few."""
         first, last = self.values.sel(time=self.first_time), self.values.isel(time=-1)
         null = None if self.last_null is None else self.last_null.values.ravel()
         names = [" ".join(map(str, label)) for label in _labels(first)]
@@ -70,7 +70,9 @@ class Reading:
         return [*found[: SHOWN // 2], ("...", "", "", ""), *found[-SHOWN // 2 :]]
 
     def picture(self, clock: Clock) -> Any:
-        """The curve over time, a line for every label; the null as one line in ink, or one for each if they differ."""
+        """The curve over time, with a line for every label; the null value as one black line, or one for each if
+        they differ.
+        """
         from tiltmeter.plot.labelled_lines import labelled_lines
 
         dim = " and ".join(str(d) for d in self.values.dims if d != "time") or "curve"
@@ -86,7 +88,7 @@ class Reading:
         return labelled_lines(own.rename(line=dim), dim, null=null, y_title=words, clock=clock)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that the text shows, for machines."""
+        """Everything in the text, for machines."""
         coords = {str(dim): self.values.coords[dim].values.tolist() for dim in self.values.dims if dim != "time"}
         return {
             "curve": self.curve,
@@ -100,7 +102,7 @@ class Reading:
 
 
 def readings_of(trajectory: Trajectory) -> list[Reading]:
-    """The curves of measures: those that have a null. The curves of every run have none."""
+    """The curves of measures: those with a null value. The default curves have none."""
     found = []
     for name, values in trajectory.items():
         if name.endswith(("_null", "_se")):

@@ -1,4 +1,4 @@
-"""`tiltmeter report`: runs as one HTML page."""
+"""`tiltmeter report`: write runs as one HTML page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report(
     title: str = "Bias during training",
     json: Json = False,
 ) -> None:
-    """Runs as one HTML page that opens offline, to hand to a reviewer.
+    """Write runs as one HTML page for a review; it works offline.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def report(
     out
         Where to write the page.
     title
-        Its heading.
+        The heading of the page.
     """
     page = write(list(runs), out, title=title).resolve()
     print(machine.dumps({"page": str(page)}) if json else f"Page: {page}")

@@ -1,4 +1,4 @@
-"""`tiltmeter reproduce`: published findings, run again and judged."""
+"""`tiltmeter reproduce`: run published findings again and judge them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,16 @@ import json as machine
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Literal, TypeAlias
-
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Column, Table
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tiltmeter.cli.flags import Json, Switch
-from tiltmeter.data.public.presence import is_present
-from tiltmeter.experiments.catalogue import EXPERIMENTS, find, known
-from tiltmeter.experiments.outcome import Outcome
-from tiltmeter.experiments.reproduce import failure, outcomes_in, without
-from tiltmeter.experiments.reproduce import reproduce as run
-from tiltmeter.experiments.verdicts import in_short, write_markdown, write_verdicts
+from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, known
 
-#: What `_one` takes: name, scale, seeds, where to, and its place in the row.
+if TYPE_CHECKING:
+    from tiltmeter.experiments.outcome import Outcome
+
+#: Arguments of `_one`: name, scale, seeds, folder, and its position in the list.
 Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
 
 
@@ -40,30 +30,30 @@ def reproduce(
     markdown: Path | None = None,
     json: Json = False,
 ) -> int:
-    """Run published experiments again and say, claim by claim, whether they hold.
+    """Run published experiments again and report, claim by claim, whether they hold.
 
-    What is complete in the directory is not run again, so that an interrupted command goes on when repeated. The page
-    verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed; a claim that does not
-    hold is a result, not a failure.
+    Complete experiments in the directory are not run again, so you can repeat an interrupted command to continue it.
+    The page verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed; a claim that
+    does not hold is a result, not a failure.
 
     Parameters
     ----------
     names
-        Which experiments.
+        Names of the experiments.
     all
-        All of them.
+        Run all of them.
     list
         Only list them (or those named).
     scale
-        quick: seconds to a minute each; full: the published setting.
+        quick: seconds to a few minutes each; full: the published setting.
     seeds
-        How many seeds, instead of the experiment's own number.
+        Number of seeds, instead of the experiment's default.
     to
-        Where to keep the runs and the page verdicts.html; what is complete there is not run again.
+        Folder for the runs and the page verdicts.html; complete experiments there are not run again.
     jobs
-        How many experiments at a time, each in a process of its own.
+        Number of experiments to run at the same time, each in its own process.
     markdown
-        Write all verdicts as a page of the documentation, too.
+        Also write all verdicts as a page of the documentation.
     """
     for name in names:
         known(name)
@@ -71,7 +61,10 @@ def reproduce(
         _list(names or tuple(EXPERIMENTS), json)
         return 0
     if all == bool(names):
-        raise ValueError("Name experiments, or pass --all, or --list to see which there are.")
+        raise ValueError("Name experiments, or pass --all, or --list to see all names.")
+    from tiltmeter.experiments.reproduce import outcomes_in
+    from tiltmeter.experiments.verdicts import write_markdown, write_verdicts
+
     for word, number in (("seeds", seeds), ("jobs", jobs)):
         if number is not None and number < 1:
             raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
@@ -80,11 +73,11 @@ def reproduce(
     try:
         to.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"`to` should be a folder that can be written. Found {to}: {error.strerror}.") from None
+        raise ValueError(f"`to` should be a writable folder. Found {to}: {error.strerror}.") from None
     try:
         outcomes = [_one(*each) for each in work] if jobs == 1 else _side_by_side(work, jobs)
     except KeyboardInterrupt:
-        print(f"Interrupted: the same command goes on with what is complete in {to}.", file=sys.stderr)
+        print(f"Interrupted: repeat the command to continue; complete experiments are in {to}.", file=sys.stderr)
         raise
     _tell(outcomes, json)
     found = outcomes_in(to)
@@ -95,7 +88,9 @@ def reproduce(
 
 
 def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
-    """One experiment; its failure is told and does not stop the others."""
+    """Run one experiment; its failure is reported and does not stop the others."""
+    from tiltmeter.experiments.reproduce import failure, without
+    from tiltmeter.experiments.reproduce import reproduce as run
 
     def progress(text: str) -> None:
         print(f"{place} {name}: {text}", file=sys.stderr, flush=True)
@@ -111,7 +106,12 @@ def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path
 
 
 def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
-    """Several at a time, each in a fresh process: one that dies, as for want of memory, takes no other with it."""
+    """Run several at a time, each in a new process, so that one that dies (for example out of memory) does not stop
+    others.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+    from multiprocessing import active_children
+
     pool = ThreadPoolExecutor(jobs)
     try:
         return [one.result() for one in [pool.submit(_apart, each) for each in work]]
@@ -125,18 +125,26 @@ def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
 
 
 def _apart(each: Work) -> Outcome:
-    # Not forked: a fork would share the threads of libraries that do not survive it.
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    from tiltmeter.experiments.reproduce import without
+
+    # Not forked: some libraries have threads that do not survive a fork.
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         try:
             return process.submit(_one, *each).result()
         except BrokenProcessPool:
-            return without(each[0], each[1], "Its process was ended from outside, as for want of memory.", "failed")
+            return without(each[0], each[1], "Its process was killed, possibly because it ran out of memory.", "failed")
 
 
 def _tell(outcomes: list[Outcome], json: bool) -> None:
     if json:
         print(machine.dumps([one.to_json() for one in outcomes], indent=2, allow_nan=False))
         return
+    from tiltmeter.experiments.verdicts import in_short
+
     print(in_short(outcomes))
     for one in outcomes:
         print(f"\n{one.sentence}")
@@ -146,27 +154,35 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
 
 
 def _list(names: Sequence[str], json: bool) -> None:
-    rows = []
-    for name in names:
-        try:
-            module = find(name)
-            absent = [one for one in module.NEEDS if not is_present(one)]
-            rows.append((name, module.TITLE, module.PAPER, ", ".join(module.NEEDS), ", ".join(absent)))
-        except ModuleNotFoundError as error:
-            rows.append((name, f"(needs {error.name}, which is not installed)", "", "", ""))
+    from tiltmeter.data.public.presence import is_present
+
+    rows = [(entry, [one for one in entry.needs if not is_present(one)]) for entry in map(entry_of, names)]
     if json:
-        keys = ("name", "title", "paper", "needs", "absent")
-        print(machine.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
+        found = [
+            {
+                "name": entry.name,
+                "title": entry.title,
+                "paper": entry.paper,
+                "needs": ", ".join(entry.needs),
+                "absent": ", ".join(absent),
+            }
+            for entry, absent in rows
+        ]
+        print(machine.dumps(found, indent=2))
         return
-    # Names are there to be copied: never cut off.
+    from rich import box
+    from rich.table import Column, Table
+
+    from tiltmeter.cli.terminal import print_table
+
+    # Names are never truncated, so that they can be copied.
     first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
     table = Table(first, "shows", box=box.SIMPLE_HEAD)
-    for name, title, paper, needs, lacking in rows:
-        lines = [escape(title), f"[dim]{escape(paper)}[/dim]"]
-        if needs:
-            lines.append(
-                f"Needs the data of {needs}; not here: {lacking}." if lacking else f"Needs the data of {needs}."
-            )
-        table.add_row(name, "\n".join(lines))
+    for entry, absent in rows:
+        lines = [entry.title, entry.paper]
+        if entry.needs:
+            lacking = f"; not here: {', '.join(absent)}" if absent else ""
+            lines.append(f"Needs the data of {', '.join(entry.needs)}{lacking}.")
+        table.add_row(entry.name, "\n".join(lines))
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
-    Console(highlight=False).print(table)
+    print_table(table)

@@ -1,4 +1,4 @@
-"""`tiltmeter simulate`: runs of SGD at finite d, exact in law, beside the theory if asked."""
+"""`tiltmeter simulate`: simulate SGD at finite d, with the exact distribution of runs; or compare with the theory."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resol
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.summary import Summary
 from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.student import Linear, Network, Student
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
@@ -35,10 +36,10 @@ _ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tan
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class StudentOptions:
-    """Who is trained."""
+    """The model that is trained."""
 
     units: int | None = None
-    "Train a network of so many units instead of a linear student."
+    "Train a network of this many units instead of a linear student."
     activation: Literal["erf", "relu", "tanh", "identity"] = "erf"
     "Activation of the units."
     train_second_layer: Switch = False
@@ -68,32 +69,34 @@ def simulate(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Runs of SGD in d dimensions: who leads beyond doubt, and how far from the theory.
+    """Simulate SGD in d dimensions: who leads, when that changes, and optionally how far the runs are from the theory.
 
     Parameters
     ----------
     d
         Dimension of the inputs.
     seeds
-        How many runs.
+        Number of runs.
     method
-        chain (exact in law, cost per step the same in any dimension) or direct (all coordinates).
+        chain (exact in distribution: its curves have the same distribution as those of SGD in d dimensions, at a cost
+        per step that does not depend on d) or direct (all coordinates).
     alpha
-        Go through a finite data set of alpha d samples again and again (needs --method direct).
+        Repeat a finite data set of alpha d samples (needs --method direct).
     threads
-        How many threads (default: all cores); results do not depend on it.
+        Number of threads (default: all cores); results do not depend on it.
     against
         Compare with the theory, and draw both.
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     to
-        Keep the runs in this run directory, look by look: Ctrl-C keeps what is done.
+        Save the runs in this run directory as they proceed: Ctrl-C keeps what is done.
     """
     case = resolve(problem, sgd, times, config)
     who = (student or StudentOptions()).build()
     data = Fresh() if alpha is None else Repeated(alpha)
-    # First, since it may refuse: nothing is simulated in vain.
-    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who)
+    # First, because it may raise an error: then nothing is simulated in vain.
+    fixed = None if alpha is None else Fixed(alpha)
+    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who, data=fixed)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(
@@ -125,7 +128,7 @@ def _print(runs: Trajectory, summary: Summary, distance: Agreement | None) -> No
         time, count = float(values.time), values.sizes["seed"]
         print(f"At t = {time:.4g}, mean {summary.curve} of {count} seeds: {', '.join(parts)}.")
     if distance is not None:
-        print(f"Against theory: {str(distance)[0].lower()}{str(distance)[1:]}")
+        print(f"Compared with theory: {str(distance)[0].lower()}{str(distance)[1:]}")
 
 
 def _draw(runs: Trajectory, theory: Trajectory | None, curve: str, paths: tuple[Path, ...]) -> None:

@@ -9,20 +9,23 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.difference import ALL
-from tiltmeter.analysis.exact import revived, theory_of
+from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.analysis.statements import Standing
+from tiltmeter.cli.terminal import print_table
+from tiltmeter.problem.full_batch import Flow
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.stability import stability_limit, timescales
 
 #: Group curves that the table shows, where they exist.
 SHOWN = ("loss", "error", "positive_rate")
+#: Those that it shows of a training set that is used many times.
+SHOWN_OF_SET = ("loss", "error", "training_loss")
 #: With more groups than this each has a row of its own.
 WIDE = 5
 
@@ -73,11 +76,21 @@ class Summary:
             scales = timescales(*self.theory)
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
             found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            found["stability_limit"] = values_to_json(fixed.values)
         found["final"] = {
             name: {"dims": list(last.dims), "values": values_to_json(last.values)}
             for name, last in ((n, c.isel(time=-1)) for n, c in self.trajectory.items())
         }
         return found
+
+    def fixed_limit(self) -> xr.DataArray | None:
+        """The stability limit of descent or SGD on a fixed training set; None for anything else."""
+        found = linear_theory_of(self.trajectory)
+        if found is None or found[2] is None or isinstance(found[1], Flow):
+            return None
+        return stability_limit(*found)
 
     def print(self, as_json: bool = False) -> None:
         """On stdout: JSON, or the sentence and then the table."""
@@ -89,14 +102,17 @@ class Summary:
             print(doubt)
         table = self._table()
         if table is not None:
-            Console(highlight=False).print(table)
+            print_table(table)
+        fixed = self.fixed_limit()
+        if fixed is not None:
+            print(f"Training is stable below lr = {_range(fixed)}.")
         if self.theory is not None and not self.theory[1].scheduled:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
 
     def _table(self) -> Table | None:
-        names = dict.fromkeys((*SHOWN, self.curve))
+        names = dict.fromkeys((*(SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN), self.curve))
         averaged = {name: self._averaged(name) for name in names if name in self.trajectory}
         shown = {name: values for name, values in averaged.items() if values is not None}
         if not shown:
@@ -162,6 +178,8 @@ def _plain(value: Any) -> Any:
     """Labels and numbers of a frozen result as JSON."""
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
     if isinstance(value, float):
         return values_to_json(np.asarray(value))
     return label_to_json(value)

@@ -1,4 +1,4 @@
-"""Reading a TOML file, with one sentence for whatever is wrong with it."""
+"""Read a TOML file; errors are one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tiltmeter train`: a network on grouped data, watched while it trains."""
+"""`tiltmeter train`: train a network on grouped data, with a probe."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def train(
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Train a network on grouped data as a TOML file says, and tell who leads and when that changes.
+    """Train a network on grouped data as described by a TOML file, and report who leads and when that changes.
 
     Parameters
     ----------
     config
         A TOML file with tables [data], [model], [training], [looks].
     to
-        Keep the run and its checkpoints in this directory.
+        Save the run and its checkpoints in this directory.
     resume
-        Go on with the run in that directory.
+        Continue the run in that directory.
     """
     tables = read_config(config)
     trajectory = train_as_told(tables, config.parent, to=to, resume=resume)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -11,36 +12,24 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
-from tiltmeter.cli.toml_file import read_toml
+from tiltmeter.cli.toml_tables import TRAINING_FILE, read_tables
+from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.digits import digits
 from tiltmeter.losses import CrossEntropy, Square
-from tiltmeter.recipe.table import KEYS, recipe_from_table
+from tiltmeter.memory import check_fits
+from tiltmeter.recipe.table import recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
 
-TABLES = ("data", "model", "training", "looks", "forecast")
-DATA = ("source", "label", "group", "columns", "look", "seed", "share", "labels", "classes", "shares")
-MODEL = ("hidden", "activation")
-TRAINING = (*KEYS, "seed", "checkpoint")
-LOOKS = ("per_decade",)
-FORECAST = ("sample", "real_steps")
+#: A weight with its gradient and two averages of an optimiser, in single precision.
+WEIGHT_BYTES = 16
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 
 def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
-    """The tables of the file, with known keys only; tables named in `more` are left as they are."""
-    tables = read_toml(path)
-    _only(tables, (*TABLES, *more), path.name)
-    for name, keys in (
-        ("data", DATA),
-        ("model", MODEL),
-        ("training", TRAINING),
-        ("looks", ("per_decade",)),
-        ("forecast", FORECAST),
-    ):
-        _only(tables.setdefault(name, {}), keys, f"{path.name} [{name}]")
-    return tables
+    """The tables of the file, checked; tables named in `more` are left as they are."""
+    return read_tables(path, TRAINING_FILE, more)
 
 
 def train_as_told(
@@ -78,39 +67,45 @@ def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, lo
 
 
 def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at: the embedded digits, a CSV file beside the configuration, a public set."""
+    """What to train on and what to look at: the embedded digits, a file beside the configuration, a public set."""
     source = given.get("source", "digits")
     if source == "digits":
         return digits(share=given.get("share", 0.8), seed=given.get("seed", 0), labels=given.get("labels", "digit"))
     path = folder / source
-    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
+    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.exists():
         return public_data(source, given)
-    if not path.is_file():
-        raise FileNotFoundError(f"[data] source: no file {path}.")
+    if not source or not path.exists():
+        raise FileNotFoundError(f"[data] source: no file {path if source else 'without a name'}.")
     for key in ("label", "group"):
         if key not in given:
             raise KeyError(f"[data] of a table needs `{key}`, the name of a column.")
-    import pandas as pd
-
-    table = pd.read_csv(path, skipinitialspace=True).dropna()
-    label, group = given["label"], given["group"]
-    for name in (label, *([group] if isinstance(group, str) else group)):
-        if name not in table.columns:
-            raise KeyError(f"{path.name}: no column {name!r}. There are: {', '.join(map(str, table.columns))}.")
-    y, names = table[label], None
-    if y.dtype.kind not in "fiub":
-        codes, names = pd.factorize(y, sort=True)
-        y = pd.Series(codes, index=table.index)
-        print("Labels: " + ", ".join(f"{name} = {i}" for i, name in enumerate(names)), file=sys.stderr)
-    members = (
-        table[group].tolist() if isinstance(group, str) else list(map(tuple, table[list(group)].to_numpy().tolist()))
+    data = _read_file(path, given)
+    if data.reading is not None:
+        print(data.reading, file=sys.stderr)
+    train, look = data.split(given.get("look", 0.2), given.get("seed", 0))
+    middle, width = train.x.mean(0, dtype=np.float64), train.x.std(0, dtype=np.float64)
+    width = np.where(width == 0, 1.0, width)
+    return tuple(  # type: ignore[return-value]
+        part.with_points(((part.x - middle) / width).astype(np.float32)) for part in (train, look)
     )
-    features = pd.get_dummies(table[given["columns"]] if "columns" in given else table.drop(columns=label), dtype=float)
-    x = features.to_numpy(dtype=np.float64)
-    train, look = GroupedData(x, y.to_numpy(), members).split(given.get("look", 0.2), given.get("seed", 0))
-    middle, width = train.x.mean(0), train.x.std(0)
-    width[width == 0] = 1.0
-    return tuple(_scaled(part, middle, width) for part in (train, look))  # type: ignore[return-value]
+
+
+def _read_file(path: Path, given: Mapping[str, Any]) -> GroupedData:
+    """A table by its columns; the group is a feature too, unless `columns` says otherwise. Arrays by their names."""
+    label, group, weights = given["label"], given["group"], given.get("weights")
+    if path.suffix.lower() == ".npz":
+        names = given.get("columns", ["x"])
+        if len(names) != 1 or not isinstance(group, str):
+            raise ValueError("[data] of a .npz file names one array each in `group` and in `columns`, as ['x'].")
+        return GroupedData.from_npz(path, label=label, group=group, features=names[0], weights=weights)
+    table = any_frame(path)
+    chosen = given.get("columns", [name for name in table.columns if name not in (label, weights)])
+    with warnings.catch_warnings():
+        # Rows that were dropped are told with everything else about the table, by `data.reading`.
+        warnings.filterwarnings("ignore", "Dropped ", UserWarning)
+        return GroupedData.from_frame(
+            table, label=label, group=group, features=chosen, weights=weights, missing=given.get("missing", "drop")
+        )
 
 
 def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
@@ -123,22 +118,9 @@ def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
     several = data.y.dtype.kind in "iub" and len(data.labels) > 2 and not isinstance(loss, Square)
     outputs = int(data.y.max()) + 1 if several or isinstance(loss, CrossEntropy) else 1
     sizes = [int(np.prod(data.x.shape[1:])), *given.get("hidden", [64])]
+    weights = sum(a * b for a, b in pairwise([*sizes, outputs]))
+    check_fits("hidden", weights, WEIGHT_BYTES, f"weights between layers of {', '.join(map(str, sizes))}")
     layers: list[Any] = [nn.Flatten()]
     for a, b in pairwise(sizes):
         layers += [nn.Linear(a, b), getattr(nn, ACTIVATIONS[word])()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
-
-
-def _scaled(part: GroupedData, middle: np.ndarray, width: np.ndarray) -> GroupedData:
-    import warnings
-
-    with warnings.catch_warnings():  # small groups were warned about already
-        warnings.simplefilter("ignore")
-        labels = [part.groups[code] for code in part.codes]
-        return GroupedData(((part.x - middle) / width).astype(np.float32), part.y, labels, groups=part.groups)
-
-
-def _only(given: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
-    for name in given:
-        if name not in names:
-            raise KeyError(f"{where}: unknown key {name!r}. There are: {', '.join(names)}.")

@@ -1,8 +1,8 @@
-"""Arrays: what a user may pass as points, labels and groups, checked."""
+"""Arrays: checks of what a user passes as points, labels and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,11 @@ def numbers_of(name: str, values: Any) -> np.ndarray:
 def members_of(group: Any) -> Any:
     if is_tensor(group):
         group = group.detach().cpu().numpy()
-    if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections
+    if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups
         return [tuple(row) for row in group.tolist()]
     if not isinstance(group, (np.ndarray, list, tuple)):
+        if not isinstance(group, Iterable):
+            raise TypeError(f"`group` should give the group of every point. Found {type(group).__name__}.")
         group = list(group)
     return group
 

@@ -1,4 +1,4 @@
-"""Example weights: how much the loss of every point counts in training."""
+"""Example weights: the factor by which the loss of every point is multiplied in training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiltmeter.data.grouped import GroupedData
 
 
 def example_weights(data: GroupedData, weights: Mapping[Any, float] | None) -> np.ndarray | None:
-    """One weight per point from {group or (group, label): number}, times the data's own; None where all are 1.
+    """One weight per point from {group or (group, label): number}, times the data's own weights; None if all are 1.
 
     >>> data = GroupedData(np.zeros((90, 1)), [0, 1] * 45, ["a", "a", "b"] * 30)
     >>> example_weights(data, {"b": 2.0, ("a", 1): 3.0})[:6].tolist()

@@ -1,9 +1,9 @@
-"""GroupedData: points with labels and the groups they belong to."""
+"""GroupedData: points with labels, and the groups that they belong to."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,20 +11,16 @@ import numpy as np
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
 from tiltmeter.data.labels import coded
+from tiltmeter.data.table_reading import TableReading
 from tiltmeter.data.tables import is_table, read_table
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
-#: Fewer points than this say little about a group: its standard errors are wide and themselves uncertain.
+#: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
 
 
 class GroupedData:
-    """Points `x` with labels `y`, each in one group; frozen.
-
-    `x` is an array or a tensor with one point per row, a DataFrame (then `y`, `group` and `weights` may be names of its
-    columns, and the features are the others or those in `columns`), or a torch Dataset that yields (x, y, group), which
-    is read once. Groups have any hashable labels: `group="sex"`, `group=["sex", "race"]` for intersections,
-    `group="label"` for the classes themselves. `groups` fixes their order, else they are sorted.
+    """Points `x` with labels `y`, each in one group; immutable.
 
     >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
     >>> data
@@ -32,14 +28,21 @@ class GroupedData:
       group  points  share  label 0  label 1
       a          40  50.0%    50.0%    50.0%
       b          40  50.0%     0.0%   100.0%
+
+    `x` is an array or a tensor with one point per row; or a DataFrame (then `y`, `group` and `weights` may be names of
+    its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
+    group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
+    intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
     """
 
-    __slots__ = ("_group_labels", "codes", "groups", "weights", "x", "y")
+    __slots__ = ("_group_labels", "codes", "groups", "reading", "weights", "x", "y")
     x: Any
     y: np.ndarray
     codes: np.ndarray
     groups: tuple[Hashable, ...]
     weights: np.ndarray | None
+    #: How a table was read (words encoded, rows dropped); None where the points came as arrays.
+    reading: TableReading | None
     _group_labels: np.ndarray | None
 
     def __init__(
@@ -82,12 +85,108 @@ class GroupedData:
         self._set(points, labels, codes, names, None if checked is None else checked.astype(float))
         self.warn_small()
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: Hashable,
+        group: Any,
+        features: Sequence[Any] | None = None,
+        weights: Hashable | None = None,
+        missing: str = "drop",
+    ) -> GroupedData:
+        """Grouped data from the named columns of a table, with an account of what was done to it (`data.reading`).
+
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [20, 40] * 40, "job": ["clerk", "cook"] * 40, "wage": ["low", "high"] * 40})
+        >>> data = GroupedData.from_frame(table.assign(sex=["F"] * 40 + ["M"] * 40), label="wage", group="sex")
+        >>> print(data.reading)
+        Read 80 rows. Labels: high = 0, low = 1. Column job became 2 columns, one for each value.
+
+        `frame` is a table of pandas, polars, Arrow or Hugging Face `datasets`, the path of a .csv, .parquet or
+        .feather file, or a folder that `Dataset.save_to_disk` wrote. Several columns in `group` make intersections.
+        The features are the columns in `features`, by default all that are neither label, group nor weights; words
+        become one column of zeros and ones for each value. Label words become 0, 1, 2, ... in sorted order.
+
+        Rows with a missing value are dropped (`missing="drop"`) with a warning that counts them group by group, or
+        refused ("error"), or filled in ("impute"): numbers by the median of their column, with one more column that
+        says where; words by the value "missing". Rows without label, group or weight are dropped even then. The median
+        is that of all rows, so a later split shares it between both parts. Groups that lose more rows than others are
+        no longer a fair sample of themselves.
+        """
+        from tiltmeter.data.from_frame import from_frame
+
+        return from_frame(frame, label=label, group=group, features=features, weights=weights, missing=missing)
+
+    @classmethod
+    def from_npz(
+        cls,
+        path: Any,
+        *,
+        label: str = "y",
+        group: str = "group",
+        features: str = "x",
+        weights: str | None = None,
+    ) -> GroupedData:
+        """Grouped data from named arrays of a .npz file; Python objects in it are never loaded.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     np.savez(folder + "/points.npz", x=np.eye(2).repeat(40, 0), y=[0, 1] * 40, group=[0] * 40 + [1] * 40)
+        ...     GroupedData.from_npz(folder + "/points.npz").sizes
+        {0: 40, 1: 40}
+        """
+        from tiltmeter.data.from_npz import from_npz
+
+        return from_npz(path, label=label, group=group, features=features, weights=weights)
+
+    @classmethod
+    def from_loader(cls, source: Any, *, read: Callable[[Any], Any] | None = None, group: Any = None) -> GroupedData:
+        """Grouped data from a PyTorch Dataset (point by point) or DataLoader (batch by batch), read once into memory.
+
+        >>> import torch
+        >>> points = torch.utils.data.TensorDataset(torch.eye(2).repeat(40, 1), torch.arange(80) % 2)
+        >>> GroupedData.from_loader(points, group=["a"] * 40 + ["b"] * 40).sizes
+        {'a': 40, 'b': 40}
+
+        Items are (x, y, group), a dict with keys x, y (or label) and group, or (x, y) with one label per point in
+        `group`; `read` turns anything else into (x, y, group).
+        """
+        from tiltmeter.data.from_loader import from_loader
+
+        return from_loader(source, read=read, group=group)
+
     def _set(
-        self, x: Any, y: np.ndarray, codes: np.ndarray, groups: tuple[Hashable, ...], weights: np.ndarray | None
+        self,
+        x: Any,
+        y: np.ndarray,
+        codes: np.ndarray,
+        groups: tuple[Hashable, ...],
+        weights: np.ndarray | None,
+        reading: TableReading | None = None,
     ) -> None:
-        for name, value in (("x", x), ("y", y), ("codes", codes), ("groups", groups), ("weights", weights)):
+        values = {"x": x, "y": y, "codes": codes, "groups": groups, "weights": weights, "reading": reading}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_group_labels", None)
+
+    def with_reading(self, reading: TableReading) -> GroupedData:
+        """The same data with an account of how it was read."""
+        return self._like(self.x, reading)
+
+    def with_points(self, x: Any) -> GroupedData:
+        """The same labels, groups and weights with other points `x`, as after scaling."""
+        points = points_of(x)
+        if len(points) != len(self):
+            raise ValueError(f"`x` should have {len(self)} points. Found {len(points)}.")
+        check_finite(points, self.y)
+        return self._like(points, self.reading)
+
+    def _like(self, x: Any, reading: TableReading | None) -> GroupedData:
+        other = object.__new__(GroupedData)
+        other._set(x, self.y, self.codes, self.groups, self.weights, reading)
+        return other
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("GroupedData is immutable: build new data instead.")
@@ -107,22 +206,22 @@ class GroupedData:
 
     @property
     def sizes(self) -> dict[Hashable, int]:
-        """Points per group."""
+        """Number of points in each group."""
         return dict(zip(self.groups, np.bincount(self.codes, minlength=len(self.groups)).tolist(), strict=True))
 
     @property
     def imbalance(self) -> float:
-        """The largest group over the smallest."""
+        """Size of the largest group divided by that of the smallest."""
         return max(self.sizes.values()) / max(1, min(self.sizes.values()))
 
     @property
     def labels(self) -> np.ndarray:
-        """The different labels, ascending."""
+        """The distinct labels in ascending order."""
         return np.unique(self.y)
 
     @property
     def label_rates(self) -> dict[Hashable, dict[float, float]]:
-        """For each group the share of every label; empty where labels are measurements rather than classes."""
+        """For each group, the share of every label; empty if the labels are real numbers and not classes."""
         labels, places = np.unique(self.y, return_inverse=True)
         if self.y.dtype.kind == "f" and len(labels) > 2:
             return {}
@@ -134,17 +233,17 @@ class GroupedData:
         }
 
     def of_group(self, group: Hashable) -> np.ndarray:
-        """The places of all points of one group."""
+        """The indices of all points of one group."""
         if group not in self.groups:
             raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, self.groups))}.")
         return np.flatnonzero(self.codes == self.groups.index(group))
 
     def take(self, places: Any) -> GroupedData:
-        """The points at these places, with the same groups."""
+        """The points with these indices, with the same groups."""
         chosen = np.asarray(places, dtype=np.int64)
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
-        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights)
+        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights, self.reading)
         return part
 
     @overload
@@ -156,7 +255,7 @@ class GroupedData:
     ) -> tuple[GroupedData, GroupedData, GroupedData]: ...
 
     def split(self, look: float = 0.2, seed: int = 0, *, judge: float | None = None) -> tuple[GroupedData, ...]:
-        """Two parts, to train on and to look at: this share of *every* group goes to the second.
+        """Two parts, for training and held-out: the share `look` of *every* group goes to the second.
 
         >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
         >>> [part.sizes for part in data.split(look=0.4)]
@@ -181,7 +280,7 @@ class GroupedData:
             if min(counts) < 1 or sum(counts) >= len(members):
                 raise ValueError(
                     f"{'Both' if judge is None else 'All'} parts should have points of every group. Found that group "
-                    f"{group!r} with {len(members)} points leaves {' and '.join(map(str, counts))} to look at."
+                    f"{group!r} with {len(members)} points would have {' and '.join(map(str, counts))} held-out points."
                 )
             order, start = rng.permutation(members), 0
             for place, count in enumerate(counts, 1):
@@ -194,15 +293,17 @@ class GroupedData:
         return parts
 
     def warn_small(self) -> None:
-        """Warn about groups too small to judge, by name."""
+        """Warn about groups that have too few points for reliable results."""
         small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
             warnings.warn(
-                f"Groups with fewer than {SMALL} points are hardly to be judged: {', '.join(small)}.", stacklevel=3
+                f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.", stacklevel=3
             )
 
     def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
-        """`x` and `y` as tensors, for a TensorDataset; floating x in this dtype (default: float32, a tensor's own)."""
+        """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
+        a tensor).
+        """
         import torch
 
         x = self.x if torch.is_tensor(self.x) else torch.as_tensor(self.x)
@@ -212,12 +313,14 @@ class GroupedData:
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
     def to_json(self) -> dict[str, JSON]:
-        """What is worth knowing about the data, for an Origin: not the points."""
+        """A summary of the data for an Origin, without the points."""
         rates: list[JSON] = [
             [label_to_json(group), [[label, rate] for label, rate in found.items()]]
             for group, found in self.label_rates.items()
         ]
+        read: dict[str, JSON] = {} if self.reading is None else {"reading": self.reading.to_json()}
         return {
+            **read,
             "points": len(self),
             "shape": [int(n) for n in self.x.shape[1:]],
             "sizes": [[label_to_json(group), size] for group, size in self.sizes.items()],
@@ -233,7 +336,7 @@ class GroupedData:
 
 
 def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.ndarray:
-    """The share of each group, in order: as asked for (normalised), or as in the data."""
+    """The share of each group, in order: the given proportions (normalised), or those of the data."""
     if proportions is None:
         return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
     if not isinstance(proportions, Mapping):

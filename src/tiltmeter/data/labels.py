@@ -1,4 +1,4 @@
-"""Labels: any hashable group labels as a short list of groups and one code per point."""
+"""Labels: any hashable group labels, as a short list of groups and one integer code per point."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ def plain_label(label: Any) -> Hashable:
         return tuple(plain_label(part) for part in label)
     if not isinstance(label, Hashable):
         raise TypeError(
-            f"A group label should be hashable, as text, a number or a tuple. Found {type(label).__name__}."
+            f"A group label should be hashable, such as text, a number or a tuple. Found {type(label).__name__}."
         )
+    if isinstance(label, str) and any("\ud800" <= sign <= "\udfff" for sign in label):
+        raise ValueError(f"A group label should be text that can be written to a file. Found {label!r}.")
     if label is None or label != label:
         raise ValueError(f"Every point should belong to a group. Found the label {label}.")
     return label
 
 
 def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hashable, ...], np.ndarray]:
-    """The groups, in order, and for every point the place of its group among them.
+    """The groups, in order, and for every point the index of its group.
 
     >>> coded(["b", "a", "b"])
     (('a', 'b'), array([1, 0, 1]))
 
-    The order is the one given, else ascending, else (labels that do not compare) that of appearance.
+    The order is the given one; otherwise ascending; or, for labels that cannot be compared, that of first appearance.
     """
     if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iubUS":
         values, codes = np.unique(labels, return_inverse=True)
@@ -51,5 +53,5 @@ def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hasha
     for label in found:
         if label not in wanted:
             listed = ", ".join(map(repr, wanted))
-            raise KeyError(f"`groups` lacks {label!r}, of which there are points. There are: {listed}.")
+            raise KeyError(f"`groups` should list every group. Found points of {label!r}, and groups {listed}.")
     return wanted, np.asarray([wanted.index(label) for label in found], dtype=np.int64)[codes]

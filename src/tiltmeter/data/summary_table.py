@@ -1,4 +1,4 @@
-"""Glance: grouped data as a short table, in text and in HTML."""
+"""Summary table: grouped data as a short table, in text and in HTML."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from tiltmeter.visible_text import visible
+
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
 
-#: Columns of label rates shown; more labels are regression or too many to read.
+#: Largest number of label columns; with more labels it is a regression, or too much to read.
 SHOWN = 10
 
 
 def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
-    """Header and one row per group: size, share, and the rate of every label where they are few."""
+    """Header and one row per group: size, share, and the rate of every label if there are few labels."""
     rates = data.label_rates
     labels = list(next(iter(rates.values()))) if rates else []
     shown = labels if len(labels) <= SHOWN else []
@@ -22,7 +24,7 @@ def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
     table = []
     for group, size in data.sizes.items():
         cells = [f"{rates[group][label]:.1%}" for label in shown]
-        table.append([str(group), f"{size:,}", f"{size / len(data):.1%}", *cells])
+        table.append([visible(str(group)), f"{size:,}", f"{size / len(data):.1%}", *cells])
     return header, table
 
 

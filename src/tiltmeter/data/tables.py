@@ -1,4 +1,4 @@
-"""Tables: a DataFrame with column names as points, labels and groups."""
+"""Tables: points, labels and groups from a DataFrame with column names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def column(table: Any, name: object, what: str) -> Any:
 
 
 def group_labels(table: Any, group: Any) -> Any:
-    """The labels of one column, or tuples of several: intersections."""
+    """The labels in one column, or tuples of labels in several columns (intersections)."""
     if isinstance(group, (list, tuple)) and not (isinstance(group, tuple) and group in list(table.columns)):
         if not group:
             raise ValueError("`group` should name at least one column. Found none.")
@@ -37,8 +37,8 @@ def features(table: Any, names: Sequence[Any]) -> np.ndarray:
     words = [str(name) for name in names if table[name].dtype.kind not in "fiub"]
     if words:
         raise TypeError(
-            f"Features should be numbers. Found other values in {', '.join(words)}: encode them first, as "
-            "`pandas.get_dummies` does, or choose columns with columns=."
+            f"Features should be numbers. Found other values in {', '.join(words)}: encode them first, for example "
+            "with `pandas.get_dummies`, or choose columns with columns=."
         )
     if not names:
         raise ValueError("No column is left for the features: choose some with columns=.")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tiltmeter.experiments.claim import Claim
-from tiltmeter.record import Trajectory
+if TYPE_CHECKING:
+    from tiltmeter.experiments.claim import Claim
+    from tiltmeter.record import Trajectory
 
 #: Name on the command line -> module of this room. The files are imported only when asked for.
 EXPERIMENTS: dict[str, str] = {
@@ -34,6 +39,13 @@ EXPERIMENTS: dict[str, str] = {
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
+    # interventions
+    "group-dro-rings": "group_dro_rings",
+    "upweight-or-upsample": "upweight_or_upsample",
+    "equalising-weights": "equalising_weights",
+    "no-go": "no_go",
+    "normalised-gradients": "normalised_gradients",
+    "levelling-down": "levelling_down",
     # simplicity biases
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
@@ -60,10 +72,10 @@ EXPERIMENTS: dict[str, str] = {
 }
 
 #: Runs of one experiment by name; what claims and pictures are read off.
-Runs: TypeAlias = Mapping[str, Trajectory]
+Runs: TypeAlias = "Mapping[str, Trajectory]"
 
 #: `keep(name, make)` gives the run of this name: made now, or loaded if an interrupted experiment already has it.
-Keep: TypeAlias = Callable[[str, Callable[[], Trajectory]], Trajectory]
+Keep: TypeAlias = "Callable[[str, Callable[[], Trajectory]], Trajectory]"
 
 
 class Experiment(Protocol):
@@ -97,6 +109,34 @@ class Experiment(Protocol):
     def pictures(runs: Runs) -> Mapping[str, Any]:
         """Altair charts by title."""
         ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list of experiments."""
+
+    name: str
+    title: str
+    paper: str
+    needs: tuple[str, ...]
+
+
+def entry_of(name: str) -> Entry:
+    """Title, paper and data of an experiment, read from the text of its file: listing all imports none.
+
+    >>> entry_of("three-phases").needs
+    ()
+    """
+    loaded: Any = sys.modules.get(f"tiltmeter.experiments.named.{EXPERIMENTS[known(name)]}")
+    if loaded is not None:
+        return Entry(name, loaded.TITLE, loaded.PAPER, tuple(loaded.NEEDS))
+    text = (Path(__file__).parent / "named" / f"{EXPERIMENTS[known(name)]}.py").read_text(encoding="utf-8")
+    found: dict[str, Any] = {}
+    for node in ast.parse(text).body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id in ("TITLE", "PAPER", "NEEDS"):
+            found[target.id] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
+    return Entry(name, found["TITLE"], found["PAPER"], tuple(found["NEEDS"]))
 
 
 def find(name: str) -> Any:

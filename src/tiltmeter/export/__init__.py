@@ -1,4 +1,4 @@
-"""Export: a run for other programs, as CSV, Parquet or TensorBoard event files.
+"""Export: save a run for other programs, as CSV, Parquet or TensorBoard event files.
 
 >>> from tempfile import TemporaryDirectory
 >>> from tiltmeter import export, predict
@@ -11,7 +11,9 @@ curve,time,group,value
 """
 
 from tiltmeter.export.csv import to_csv
+from tiltmeter.export.history import from_table, from_tensorboard
+from tiltmeter.export.latex import to_latex
 from tiltmeter.export.parquet import to_parquet
 from tiltmeter.export.tensorboard import to_tensorboard
 
-__all__ = ["to_csv", "to_parquet", "to_tensorboard"]
+__all__ = ["from_table", "from_tensorboard", "to_csv", "to_latex", "to_parquet", "to_tensorboard"]

@@ -1,4 +1,4 @@
-"""to_parquet: a run as a typed table, with what made it in the file."""
+"""to_parquet: a run as a typed table, with its origin in the file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiltmeter.record import Trajectory
 def to_parquet(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row of a Parquet file.
 
-    The file's metadata holds, under `tiltmeter`, the clock and the origin as JSON.
+    The file's metadata contains the clock and the origin as JSON, under the key `tiltmeter`.
     """
     place = target(path, ".parquet")
     table = plain_table(run)

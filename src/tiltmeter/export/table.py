@@ -1,4 +1,4 @@
-"""A run as one plain table, in which every label is a number or a text."""
+"""A run as one plain table, in which every label is a number or text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.record import Trajectory
 
 
 def plain_label(label: Hashable) -> Hashable:
-    """A label that any program understands: an intersection of attributes, a tuple, is joined.
+    """A label that any program understands; the parts of an intersection of attributes (a tuple) are joined.
 
     >>> plain_label(("woman", "old")), plain_label(3)
     ('woman & old', 3)
@@ -21,12 +21,12 @@ def plain_label(label: Hashable) -> Hashable:
 
 
 def plain_table(run: Trajectory) -> pd.DataFrame:
-    """Long format: one row per value; a dimension that a curve does not have is missing in its rows.
+    """Long format: one row per value; if a curve does not have a dimension, that column is empty in its rows.
 
-    Labels of one dimension that are not all of one kind become text.
+    If the labels of one dimension have different types, they are converted to text.
     """
     if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as `load` gives. Found {type(run).__name__}.")
+        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
     table = run.to_dataframe()
     for name in table.columns:
         if table[name].dtype == object:
@@ -37,7 +37,7 @@ def plain_table(run: Trajectory) -> pd.DataFrame:
 
 
 def target(path: str | os.PathLike[str], suffix: str) -> Path:
-    """The file to write, once its name and its directory are known to be right."""
+    """The file to write, after checking its name and its directory."""
     place = Path(path)
     if place.suffix.lower() != suffix:
         raise ValueError(f"`path` should end in {suffix}. Found {place.name!r}.")

@@ -1,4 +1,4 @@
-"""to_tensorboard: a run as TensorBoard event files, the curves of all groups on one chart."""
+"""to_tensorboard: a run as TensorBoard event files, with all groups of a curve on one chart."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tiltmeter.record import Trajectory
 
 
 def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
-    """Write one TensorBoard run per group (and seed, or whatever other dimension), with one scalar per curve.
+    """Write one TensorBoard run per group (and seed, or any other dimension), with one scalar per curve.
 
-    TensorBoard draws equal names of several runs on one chart, so `loss` shows all groups side by side. Missing
-    values are left out. TensorBoard counts whole steps; a run on another clock is refused.
+    TensorBoard draws equal names of several runs on one chart, so `loss` shows all groups together. Missing values are
+    left out. TensorBoard counts whole steps; a run with fractional times raises an error.
     """
     if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as `load` gives. Found {type(run).__name__}.")
+        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
     place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")
@@ -52,19 +52,19 @@ def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
 
 
 def _lines(curve: xr.DataArray) -> Iterator[tuple[str, xr.DataArray]]:
-    """Every line over time of a curve, with the name of the folder it belongs in."""
+    """Every line over time of a curve, with the name of its folder."""
     others = [dim for dim in curve.dims if dim != "time"]
     for place in np.ndindex(*(curve.sizes[dim] for dim in others)):
         where = dict(zip(others, place, strict=True))
         labels = {
             dim: plain_label(curve.coords[dim].values[i]) if dim in curve.coords else i for dim, i in where.items()
         }
-        # Groups by their own names; anything else says what it counts.
+        # Groups have their own names; other dimensions include the name of the dimension.
         words = [str(label) if dim in ("group", "pair") else f"{dim}={label}" for dim, label in labels.items()]
         yield "/".join(map(_folder_name, words)) or "all", curve.isel(where)
 
 
 def _folder_name(word: str) -> str:
-    """A word that is a folder's name on every system."""
+    """A word that is a valid folder name on every system."""
     safe = re.sub(r'[\x00-\x1f<>:"/\\|?*]', "_", word).rstrip(" .")
     return safe or "_"

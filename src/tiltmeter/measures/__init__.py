@@ -1,7 +1,7 @@
-"""Measures: what is read off a model at one look.
+"""Measures: what is recorded about a model at one moment.
 
-A measure is a function of a `Snapshot`, which holds all that it may see, and returns curves by name. Those that come by
-default are in `default_curves`; any function f(y_true, y_score) becomes one with `GroupMetric`.
+A measure is a function of a `Snapshot`, which holds everything that the measure may use. It returns curves by name. The
+default measures are in `default_curves`; `GroupMetric` turns any function f(y_true, y_score) into a measure.
 
 >>> import numpy as np
 >>> from tiltmeter.measures.group_metric import GroupMetric

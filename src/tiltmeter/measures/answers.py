@@ -1,4 +1,4 @@
-"""Answers: what a model says of every point, read chunk by chunk into one snapshot."""
+"""Answers: the outputs of a model on all points, computed in chunks and collected in one snapshot."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task, decided, task_of
 from tiltmeter.passes.forward import Read, scores
 
-#: Points on which the model and the loss are tried before training.
+#: Number of points on which the model and the loss are tried before training.
 TRIED = 8
-#: Scores (numbers) that are read together.
+#: Number of scores that are processed together.
 GATHERED = 2**20
 
 
 class Answers:
-    """The points to look at with everything about model and loss that does not change during training."""
+    """The held-out points, with everything about the model and the loss that does not change during training."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Answers:
         self._blanks: dict[str, Any] = {}
         self._x, y = data.tensors()
         labels = data.labels.tolist()
-        # Points from all over, so that the trial sees every kind of label.
+        # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
         sample = trial_scores(model, self._x[few], read)
         outputs = sample.shape[1] if sample.ndim == 2 else 1
         _check_classes(data, outputs, loss)
         if outputs > 1:
-            task_of(data.y, outputs, "softmax", False)  # labels outside the outputs, before the loss meets them
+            task_of(data.y, outputs, "softmax", False)  # refuses labels outside the outputs
         self._y = y.long() if outputs > 1 else y.to(torch.float32)
         goals = _beside(self._y[few], sample)
         self.given = loss
@@ -63,12 +63,12 @@ class Answers:
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
 
     def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
-        """Everything about this moment; only scores and a few numbers per point outlive a chunk."""
+        """A snapshot of the model now. Only scores and a few numbers per point are kept after each chunk."""
         seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
         return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
 
     def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
-        """The same from scores that somebody else computed, each part with the place of its first point."""
+        """A snapshot from scores that were computed elsewhere; each chunk comes with the index of its first point."""
         parts: dict[str, list[Tensor]] = {}
         for first, score in chunks:
             for name, values in self._read(score, self._y[first : first + len(score)]).items():
@@ -95,19 +95,19 @@ class Answers:
         )
 
     def repeated(self, times: int) -> Answers:
-        """The same points once for each of several models, with groups of their own for every model."""
+        """The same points once for each of several models; every model has its own groups."""
         many = copy.copy(self)
         many.data, many._y = repeated(self.data, times), self._y.repeat(times)
         many._blanks = {}
         return many
 
     def _gathered(self, model: nn.Module) -> Iterator[tuple[int, Tensor]]:
-        """Scores of many chunks together, so that small operations are few, yet never too many at once."""
+        """Scores of many chunks together: enough to need few small operations, but limited in number."""
         waiting: list[Tensor] = []
         first = 0
         for where, score in scores(model, self._x, self.read, self.chunk):
             if score.is_meta:
-                raise ValueError("A model on the meta device has shapes but no values: it cannot be looked at.")
+                raise ValueError("A model on the meta device has shapes but no values: it cannot be measured.")
             waiting.append(score)
             if where.stop == len(self.data) or score.numel() * len(waiting) >= GATHERED:
                 yield first, torch.cat(waiting)
@@ -163,7 +163,7 @@ def _check_classes(data: GroupedData, outputs: int, loss: Any) -> None:
 
 
 def _beside(y: Tensor, score: Tensor) -> Tensor:
-    """Labels on the device of the scores, as classes or as numbers of their kind."""
+    """Labels on the device of the scores, as classes or in the floating-point type of the scores."""
     return y.to(score.device) if score.ndim == 2 else y.to(score.device, score.dtype)
 
 
@@ -192,14 +192,14 @@ def _of_several(score: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
 
 
 def repeated(data: GroupedData, times: int) -> GroupedData:
-    """All points `times` times, in groups numbered 0, 1, 2, ...: first those of the first time, in order.
-
-    The features are left out, as they would only be copies.
+    """All points repeated `times` times, in groups numbered 0, 1, 2, ...; all points of the first copy come first.
 
     >>> data = GroupedData(np.zeros((60, 3)), np.zeros(60), ["a", "b"] * 30)
     >>> twice = repeated(data, 2)
     >>> twice.sizes, twice.x.shape
     ({0: 30, 1: 30, 2: 30, 3: 30}, (120, 0))
+
+    The features are left out, because they would only be copies.
     """
     count = len(data.groups)
     codes = (np.arange(times)[:, None] * count + data.codes).ravel()

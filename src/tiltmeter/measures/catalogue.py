@@ -1,4 +1,6 @@
-"""The catalogue of bias measures: where each lives; what it takes and costs is said by the measure itself."""
+"""The catalogue of bias measures: the module of each. What a measure needs and costs is described in the measure
+itself.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
     from tiltmeter.measures.snapshot import Snapshot
 
-#: Name on the command line -> module and class. The files are imported only when asked for.
+#: Name on the command line -> module and class. A module is imported only when it is needed.
 MEASURES: dict[str, str] = {
     # spectral
     "frequency-error": "frequency_error:FrequencyError",
@@ -55,19 +57,20 @@ MEASURES: dict[str, str] = {
 
 
 class BiasMeasure(Protocol):
-    """A frozen dataclass with its choices as fields, called with a snapshot.
+    """A frozen dataclass with its options as fields, called with a snapshot.
 
-    Every curve `x` of its reading comes with its null: a curve `x_null` where the level that means nothing can be
-    computed (chance, a linear model, shuffled labels), else an attribute "null" in words ("value at initialisation").
+    Every curve `x` that it returns comes with its null value, the value that you would read if there were no effect.
+    Where it can be computed (chance, a linear model, shuffled labels) it is a curve `x_null`; otherwise it is described
+    by an attribute "null" ("value at initialisation").
 
-    A measure for which the digits and a small network do not do may offer a class method `example(seed)` that returns
-    (measure, model, data) of its own: small, of a second at most. `measures/example.py` calls it, and with it the tests
-    of all measures and `tiltmeter measure` without a file.
+    If the digits and a small network are not suitable for a measure, it may have a class method `example(seed)` that
+    returns its own (measure, model, data). The example should be small and take at most a second. `measures/example.py`
+    calls it; so do the tests of all measures and `tiltmeter measure` without a file.
     """
 
     #: One line: what is measured.
     title: ClassVar[str]
-    #: What a model and data must have, in words.
+    #: What the model and the data must have, in words.
     takes: ClassVar[str]
     #: Where the number is exact, in words.
     exact: ClassVar[str]
@@ -79,7 +82,7 @@ class BiasMeasure(Protocol):
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]: ...
 
     def passes(self, snapshot: Snapshot) -> float:
-        """Forward passes over the points looked at that one reading costs (a backward pass counts two)."""
+        """The cost of one observation in forward passes over the held-out points (a backward pass counts as two)."""
         ...
 
 

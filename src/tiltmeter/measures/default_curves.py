@@ -9,7 +9,7 @@ from tiltmeter.measures.snapshot import Measure, Snapshot, group_mean, shares
 
 
 def loss(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Mean loss per group, and its standard error where the loss is known point by point."""
+    """Mean loss per group, with its standard error if the loss of each point is known."""
     attrs = {"long_name": snapshot.definition, "better": "lower", "definition": snapshot.definition}
     if snapshot.loss is None:
         assert snapshot.group_loss is not None
@@ -19,28 +19,30 @@ def loss(snapshot: Snapshot) -> dict[str, xr.DataArray]:
 
 
 def error(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Share of wrong decisions; nothing for regression."""
+    """Share of wrong decisions; no curve for regression."""
     if snapshot.decision is None:
         return {}
     return snapshot.share("error", snapshot.decision != snapshot.data.y)
 
 
 def squared_error(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Mean of (score - y)^2, twice the loss `Square`; nothing where the model decides between labels."""
+    """Mean of (score - y)^2, twice the loss `Square`; no curve if the model decides between labels."""
     if snapshot.task.decides or snapshot.score is None:
         return {}
     return snapshot.mean("squared_error", (snapshot.score - snapshot.data.y) ** 2)
 
 
 def margin(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """One output: distance from the threshold, negative when wrong. Several: the label's score minus the best other."""
+    """One output: distance from the threshold, negative if wrong. Several: score of the label minus the best other
+    score.
+    """
     return {} if snapshot.margin is None else snapshot.mean("margin", snapshot.margin)
 
 
 def confidence(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Mean probability that the model gives to its own decisions, and that minus the share of right ones.
+    """Mean probability that the model gives to its own decisions, and this mean minus the share of right decisions.
 
-    A calibration gap of 0 does not mean that the model is calibrated: errors of either sign may cancel.
+    A calibration gap of 0 does not mean that the model is calibrated: errors of opposite sign may cancel.
     """
     if snapshot.confidence is None or snapshot.decision is None:
         return {}
@@ -52,7 +54,9 @@ def confidence(snapshot: Snapshot) -> dict[str, xr.DataArray]:
 
 
 def rates(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Share decided positive of all, of the positives and of the negatives of each group (NaN: there are none)."""
+    """Share decided positive: of all points, of the positives and of the negatives of each group (NaN if there are
+    none).
+    """
     if snapshot.decision is None or not snapshot.task.binary:
         return {}
     decided = snapshot.decision == snapshot.task.positive
@@ -64,12 +68,12 @@ def rates(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     }
 
 
-#: With more classes than this a table of classes and groups is no longer read by anyone.
+#: With more classes than this, a table of classes and groups is too large to read.
 MOST = 100
 
 
 def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Share of each class decided right (NaN: the group has none). With two labels, `tpr` and `fpr` say the same."""
+    """Share of each class decided right (NaN if the group has none of it). For two labels see `tpr` and `fpr`."""
     labels = snapshot.task.labels
     if snapshot.decision is None or not 2 < len(labels) <= MOST:
         return {}
@@ -84,5 +88,5 @@ def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     }
 
 
-#: What a probe records unless asked for more.
+#: What a probe records by default.
 DEFAULTS: tuple[Measure, ...] = (loss, error, squared_error, margin, confidence, rates, class_accuracy)

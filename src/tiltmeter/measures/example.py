@@ -1,4 +1,4 @@
-"""example_of: a measure with a small model and data that suit it, for tests and for a first try."""
+"""example_of: a measure with a suitable small model and data, for tests and for a first try."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tiltmeter.data.public.digits import digits
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.streams import put_back, streams
 
-#: Of each group of the digits.
+#: Number of points of each group of the digits.
 POINTS = 40
 
 
 def example_of(kind: Any, seed: int = 0) -> tuple[Any, nn.Module, GroupedData]:
-    """(measure, model, data): those of the class's own `example(seed)`, else its defaults on a few digits.
+    """(measure, model, data): from the class's own `example(seed)`, otherwise its defaults on a few digits.
 
     >>> class Nothing:
     ...     pass
@@ -38,14 +38,14 @@ def example_of(kind: Any, seed: int = 0) -> tuple[Any, nn.Module, GroupedData]:
 
 
 def few_digits(seed: int = 0) -> GroupedData:
-    """A few of the digits, both groups alike."""
+    """A few of the digits, the same number from both groups."""
     _, look = digits(seed=seed)
     places = [place for group in look.groups for place in look.of_group(group)[:POINTS]]
     return look.take(places)
 
 
 def two_labels(seed: int = 0) -> tuple[nn.Module, GroupedData]:
-    """The same digits, those from 5 up as positives, and a model with one output."""
+    """The same digits with two labels (5 and above are positive), and a model with one output."""
     found = few_digits(seed)
     members = [found.groups[code] for code in found.codes]
     return mlp(64, (16,), 1), GroupedData(found.x, (found.y >= 5).astype(int), members)

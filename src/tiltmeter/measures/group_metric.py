@@ -1,4 +1,4 @@
-"""GroupMetric: any function f(y_true, y_score) as a curve of every group."""
+"""GroupMetric: any function f(y_true, y_score) as a curve with one value per group."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from tiltmeter.names import CURVES, Better
 
 @dataclass(frozen=True)
 class GroupMetric:
-    """A user's f(y_true, y_score) -> number, evaluated on the points of each group; the curve bears its name.
+    """Your own f(y_true, y_score) -> number, evaluated on the points of each group; the curve has the name of the
+    measure.
 
-    `y_score` holds the model's outputs: one number per point, or one row of them. Without `better` no group leads
-    in it. Its standard error is not known.
+    `y_score` holds the model's outputs: one number or one row per point. Unless you set `better`, no group leads in
+    this curve. Its standard error is not known.
     """
 
     function: Callable[[np.ndarray, np.ndarray], Any]

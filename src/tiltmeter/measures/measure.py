@@ -1,4 +1,4 @@
-"""measure: one reading of a measure, directly on a model and data."""
+"""measure: evaluate one measure directly on a model and data."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def measure(
     chunk: int = 256,
     step: int | None = None,
 ) -> Mapping[str, xr.DataArray]:
-    """What the measure (or the one of this name, with its defaults) reads off the model on these points.
-
-    The model, its gradients and the random streams are left as they were.
+    """Evaluate a measure (or the measure of this name, with its defaults) on a model and these points.
 
     >>> import numpy as np, torch
     >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
     >>> from tiltmeter.measures.default_curves import error
     >>> sorted(measure(error, torch.nn.Linear(4, 2), data))
     ['error', 'error_se']
+
+    The model, its gradients and the random streams are left unchanged.
     """
     taken = find(chosen)() if isinstance(chosen, str) else chosen
     inner = bare(model)
@@ -53,5 +53,5 @@ def snapshot_of(
     chunk: int = 256,
     step: int | None = None,
 ) -> Snapshot:
-    """All that a measure may see of a model now. Take it, and use it, inside `untouched(model)`."""
+    """Everything that a measure may use about a model now. Make it, and use it, inside `untouched(model)`."""
     return Answers(model, data, loss, decide, read, chunk, keep_scores=True).snapshot(model, step)

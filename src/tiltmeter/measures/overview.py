@@ -1,4 +1,4 @@
-"""overview: all measures in one table, from what each says of itself; `python -m tiltmeter.measures.overview docs`."""
+"""overview: all measures in one table, from their own descriptions (`python -m tiltmeter.measures.overview docs`)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tiltmeter.measures.example import example_of
 from tiltmeter.measures.measure import snapshot_of
 from tiltmeter.passes.untouched import untouched
 
-#: Between these lines of `measures.md` stands the table.
+#: The table is between these lines of `measures.md`.
 START, END = "<!-- table -->", "<!-- end of table -->"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measure; `passes` is what a look costs on its own example."""
+    """One measure; `passes` is the cost of one observation on its own example."""
 
     name: str
     title: str
@@ -34,7 +34,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """One for every measure of the catalogue, in its order.
+    """One row for every measure of the catalogue, in the order of the catalogue.
 
     >>> [row.cost for row in rows() if row.name == "gradient-pull"]
     ['6']
@@ -51,7 +51,7 @@ def rows() -> list[Row]:
 
 
 def markdown(docs: Path) -> str:
-    """The table for the documentation; each measure is linked to the page `measure-*.md` that names it or its class."""
+    """The table for the docs; each measure links to the page `measure-*.md` that contains its name or class."""
     pages = {page.name: page.read_text(encoding="utf-8") for page in sorted(docs.glob("measure-*.md"))}
     lines = [
         "| measure | what is measured | what it takes | passes | where exact | when absent |",

@@ -1,4 +1,4 @@
-"""PointLoss: a loss per point of a model's outputs, from one of tiltmeter's losses or from a user's own callable."""
+"""PointLoss: the loss of each point from a model's outputs, for tiltmeter's losses and for a user's own callable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINKS: dict[tuple[type, ...], Link] = {
 
 @dataclass(frozen=True)
 class PointLoss:
-    """`each(scores, y)` gives one number per point (None: unknown), `whole(scores, y)` their mean."""
+    """`each(scores, y)` gives one number per point (None if unknown), `whole(scores, y)` gives their mean."""
 
     definition: str
     link: Link
@@ -44,7 +44,7 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     if isinstance(loss, (Loss, CrossEntropy)):
         return _own(loss, several, max(labels))
     if not callable(loss):
-        raise TypeError(f"`loss` should be a loss, as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
+        raise TypeError(f"`loss` should be a loss, such as Square() or nn.MSELoss(). Found {type(loss).__name__}.")
     link: Link = "none"
     for kinds, known in _LINKS.items():
         if isinstance(loss, kinds):
@@ -84,7 +84,7 @@ def _fed(loss: Any, function: Function, positive: float) -> Function:
 
 
 def _each(loss: Any, whole: Function, scores: Tensor, y: Tensor, positive: float) -> Function | None:
-    """One number per point, if their mean is what the loss itself says of these points."""
+    """A function that gives one number per point, if the mean of these numbers equals the loss itself."""
     tries: list[Function] = []
     if isinstance(loss, nn.Module) and isinstance(getattr(loss, "reduction", None), str):
         single = copy.copy(loss)

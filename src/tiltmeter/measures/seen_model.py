@@ -1,4 +1,4 @@
-"""SeenModel: the model at one look, for measures that need more than its answers."""
+"""SeenModel: the model at one moment, for measures that need more than its outputs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tiltmeter.passes.forward import Read, flat_scores, like_weights, scores
 
 @dataclass(frozen=True)
 class SeenModel:
-    """A module in evaluation mode with the points looked at, `x` and `y`, as tensors.
+    """A module in evaluation mode, with the held-out points as tensors `x` and `y`.
 
-    Gradients are off: a measure that needs them says `with torch.enable_grad()` and asks `torch.autograd.grad`, never
-    `backward`, so that the gradients of the training stay as they are.
+    Gradients are disabled. A measure that needs them uses `with torch.enable_grad()` and `torch.autograd.grad`, never
+    `backward`, so that the gradients of the training do not change.
     """
 
     module: nn.Module
@@ -33,7 +33,7 @@ class SeenModel:
     rule: Callable[[Any], Any] | None = None
 
     def scores(self, x: Any) -> Tensor:
-        """Scores of any inputs, one row per point and one column per output, a chunk at a time."""
+        """Scores of any inputs, one row per point and one column per output, computed in chunks."""
         points = torch.as_tensor(x)
         if points.dtype == torch.float64 and self.x.is_floating_point():
             points = points.to(self.x.dtype)
@@ -41,13 +41,15 @@ class SeenModel:
         return torch.cat(parts)
 
     def pass_once(self, x: Tensor) -> Tensor:
-        """Scores of one batch as the loss takes them, (points,) or (points, outputs), with gradients if enabled."""
+        """Scores of one batch in the shape that the loss takes, (points,) or (points, outputs); with gradients if
+        enabled.
+        """
         return flat_scores(self.module(like_weights(self.module, x)), len(x), self.read)
 
     def decide(self, score: Tensor) -> np.ndarray:
-        """The label chosen for each row of scores: by the user's own rule, where one was given."""
+        """The label chosen for each row of scores, by the user's own rule if one was given."""
         if not self.task.decides:
-            raise ValueError("A model of a regression decides nothing: this measure needs labels.")
+            raise ValueError("A regression makes no decisions: this measure needs labels.")
         if self.rule is not None:
             values = score.double().cpu().numpy()
             return decided(self.rule, values if self.task.outputs > 1 else values.reshape(len(values)), self.task)
@@ -57,7 +59,7 @@ class SeenModel:
         return np.where(score.reshape(len(score)).cpu().numpy() > (self.task.threshold or 0.0), high, low)
 
     def losses(self, score: Tensor, y: Tensor) -> Tensor:
-        """The loss of each point, for scores as `pass_once` gives them."""
+        """The loss of each point, for scores as returned by `pass_once`."""
         if self.loss.each is None:
             raise ValueError(f"This measure needs the loss of each point, which {self.loss.definition} does not tell.")
         fitting = y.to(score.device) if score.ndim == 2 else y.to(score.device, score.dtype)

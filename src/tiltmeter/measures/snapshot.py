@@ -1,4 +1,4 @@
-"""Snapshot: all that a measure may see of a model at one look."""
+"""Snapshot: everything that a measure may use about a model at one moment."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The points looked at and what the model answered, one number per point.
+    """The held-out points and the outputs of the model on them, one number per point.
 
-    `loss` is None where the loss is only known per group (`group_loss`); `decision`, `margin` and `confidence` are None
-    where the task has none; `score` is None unless some measure asks for it. `seen` is the model itself, in evaluation
-    mode, for measures of weights, features, gradients or other inputs; None where only its answers are known (the runs
-    of an ensemble). `step` counts the updates so far, where somebody counts.
+    `loss` is None if the loss is known only per group (`group_loss`). `decision`, `margin` and `confidence` are None if
+    the task has none. `score` is None unless a measure needs it. `seen` is the model itself, in evaluation mode, for
+    measures of weights, features, gradients or other inputs; it is None if only the outputs are known (in an ensemble).
+    `step` is the number of updates so far, if known.
     """
 
     data: GroupedData
@@ -42,17 +42,17 @@ class Snapshot:
 
     @property
     def model(self) -> SeenModel:
-        """The model, or an error that says why there is none."""
+        """The model, or an error that explains why it is not available."""
         if self.seen is None:
             raise TypeError("This measure needs the model itself: use it with Probe, train or measure, not ensemble.")
         return self.seen
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
-        """One number per group as a curve's reading, described by the glossary or by these attributes."""
+        """One number per group as values of a curve, described by the glossary or by these attributes."""
         return self.reading(name, values, {"group": self.data.group_labels}, **attrs)
 
     def reading(self, name: str, values: np.ndarray, coords: Mapping[str, np.ndarray], **attrs: Any) -> xr.DataArray:
-        """Numbers with these dimensions and labels as a curve's reading; labelled once, then only filled in."""
+        """Numbers with these dimensions and labels as values of a curve; the labels are made once and then reused."""
         if name not in self.blanks:
             blank = xr.DataArray(values, dims=tuple(coords), coords=dict(coords), attrs=attrs)
             self.blanks[name] = blank if attrs else described(name, blank)
@@ -61,11 +61,13 @@ class Snapshot:
         return blank._replace(blank.variable._replace(data=values))
 
     def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
-        """The mean of a number per point, and its standard error, in every group (NaN: no points)."""
+        """The mean of a number per point, with its standard error, in every group (NaN if it has no points)."""
         return self._pair(name, *group_mean(values, self.data, where))
 
     def share(self, name: str, holds: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
-        """The share of points for which something holds, and its standard error, in every group (NaN: no points)."""
+        """The share of points for which a condition holds, with its standard error, in every group (NaN if it has no
+        points).
+        """
         return self._pair(name, *group_share(holds, self.data, where))
 
     def _pair(self, name: str, mean: np.ndarray, error: np.ndarray) -> dict[str, xr.DataArray]:
@@ -76,7 +78,7 @@ Measure: TypeAlias = Callable[[Snapshot], Mapping[str, xr.DataArray]]
 
 
 def group_mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error in every group; with weights, of the weighted mean.
+    """Mean and standard error in every group; of the weighted mean if points have weights.
 
     >>> two = GroupedData(np.zeros((60, 1)), np.zeros(60), [0, 1] * 30)
     >>> mean, error = group_mean(np.arange(60.0), two)
@@ -94,7 +96,7 @@ def group_mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None =
 
 
 def group_share(holds: np.ndarray, data: GroupedData, where: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Share and standard error in every group, the latter of (k + 2) / (n + 4): 0 of n is not certainty.
+    """Share and standard error in every group. The error is that of (k + 2) / (n + 4), so that 0 of n is not certain.
 
     >>> two = GroupedData(np.zeros((60, 1)), np.zeros(60), [0, 1] * 30)
     >>> share, error = group_share(np.zeros(60, dtype=bool), two)
@@ -106,7 +108,7 @@ def group_share(holds: np.ndarray, data: GroupedData, where: np.ndarray | None =
 
 
 def shares(holds: np.ndarray, mass: np.ndarray, codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Share and standard error in each of `count` cells, `codes` saying to which a point belongs."""
+    """Share and standard error in each of `count` cells; `codes` gives the cell of each point."""
     with np.errstate(all="ignore"):
         total = np.bincount(codes, mass, count)
         share = np.bincount(codes, mass * holds, count) / total

@@ -1,4 +1,4 @@
-"""Sometimes: a costly measure at fewer looks than the others."""
+"""Sometimes: evaluate a costly measure less often than the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiltmeter.record import When
 
 @dataclass(frozen=True)
 class Sometimes:
-    """The measure, taken only at the looks that `when` chooses, and at the last one.
+    """The measure, evaluated only at the steps that `when` selects, and at the last one.
 
     >>> from tiltmeter.measures.default_curves import error
     >>> from tiltmeter.record import every

@@ -1,4 +1,4 @@
-"""Task: what kind of answer the model gives, from its outputs, the labels and the loss."""
+"""Task: what kind of output the model has, derived from its outputs, the labels and the loss."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-#: How a score becomes a probability: its place between two labels, the score itself, a sigmoid, a softmax, or not.
+#: How a score becomes a probability: its position between two labels, the score itself, a sigmoid, a softmax, or none.
 Link = Literal["linear", "probability", "sigmoid", "softmax", "none"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Regression (`labels` empty) or a decision among `labels`; with one output, positive above `threshold`."""
+    """Regression (`labels` is empty) or a decision between `labels`; with one output, positive above `threshold`."""
 
     outputs: int
     labels: tuple[float, ...] = ()
@@ -36,7 +36,8 @@ class Task:
 
 
 def decided(decide: Callable[[Any], Any], score: np.ndarray, task: Task) -> np.ndarray:
-    """The decisions of a user's own rule on these scores, as labels; a rule may answer whether it is the positive one.
+    """The decisions of the user's own rule on these scores, as labels; a rule may also return booleans (positive or
+    not).
 
     >>> decided(lambda score: score > 0.5, np.array([0.2, 0.9]), Task(1, (-1.0, 1.0))).tolist()
     [-1.0, 1.0]
@@ -50,7 +51,9 @@ def decided(decide: Callable[[Any], Any], score: np.ndarray, task: Task) -> np.n
 
 
 def task_of(y: np.ndarray, outputs: int, link: Link, decided: bool) -> Task:
-    """The task of a model with so many outputs on these labels; `decided` says that the user decides himself."""
+    """The task of a model with this number of outputs on these labels; `decided` means that the user gave a decision
+    rule.
+    """
     found = np.unique(y)
     if outputs > 1:
         if y.dtype.kind == "f" and not (found == np.round(found)).all():
@@ -88,4 +91,4 @@ def _two(found: np.ndarray) -> tuple[float, float]:
         return -1.0, 1.0
     if only == 0.0:
         return 0.0, 1.0
-    raise ValueError(f"The points to look at should have both labels. Found y = {only:g} only.")
+    raise ValueError(f"The held-out points should have both labels. Found y = {only:g} only.")

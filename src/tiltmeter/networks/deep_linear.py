@@ -1,4 +1,4 @@
-"""deep_linear: products of matrices, the networks of which the most is known."""
+"""deep_linear: products of matrices, the best-understood networks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def deep_linear(inputs: int, width: int, depth: int, outputs: int = 1, scale: fl
 
 
 def compact_weight(model: nn.Module) -> Tensor:
-    """The one matrix that a stack of Linear layers without bias amounts to, (outputs, inputs).
-
-    A module with a `forward` of its own is tried once: what it computes should be that product.
+    """The product of a stack of Linear layers without bias, (outputs, inputs).
 
     >>> compact_weight(deep_linear(8, 100, 3)).shape
     torch.Size([1, 8])
+
+    A module with its own `forward` is tried once: its output should be that of the product.
     """
     product: Tensor | None = None
     for layer in model.modules():
@@ -53,7 +53,9 @@ def compact_weight(model: nn.Module) -> Tensor:
 
 @torch.no_grad()
 def _computes(model: nn.Module, product: Tensor) -> bool:
-    """Whether the module multiplies by this matrix, on a point and on its opposite, where no ReLU is open for both."""
+    """Whether the module multiplies by this matrix, tested on a point and on its opposite: a ReLU is not active for
+    both.
+    """
     point = torch.cos(torch.arange(product.shape[1], dtype=torch.float64)).to(product)[None]
     points = torch.cat([point, -point])
     expected = points @ product.T

@@ -47,7 +47,7 @@ def activation(name: str) -> nn.Module:
 def mlp(
     inputs: int, hidden: Sequence[int] = (256,), outputs: int = 1, nonlinearity: str = "relu", bias: bool = True
 ) -> nn.Sequential:
-    """Linear layers of these widths with a nonlinearity between; PyTorch's own initialisation.
+    """Linear layers of these widths with a nonlinearity between them, with PyTorch's default initialisation.
 
     >>> sum(p.numel() for p in mlp(10, (20, 30), 1).parameters())
     881

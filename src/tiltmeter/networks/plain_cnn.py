@@ -1,4 +1,4 @@
-"""plain_cnn: two convolutions and a linear read-out of every position, in the manner of the first such networks."""
+"""plain_cnn: two convolutions and a linear layer on every position, like the first convolutional networks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 def plain_cnn(shape: tuple[int, int, int], outputs: int = 1, width: int = 16) -> nn.Sequential:
-    """For flat points that are pictures of this shape (channels, rows, columns).
+    """For flat points that are images of this shape (channels, rows, columns).
 
     >>> import torch
     >>> plain_cnn((1, 28, 28))(torch.zeros(2, 784)).shape

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut."""
+    """Two convolutions with a shortcut connection."""
 
     def __init__(self, before: int, after: int, stride: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""small_cnn: three convolutions, for images of 8 to 64 pixels on a processor without accelerator."""
+"""small_cnn: three convolutions, for images of 8 to 64 pixels on a CPU."""
 
 from __future__ import annotations
 

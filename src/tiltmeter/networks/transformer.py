@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 
 class Transformer(nn.Module):
-    """Encoder layers over embedded tokens with learned positions; the mean over tokens is read out.
+    """Encoder layers over embedded tokens with learned positions; the output layer takes the mean over tokens.
 
-    Takes integer tokens (points, length) if `vocabulary` is given, else vectors (points, length, features).
+    Takes integer tokens (points, length) if `vocabulary` is given, otherwise vectors (points, length, features).
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class TwoLayer(nn.Module):
 
 
 def two_layer(inputs: int, units: int, scale: float = 1e-4, dtype: torch.dtype = torch.float64) -> TwoLayer:
-    """Gaussian directions of typical length `scale`, u_j = +-|v_j| with signs that alternate.
+    """Gaussian directions of typical length `scale`, and u_j = +-|v_j| with alternating signs.
 
     >>> net = two_layer(2, 50)
     >>> bool(torch.allclose(net.u.abs(), net.v.norm(dim=1)))

@@ -1,4 +1,4 @@
-"""Passes: run a module on points, chunk by chunk, and leave it bit by bit as it was.
+"""Passes: run a module on points, in chunks, and leave it bit-identical.
 
 >>> import torch
 >>> from tiltmeter.passes.forward import scores

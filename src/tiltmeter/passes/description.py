@@ -1,4 +1,4 @@
-"""Description: a model in a few words."""
+"""Description: a model in a few words, for the Origin."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
-#: Characters of a model's description that are kept.
+#: Maximum length of a model's description, in characters.
 TEXT = 4000
 
 
 def describe(model: nn.Module) -> dict[str, Any]:
-    """The model in a few words, for the Origin."""
+    """A short text that describes the model, for the Origin."""
     count = sum(parameter.numel() for parameter in model.parameters())
     return {"class": type(model).__name__, "parameters": count, "text": repr(model)[:TEXT]}

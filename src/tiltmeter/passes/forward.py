@@ -1,4 +1,4 @@
-"""Forward: the scores of a model on many points, chunk by chunk."""
+"""Forward: the scores of a model on many points, in chunks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-#: Reads the scores out of whatever the model returns.
+#: Extracts the scores from the model's output.
 Read = Callable[[Any], Tensor]
 
 
 def bare(model: nn.Module) -> nn.Module:
-    """The module inside wrappers that compile or synchronise: same weights, no side effects."""
+    """The module inside wrappers that compile or synchronise: the same weights, without side effects."""
     while True:
         if hasattr(model, "_orig_mod"):
             model = model._orig_mod  # type: ignore[assignment]
@@ -25,14 +25,14 @@ def bare(model: nn.Module) -> nn.Module:
 
 
 def scores(model: nn.Module, x: Tensor, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
-    """Scores of the points, a chunk at a time on the model's device: shape (points,) or (points, outputs)."""
+    """Scores of the points, in chunks on the model's device: shape (points,) or (points, outputs)."""
     for start in range(0, len(x), chunk):
         part = like_weights(model, x[start : start + chunk])
         yield slice(start, start + len(part)), flat_scores(model(part), len(part), read)
 
 
 def like_weights(model: nn.Module, x: Tensor) -> Tensor:
-    """The points on the device of the model, and numbers (not tokens) in the precision of its weights."""
+    """The points on the device of the model; numbers (not tokens) are converted to the precision of its weights."""
     place = next(chain(model.parameters(), model.buffers()), None)
     floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
     if place is not None:
@@ -41,7 +41,7 @@ def like_weights(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def flat_scores(output: Any, points: int, read: Read | None) -> Tensor:
-    """The scores in a model's output, one number or one row per point."""
+    """The scores from a model's output, one number or one row per point."""
     found = output if read is None else read(output)
     if not isinstance(found, Tensor):
         what, fix = ("`model`", "Pass read=, as") if read is None else ("`read`", "As in")

@@ -1,4 +1,4 @@
-"""Random streams: the state of all of them, to put back."""
+"""Random streams: save and restore the state of all global random generators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def streams() -> dict[str, Any]:
 
 
 def put_back(state: dict[str, Any]) -> None:
-    """Continue every stream from there."""
+    """Restore this state, so that every stream continues from there."""
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])  # noqa: NPY002
     torch.set_rng_state(state["torch"])

@@ -1,4 +1,4 @@
-"""Untouched: look at a model in evaluation mode and leave everything as it was, bit by bit."""
+"""Untouched: evaluate a model and leave everything about it bit-identical."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.passes.python_state import PythonState
 from tiltmeter.passes.streams import put_back, streams
 
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """In here the model evaluates without gradients; afterwards modes, buffers and random streams are as before.
+    """Inside this context the model is in evaluation mode without gradients; afterwards everything is as before.
 
-    Modes are set flag by flag, since a user's `train()` may do more. The cache of autocast is off: in older versions of
-    torch a weight that was cast in here, without gradient, was then taken for the next training step. Compiled code
-    runs as plain PyTorch, so that looking never uses up the recompilations of the training.
+    Modes, buffers and random streams are restored. Modes are set flag by flag, because a user's `train()` may do more.
+    The autocast cache is disabled: in older versions of torch, a weight that was cast here without gradient was reused
+    in the next training step. Compiled code runs as plain PyTorch, so that evaluating never uses up the recompilations
+    of the training.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]
@@ -30,6 +32,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
     ]
     parameters = [(name, parameter, _version(parameter)) for name, parameter in model.named_parameters()]
     state, cached = streams(), torch.is_autocast_cache_enabled()
+    plain = PythonState(model)
     torch.set_autocast_cache_enabled(False)
     try:
         with _eager(), torch.no_grad():
@@ -46,13 +49,14 @@ def untouched(model: nn.Module) -> Iterator[None]:
                     buffer.copy_(copy)
         torch.set_autocast_cache_enabled(cached)
         put_back(state)
+        plain.put_back()
     for name, parameter, version in parameters:
         if _version(parameter) != version:
-            raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be looked at.")
+            raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be measured.")
 
 
 def versions(model: nn.Module) -> tuple[tuple[int, int], ...]:
-    """A fingerprint that changes with every update in place of a parameter."""
+    """A fingerprint that changes with every in-place update of a parameter."""
     return tuple((id(parameter), _version(parameter)) for parameter in model.parameters())
 
 
@@ -61,7 +65,7 @@ def _version(tensor: Tensor) -> int:
 
 
 def _eager() -> AbstractContextManager[object]:
-    # Where nothing was ever compiled, importing the compiler only to switch it off would take seconds.
+    # If nothing was compiled, importing the compiler only to switch it off would take seconds.
     if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
         return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
     return nullcontext()

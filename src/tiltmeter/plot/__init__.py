@@ -1,4 +1,4 @@
-"""Plot: one function per picture, each an Altair chart to show in a notebook or `save` to a file.
+"""Plot: one function per picture; each returns an Altair chart to show in a notebook or to `save` to a file.
 
 >>> import tempfile
 >>> import tiltmeter as tm
@@ -9,18 +9,35 @@
 ...     save(chart, folder + "/three_phases.svg").suffix  # or .png, .pdf, .html, .json
 '.svg'
 
-`curves` puts theory and measurement on one axis, `order_parameters` shows M, R and Q, `drivers` what makes the gap,
-`phase_diagram` who wins over a grid of two parameters; `equilibrium_sweep` and `frontier` show trained students. A
-group has the same colour in all of them, and a dash, shape or shade besides, so that prints in grey remain readable.
-Time is logarithmic; its zero is left out.
+`curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
+the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
+training set; `equilibrium_sweep` and `frontier` draw trained students. A group has the same colour in all of them, and
+also a dash pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves
+out time zero.
 """
 
-from tiltmeter.plot.curves import curves
-from tiltmeter.plot.drivers import drivers
-from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep
-from tiltmeter.plot.frontier import frontier
-from tiltmeter.plot.order_parameters import order_parameters
-from tiltmeter.plot.phase_diagram import phase_diagram
-from tiltmeter.plot.save import save
+from __future__ import annotations
 
-__all__ = ["curves", "drivers", "equilibrium_sweep", "frontier", "order_parameters", "phase_diagram", "save"]
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.plot.curves import curves as curves
+    from tiltmeter.plot.double_descent import double_descent as double_descent
+    from tiltmeter.plot.drivers import drivers as drivers
+    from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
+    from tiltmeter.plot.frontier import frontier as frontier
+    from tiltmeter.plot.order_parameters import order_parameters as order_parameters
+    from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
+    from tiltmeter.plot.save import save as save
+
+_HOMES = {
+    name: f"plot.{name}"
+    for name in (
+        *("curves", "double_descent", "drivers", "equilibrium_sweep", "frontier", "order_parameters"),
+        *("phase_diagram", "save"),
+    )
+}
+
+__all__ = offer(__name__, _HOMES)  # noqa: PLE0605

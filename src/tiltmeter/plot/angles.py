@@ -1,4 +1,4 @@
-"""A function of an angle, round the circle: the pull on neurons by direction."""
+"""A function of an angle around the circle: the pull on neurons by direction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiltmeter.plot.theme import FAINT, PALETTE, airy, axis, frame, rows, short
 
 
 def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
-    """Values over `angle` in degrees as a line, averaged over seeds; dots mark its extremes.
+    """Values over `angle` in degrees as a line, averaged over seeds; dots mark the extremes.
 
     >>> wave = xr.DataArray(np.cos(np.radians(np.arange(0, 360, 5))), coords={"angle": np.arange(0, 360, 5)})
     >>> len(angles(wave).layer)

@@ -1,4 +1,4 @@
-"""as_groups: a curve over other parts than groups (cues, features, tokens), drawn as if they were groups."""
+"""as_groups: draw a curve over other labels than groups (cues, features, tokens) as if they were groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 def as_groups(trajectory: Trajectory, curve: str, dim: str) -> Trajectory:
-    """The trajectory with this one curve, its dimension called `group`, so that `curves` gives each part a colour.
+    """The trajectory with only this curve and with its dimension renamed to `group`, so that `curves` gives each label
+    a colour.
 
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin

@@ -29,14 +29,7 @@ def curves(
     labels: Sequence[str] | None = None,
     title: str | None = None,
 ) -> alt.LayerChart:
-    """One curve of one or several trajectories against log time, one colour, dash and shape per group.
-
-    What is calculated (theory, forecast) is a line. What is measured (simulation, training) is a line too when alone,
-    and marks when it stands beside a calculation; it is averaged over `seed`, with a band of two standard errors of
-    that mean (from the scatter over seeds, or from `<curve>_se`). The band says how well the *mean* is known, not how
-    far single runs scatter. Beyond the horizon of a forecast its lines are thin and dashed. `phases` shades the
-    background by leader, `timescales` marks vertical lines; `groups` chooses groups (or pairs); `labels` names the
-    trajectories, by default after what made them.
+    """One curve of one or several trajectories against log time, with one colour, dash pattern and shape per group.
 
     >>> from tiltmeter import phases, predict, timescales
     >>> from tiltmeter.problem import cases
@@ -46,7 +39,14 @@ def curves(
     >>> chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["type"]
     'log'
 
-    Time 0 has no place on a log axis and is left out, and more than 500 times are thinned.
+    Calculated curves (theory, forecast) are lines. Measured curves (simulation, training) are lines when drawn alone,
+    and marks when drawn together with a calculation. They are averaged over `seed`, with a band of two standard errors
+    of that mean (from the scatter over seeds, or from `<curve>_se`). The band shows how well the *mean* is known, not
+    how far single runs scatter. Beyond its horizon, a forecast is drawn with thin dashed lines.
+
+    `phases` shades the background by leader; `timescales` marks vertical lines; `groups` selects groups (or pairs);
+    `labels` names the trajectories (default: what made them). Time 0 is left out because the axis is logarithmic, and
+    curves with more than 500 times are thinned.
     """
     _check(trajectories, curve, labels)
     clock = trajectories[0].clock
@@ -71,20 +71,20 @@ def curves(
 
 
 def same_clock(name: str, found: str, clock: str) -> None:
-    """Refuse an annotation that counts time otherwise than the trajectory."""
+    """Refuse an annotation whose clock differs from that of the trajectory."""
     if found != clock:
         raise ValueError(f'`{name}` counts time in "{found}", the trajectory in "{clock}": convert it with `on_clock`.')
 
 
 def y_title(trajectories: Sequence[Trajectory], curve: str) -> list[str]:
-    """The curve's name and meaning; several meanings are all named."""
+    """The curve's name and meaning; if there are several meanings, all of them."""
     meanings = dict.fromkeys(str(t[curve].attrs["long_name"]) for t in trajectories if "long_name" in t[curve].attrs)
     text = f"{curve} ({'; '.join(meanings)})" if meanings else curve
     return wrap(text, int(HEIGHT / (LETTER * 13)))
 
 
 def legend_title(trajectories: Sequence[Trajectory], curve: str) -> str | None:
-    """What the entries of the legend are, besides trajectories."""
+    """What the entries of the legend are, in addition to trajectories."""
     return next((dim for dim in ("group", "pair") if any(dim in t[curve].dims for t in trajectories)), None)
 
 

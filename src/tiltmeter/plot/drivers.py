@@ -1,4 +1,4 @@
-"""What makes the gap: contributions stacked over log time, adding up to the gap itself."""
+"""Drivers of the gap: contributions stacked over log time, adding up to the gap itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiltmeter.plot.time_axis import thinned, time_axis, time_domain
 from tiltmeter.record.trajectory import Trajectory
 
 PARTS = (*DRIVERS, "rest")
-#: Three greys well apart, and hues that no group has; what is left over is grey itself.
+#: Colours that no group has, and that differ as three greys; the rest is grey.
 COLOURS = {"shift": "#00795A", "variance": "#F0E442", "representation": "#CC79A7", "rest": "#BBBBBB"}
 GAP = "loss gap"
 
@@ -21,16 +21,17 @@ GAP = "loss gap"
 def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
     """The result of `tm.drivers`: positive contributions above zero, negative below, the loss gap as a black line.
 
-    Above zero the first group of the pair has the larger loss, so the second leads. The parts add up
-    to the line at every time.
-
     >>> from tiltmeter.problem import cases
     >>> from tiltmeter.analysis.drivers import drivers as split
     >>> chart = drivers(split(*cases.three_phases()))
     >>> [layer["mark"]["type"] for layer in chart.to_dict()["layer"]]
     ['area', 'rule', 'line', 'point']
 
-    A part says what removing that asymmetry of the data would change on average, not that it alone makes the gap.
+    Above zero the first group of the pair has the larger loss, so the second leads. The contributions add up to the
+    line at every time.
+
+    What it does not mean: a contribution says what removing that asymmetry of the data would change on average, not
+    that it alone causes the gap.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.drivers` draws the trajectory of `tm.drivers`. Found {type(trajectory).__name__}.")
@@ -78,13 +79,13 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
 
 
 def stacked(times: np.ndarray, parts: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Where each part lies: positive ones piled up from zero, negative ones down from it.
-
-    The two sides are separate areas, so that a part that changes sign does not jump across the pile.
+    """The position of each part: positive parts stacked upwards from zero, negative parts downwards.
 
     >>> [(row["part"], row["low"], row["high"]) for row in stacked(np.ones(1), {"a": np.array([2.0]),
     ...  "b": np.array([1.0])}) if row["side"] == "above"]
     [('a', 0.0, 2.0), ('b', 2.0, 3.0)]
+
+    The two sides are separate areas, so that a part that changes sign does not jump across the stack.
     """
     found = []
     for side, sign in (("above", 1.0), ("below", -1.0)):

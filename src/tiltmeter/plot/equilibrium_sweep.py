@@ -28,7 +28,7 @@ from tiltmeter.plot.theme import (
     style_of,
 )
 
-#: Dimensions that belong to a curve rather than to the grid it is drawn over.
+#: Dimensions that belong to a curve and not to the grid over which it is drawn.
 OWN = ("group", "pair", "seed")
 
 
@@ -39,16 +39,16 @@ def equilibrium_sweep(
     x: str | None = None,
     title: str | None = None,
 ) -> alt.VConcatChart:
-    """Curves of trained students against one grid dimension, one panel each: by default error and its gap.
-
-    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with bars of two
-    standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
+    """Curves of trained students against one grid dimension, one panel each: by default the error and its gap.
 
     >>> from tiltmeter import Square, equilibrium as trained, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = trained(problem, Square(), ("samples", [0.5, 1.0, 2.0, 4.0]), ridge=0.3)
     >>> len(equilibrium_sweep(found).to_dict()["vconcat"])
     2
+
+    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with error bars
+    of two standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
     """
     sets = [theory] if measured is None else [theory, measured]
     for one in sets:
@@ -117,7 +117,7 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
 
 
 def labels_of(values: xr.DataArray) -> list[Hashable]:
-    """The groups, or pairs of groups, of a curve; None stands for a curve without any."""
+    """The groups, or pairs of groups, of a curve; None for a curve without any."""
     dim = next((dim for dim in ("group", "pair") if dim in values.dims), None)
     return [None] if dim is None else list(values.coords[dim].values.tolist())
 
@@ -153,7 +153,7 @@ def _x_scale(places: np.ndarray) -> alt.Scale:
 
 
 def _ticks(places: np.ndarray) -> dict[str, Any]:
-    """Ticks of a log axis at 1, 2, 5 times powers of ten, every label a plain number."""
+    """Ticks of a log axis at 1, 2, 5 times powers of ten; every label is a plain number."""
     if not _geometric(places):
         return {}
     powers = np.arange(np.floor(np.log10(places.min())), np.ceil(np.log10(places.max())) + 1)

@@ -18,8 +18,6 @@ SIDE = 340
 def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str | None = None) -> alt.LayerChart:
     """Error of the population against unfairness, one colour and shape per way of training: low and left is better.
 
-    Every grid point of a Dataset is a mark; the line joins those that no other of the same way beats in both.
-
     >>> from tiltmeter import Square, teacher_mixture
     >>> from tiltmeter.population.criteria import AccuracyParity
     >>> from tiltmeter.theory.equilibrium import coupled_equilibrium
@@ -27,6 +25,9 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
     >>> coupled = coupled_equilibrium(problem, Square(), 2.0, 0.3, ("coupling", [0.0, 0.3, 1.0]))
     >>> frontier({"coupled": coupled}, AccuracyParity()).to_dict()["layer"][0]["mark"]["type"]
     'line'
+
+    Every grid point of a Dataset is a mark. The line joins the Pareto-optimal ones: no other of the same way of
+    training is better in both.
     """
     if not found:
         raise ValueError("`frontier` needs at least one Dataset by name. Found none.")

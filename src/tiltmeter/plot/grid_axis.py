@@ -1,4 +1,4 @@
-"""A grid axis: the values of one parameter as cells of a map, in the scale they were chosen on."""
+"""A grid axis: the values of one parameter as cells of a map, on the scale of the grid (linear or logarithmic)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class GridAxis:
 
 
 def is_log_spaced(values: np.ndarray) -> bool:
-    """Whether positive values grow by a constant factor rather than a constant step.
+    """Whether positive values increase by a constant factor and not by a constant step.
 
     >>> is_log_spaced(np.array([1.0, 10.0, 100.0])), is_log_spaced(np.array([1.0, 2.0, 3.0]))
     (True, False)
@@ -70,7 +70,7 @@ def is_log_spaced(values: np.ndarray) -> bool:
 
 
 def cell_edges(values: np.ndarray, log: bool) -> np.ndarray:
-    """Half way between neighbours, in the scale of the axis; the outer cells are symmetric.
+    """Halfway between neighbours, on the scale of the axis; the outer cells are symmetric.
 
     >>> cell_edges(np.array([0.0, 1.0, 2.0]), log=False)
     array([-0.5,  0.5,  1.5,  2.5])

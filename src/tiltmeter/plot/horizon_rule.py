@@ -1,4 +1,4 @@
-"""Horizon rule: where a forecast stops being trustworthy, as a vertical line."""
+"""Horizon rule: a vertical line where a forecast stops being trustworthy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 def horizon_step(trajectory: Trajectory) -> float | None:
-    """The last step that a forecast asks to be trusted, None where it has no such limit."""
+    """The last step up to which a forecast should be trusted, or None if it has no such limit."""
     found = noted_horizon(trajectory)
     return None if found is None else found.step
 
 
 def horizon_layers(trajectories: Sequence[Trajectory], domain: Domain, height: float) -> list[alt.Chart]:
-    """A rule at the earliest horizon inside the axis, with a word beside it."""
+    """A vertical line at the earliest horizon inside the axis, with a label."""
     steps = [step for step in map(horizon_step, trajectories) if step is not None and domain[0] < step < domain[1]]
     if not steps:
         return []

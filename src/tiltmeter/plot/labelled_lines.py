@@ -1,4 +1,4 @@
-"""labelled_lines: one curve of measures, a line per label of one dimension, over time or another ordered dimension."""
+"""labelled_lines: one curve with a line per label of one dimension, over time or another ordered dimension."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def labelled_lines(
 ) -> alt.LayerChart:
     """The curve against log `along`, averaged over `seed` with a band of two standard errors, one line per `dim`.
 
-    `null` is the level that means nothing, drawn in ink: a number, or a curve over `along` (averaged over the rest).
-
     >>> steps = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("time", "layer"),
     ...                      coords={"time": [1, 10], "layer": ["a", "b"]}, name="rank")
     >>> [one["mark"]["type"] for one in labelled_lines(steps, "layer", null=1.0).to_dict()["layer"]]
     ['line', 'point']
+
+    `null` is the null value, drawn in black: a number, or a curve over `along` (averaged over all other dimensions).
     """
     extra = [str(d) for d in curve.dims if d not in (along, dim, "seed")]
     if extra or dim not in curve.dims or along not in curve.dims:

@@ -1,4 +1,4 @@
-"""Cells of a map: a matrix of kinds as few rectangles, and one kind as a hatching."""
+"""Cells of a map: a matrix of kinds as a small number of rectangles, and one kind as hatching."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ Rectangle = tuple[int, int, int, int, int]
 
 
 def rectangles(kinds: np.ndarray) -> list[Rectangle]:
-    """The rectangles (kind, row, row after, column, column after) that cover the matrix without overlap.
-
-    Runs of one kind along a row, joined over rows where they coincide: a map with short borders takes few of them.
+    """Rectangles (kind, row, row after, column, column after) that cover the matrix without overlap.
 
     >>> rectangles(np.array([[0, 0, 1], [0, 0, 1]]))
     [(0, 0, 2, 0, 2), (1, 0, 2, 2, 3)]
+
+    Runs of one kind along a row are joined over rows where they coincide, so a map with short borders needs few
+    rectangles.
     """
     found: list[Rectangle] = []
     begun: dict[tuple[int, int, int], int] = {}
@@ -32,7 +33,7 @@ def rectangles(kinds: np.ndarray) -> list[Rectangle]:
 
 
 def runs(row: np.ndarray) -> list[tuple[int, int]]:
-    """Start and end of every stretch of equal values.
+    """Start and end of every run of equal values.
 
     >>> runs(np.array([5, 5, 7]))
     [(0, 2), (2, 3)]

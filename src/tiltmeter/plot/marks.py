@@ -12,16 +12,16 @@ from tiltmeter.plot.series import Series
 from tiltmeter.plot.theme import INK, LINE_SYMBOL, airy, axis, legend, rows, short
 from tiltmeter.plot.time_axis import thinned
 
-#: Marks of one series: few enough to tell circles from triangles.
+#: Number of marks of one series: few enough to distinguish circles from triangles.
 MARKS = 32
 
 
 def series_layers(
     series: Sequence[Series], x: alt.X, y_title: str | list[str], legend_title: str | None
 ) -> list[alt.Chart]:
-    """Bands below, then lines, then points.
+    """Bands at the bottom, then lines, then points.
 
-    All share one legend: lines and marks are symbols of the same scales, a line's symbol being a stroke.
+    All share one legend: lines and marks are symbols of the same scales, and a line's symbol is a stroke.
     """
     y_scale = alt.Scale(domain=list(value_domain(series)), nice=False, zero=False)
     y, low = (alt.Y(f"{field}:Q", scale=y_scale, axis=axis(y_title)) for field in ("value", "low"))
@@ -36,7 +36,7 @@ def series_layers(
     dash = alt.StrokeDash(scale=dashes, **shared)
     shape = alt.Shape(scale=symbols, **shared)
 
-    # Bands are one layer each, in a constant colour: a fill channel would fill the symbols of the legend, or remove it.
+    # Each band is a layer with a constant colour: a fill channel would fill the symbols of the legend, or remove it.
     areas = [
         alt.Chart(rows(_rows(one)))
         .mark_area(opacity=0.22, clip=True, fill=one.style.colour)
@@ -45,7 +45,7 @@ def series_layers(
         if one.low is not None
     ]
     lines = [row for one in series if one.mark == "line" for row in _within(_rows(one), one.until)]
-    # What a forecast does not vouch for is thin and in short dashes, whatever the dashes of its group.
+    # Beyond its horizon a forecast is thin and in short dashes, whatever the dash pattern of its group.
     pale = [row for one in series if one.mark == "line" for row in _beyond(_rows(one), one.until)]
     points = [row for one in series if one.mark == "points" for row in _rows(one, MARKS) if row["value"] is not None]
     line = alt.Chart(rows(lines)).mark_line(strokeWidth=2, clip=True, strokeJoin="round", color=INK).encode(x, y)
@@ -56,9 +56,9 @@ def series_layers(
         (faint, pale, [colour]),
         (dots.encode(x, y), points, [colour, shape]),
     ]
-    if labels == [""]:  # one curve of no group: nothing to tell apart
+    if labels == [""]:  # one curve without groups: no legend needed
         return [*areas, *(layer for layer, data, _ in drawn if data)]
-    # The legend takes its symbols from a layer that draws nothing: a shape on the lines would put marks on them.
+    # The legend takes its symbols from a layer that draws nothing: a shape channel on lines would add marks to them.
     key = alt.Chart(rows([])).mark_point().encode(colour, dash, shape)
     return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), key]
 
@@ -68,7 +68,7 @@ def _within(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, 
 
 
 def _beyond(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:
-    """The rest of a line, from the last row before on, so that the two parts join."""
+    """The rest of a line, starting from the last row before `until`, so that the two parts join."""
     if until is None:
         return []
     inside = len(_within(drawn, until))
@@ -76,7 +76,7 @@ def _beyond(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, 
 
 
 def value_domain(series: Sequence[Series]) -> tuple[float, float]:
-    """The range of all values and bands, with some air."""
+    """The range of all values and bands, with a margin."""
     drawn = [
         part[(one.times > 0) & np.isfinite(part)]
         for one in series

@@ -1,4 +1,4 @@
-"""The student's order parameters over log time, one panel each, one time axis for all."""
+"""The student's order parameters over log time, one panel each, with a shared time axis."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ HEIGHT = 130
 def order_parameters(
     trajectory: Trajectory, timescales: xr.Dataset | None = None, title: str | None = None
 ) -> alt.VConcatChart:
-    """M (student along each group's mean), R (along its teacher) and Q (squared length), as far as recorded.
-
-    `timescales` marks when each settles: τ_M along the means, τ_R across them, τ_Q for the length.
+    """M (overlap with each group's mean), R (with its teacher) and Q (squared length), as far as recorded.
 
     >>> from tiltmeter import predict, timescales
     >>> from tiltmeter.problem import cases
@@ -33,6 +31,8 @@ def order_parameters(
     >>> chart = order_parameters(predict(problem, sgd, times, curves=("M", "R", "Q")), timescales(problem, sgd))
     >>> len(chart.to_dict()["vconcat"])
     3
+
+    `timescales` marks when each converges: τ_M along the means, τ_R across them, τ_Q for the length.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`order_parameters` draws a trajectory. Found {type(trajectory).__name__}.")

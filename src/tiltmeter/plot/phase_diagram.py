@@ -1,4 +1,4 @@
-"""The phase diagram: over a grid of two parameters, who leads in the end, and whether the lead ever changed."""
+"""The phase diagram: over a grid of two parameters, which group leads at the end, and whether the lead ever changed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ HATCH = "M-1,-1L1,-1L1,1L-1,1ZM-1,1L1,-1M-1,0L0,-1M0,1L1,0"
 def phase_diagram(
     trajectory: Trajectory, curve: str = "loss", x: str | None = None, y: str | None = None, title: str | None = None
 ) -> alt.LayerChart:
-    """A grid as a map: colour = leader at the last time, dark = no crossing before, light = after a crossing.
-
-    Points that diverged are hatched, ties blank. `x` and `y` name the two grid dimensions; a geometric grid gets a log
-    axis. With more than two groups the crossings of the final leader count. Two crossings between neighbouring times
-    are not seen, and a lead that would still change after the last time neither: choose the times accordingly.
+    """A grid as a map. Colour: leader at the last time; dark: no crossing before; light: after a crossing.
 
     >>> import numpy as np
     >>> from tiltmeter import SGD, predict, teacher_mixture
@@ -34,6 +30,12 @@ def phase_diagram(
     >>> grid = predict(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 100), curves=("loss",))
     >>> phase_diagram(grid).to_dict()["layer"][0]["encoding"]["fill"]["scale"]["domain"]
     ['+ leads, no crossing', '+ leads after a crossing', '- leads, no crossing']
+
+    Points that diverged are hatched; ties are blank. `x` and `y` name the two grid dimensions; a geometric grid gets a
+    log axis. With more than two groups, the crossings of the final leader are used.
+
+    What it does not show: two crossings between neighbouring times, and a change of lead after the last time. Choose
+    the times accordingly.
     """
     across, up = grid_dimensions(trajectory, curve, x, y)
     kinds = kinds_of(trajectory, curve, across, up)
@@ -52,7 +54,7 @@ def phase_diagram(
     }
     blank = (kinds.tie, kinds.valueless)
     fill = alt.Fill(scale=alt.Scale(domain=names, range=[kinds.colours[kind] for kind in present]), **shared)
-    # A stroke in the colour of the cell closes the hairlines that antialiasing leaves between neighbours.
+    # A stroke in the colour of the cell hides the thin gaps that antialiasing leaves between neighbours.
     outline = [FAINT if kind in blank else kinds.colours[kind] for kind in present]
     stroke = alt.Stroke(scale=alt.Scale(domain=names, range=outline), **shared)
     symbols = [HATCH if kind == kinds.valueless else "square" for kind in present]

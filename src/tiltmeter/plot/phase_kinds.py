@@ -1,4 +1,4 @@
-"""Kinds of grid point: who leads in the end, with or without a crossing before, or why nobody does."""
+"""Kinds of grid point: which group leads at the end, with or without a crossing before, or why no group does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 class Kinds(NamedTuple):
-    """The kind of every point as a place in `names`; rows go along the second dimension asked for."""
+    """The kind of every point as an index into `names`; rows are along the second dimension given."""
 
     names: list[str]
     colours: list[str]
@@ -25,9 +25,9 @@ class Kinds(NamedTuple):
 
 
 def kinds_of(trajectory: Trajectory, curve: str, across: str, up: str) -> Kinds:
-    """Every point of a two-dimensional grid sorted into kinds.
+    """The kind of every point of a two-dimensional grid.
 
-    A point without a value at the last time has diverged, unless the trajectory says that some such point has not.
+    A point without a value at the last time has diverged, unless the trajectory records that it has not.
     """
     values = trajectory[curve]
     groups = groups_of(values)
@@ -61,5 +61,5 @@ def kinds_of(trajectory: Trajectory, curve: str, across: str, up: str) -> Kinds:
 
 
 def _equal(labels: np.ndarray, group: Hashable) -> np.ndarray:
-    """Where a label occurs; one by one, as a label may be a tuple."""
+    """Where a label occurs; compared one by one, because a label may be a tuple."""
     return np.array([label == group for label in labels.flat], dtype=bool).reshape(labels.shape)

@@ -1,4 +1,4 @@
-"""Phase shades: the background of each phase in its leader's colour, with leader and reason above the chart."""
+"""Phase shades: the background of each phase in its leader's colour, with leader and driver above the chart."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FONT, LINE, STRIP = 11, 14, 4
 def phase_layers(
     phases: Phases, curve: str, colours: Mapping[str, str], domain: Domain, width: float, height: float, above: float
 ) -> list[alt.Chart]:
-    """Shades behind the curves, a strip and text above them, starting `above` pixels over the frame.
+    """Shades behind the curves, and a strip and text above them, starting `above` pixels over the frame.
 
     Stretches in which nobody is shown to lead stay white.
 
-    The text shrinks with the phase: leader and reason, then the leader alone, then nothing but the tooltip.
+    The text depends on the width of the phase: leader and driver, the leader alone, or only the tooltip.
     """
     visible = [
         phase
@@ -48,7 +48,7 @@ def phase_layers(
     x = alt.X("time:Q", scale=log_scale(domain))
     columns = (("leader:N", "leader"), ("reason:N", "reason"), ("time:Q", "from"), ("stop:Q", "until"))
     told = [alt.Tooltip(field, title=name) for field, name in columns]
-    # Colours as constants of the mark: a colour channel here would take the legend away from the curves.
+    # Colours are constants of the mark: a colour channel here would remove the legend of the curves.
     spanning = alt.Chart(rows(shades)).encode(x, alt.X2("stop:Q"), tooltip=told)
     fill = alt.ExprRef("datum.colour")
     inner = [{"time": shade["stop"]} for shade in shades[:-1]]
@@ -67,7 +67,7 @@ def phase_layers(
 
 
 def phase_text(phase: Phase, suffix: str, width: float) -> tuple[list[str], list[str]]:
-    """The lines that fit over a phase of this width in pixels: who leads, and why.
+    """The lines of text that fit over a phase of this width in pixels: who leads, and why.
 
     >>> phase = Phase(1.0, 9.0, "+", 0.1, "shift", "shift and label imbalance")
     >>> phase_text(phase, "", 120.0)

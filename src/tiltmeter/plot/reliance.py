@@ -1,4 +1,4 @@
-"""Bias at the end of training against how much the shortcut was amplified, one line per kind of model."""
+"""Bias at the end of training against the amplification of the shortcut, one line per kind of model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tiltmeter.plot.theme import DASHES, FAINT, PALETTE, airy, axis, frame, lege
 
 
 def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.LayerChart:
-    """Means over seeds with bars of two standard errors, over the dimension `ratio`, at the last look.
+    """Means over seeds with error bars of two standard errors, over the dimension `ratio`, at the last observation.
 
     >>> made = xr.DataArray([[[0.0, 0.1]]], dims=("time", "seed", "ratio"), coords={"time": [0], "ratio": [1.0, 10.0]})
     >>> len(reliance({"linear": made}).layer)
@@ -39,7 +39,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     x = alt.X(
         "ratio:Q",
         scale=alt.Scale(type="log", domain=[ratios[0], ratios[-1]]),
-        axis=axis("amplification of the shortcut over the core", values=ratios),
+        axis=axis("amplification of the shortcut relative to the core", values=ratios),
     )
     y, low = (alt.Y(f"{part}:Q", scale=y_scale, axis=axis("bias towards the shortcut")) for part in ("value", "low"))
     scale = alt.Scale(domain=names, range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])

@@ -1,4 +1,4 @@
-"""save: a picture to a file, in the format of its suffix, with no network."""
+"""save: write a picture to a file, in the format of its suffix, without network access."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import altair as alt
 
+from tiltmeter.plot.offline_page import page_html
+
 FORMATS = ("png", "svg", "pdf", "html", "json")
+STYLE = "body { font: 16px/1.5 system-ui, sans-serif; margin: 1rem; }"
 
 
 def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
@@ -31,11 +34,10 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"`chart` should be an Altair chart. Found {type(chart).__name__}.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"`path` should lie in an existing directory. Found none at {target.parent}.")
-    options: dict[str, Any] = {}
-    if suffix == "png":
-        options = {"scale_factor": 2}
-    elif suffix == "html":
-        # Scripts written into the page; no menu entry that leaves it.
-        options = {"inline": True, "embed_options": {"actions": {"export": True, "source": False, "editor": False}}}
+    if suffix == "html":
+        body = '<div id="chart0"></div>'
+        target.write_text(page_html(target.stem, STYLE, body, [chart.to_dict()], menu=True), encoding="utf-8")
+        return target
+    options: dict[str, Any] = {"scale_factor": 2} if suffix == "png" else {}
     chart.save(str(target), format=suffix, **options)  # type: ignore[arg-type]
     return target

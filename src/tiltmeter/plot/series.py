@@ -1,4 +1,4 @@
-"""Series: what one curve of one or several trajectories puts on a chart, one series per group and trajectory."""
+"""Series: one curve of one or several trajectories as series for a chart, one per group and trajectory."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tiltmeter.plot.theme import GroupStyle, group_name, style_of
 from tiltmeter.record.run_names import numbered
 from tiltmeter.record.trajectory import Trajectory
 
-#: Origins that are calculated rather than measured: drawn as lines when both kinds share a chart.
+#: Origins that are calculated, not measured: drawn as lines if a chart has both kinds.
 CALCULATED = ("theory", "forecast", "moments")
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or one row of marks, with a band of two standard errors where these are known.
+    """One line, or one row of marks, with a band of two standard errors if these are known.
 
-    The label names group and trajectory as far as needed; it is empty where there is only one of either. Beyond `until`
-    a forecast is not to be trusted.
+    The label names group and trajectory as far as needed; it is empty if there is only one of each. Beyond `until` a
+    forecast should not be trusted.
     """
 
     label: str
@@ -75,7 +75,7 @@ def series_of(
 
 
 def groups_among(trajectories: Sequence[Trajectory], curve: str) -> list[Hashable]:
-    """Every group (or pair of groups) of a curve, in order of appearance; None stands for a curve without any."""
+    """Every group (or pair of groups) of a curve, in order of appearance; None for a curve without any."""
     found: dict[Hashable, None] = {}
     for trajectory in trajectories:
         values = trajectory[curve]
@@ -92,7 +92,7 @@ def groups_among(trajectories: Sequence[Trajectory], curve: str) -> list[Hashabl
 
 
 def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashable]:
-    """The groups asked for, checked."""
+    """The requested groups, checked."""
     for group in groups:
         if group not in every:
             raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, every))}.")
@@ -100,7 +100,7 @@ def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashab
 
 
 def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """The curve, averaged over seeds, and the half width of its band: two standard errors, where known."""
+    """The curve, averaged over seeds, and half the width of its band: two standard errors, if known."""
     values = trajectory[curve]
     values = values.where(np.isfinite(values))
     if "seed" in values.dims:

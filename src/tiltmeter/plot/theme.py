@@ -8,7 +8,14 @@ from typing import Any
 
 import altair as alt
 
-#: Okabe and Ito's colours, which remain apart under every common colour blindness. The first two also differ in grey.
+from tiltmeter.visible_text import visible
+
+# Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
+# none, there and in the exported notebook. What the user chose stays.
+if alt.renderers.active == "default":
+    alt.renderers.enable("svg")
+
+#: The colours of Okabe and Ito, distinguishable with every common colour blindness. The first two also differ in grey.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 #: Dark and light shade of each colour; those of the first two are four clearly different greys.
 SHADES = (
@@ -20,22 +27,24 @@ SHADES = (
     ("#2383B9", "#C4E4F7"),
     ("#000000", "#BBBBBB"),
 )
-#: Lines that differ without colour.
+#: Dash patterns that differ without colour.
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4], [5, 2, 1, 2, 1, 2], [4, 6], [16, 3, 3, 3])
-#: Marks that differ without colour.
+#: Marker shapes that differ without colour.
 SHAPES = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "triangle-right", "triangle-left")
 #: In a legend, a line is a symbol too: a horizontal stroke, as wide as its dashes need.
 LINE_SYMBOL, AREA_SYMBOL = "M-2.5,0L2.5,0", "M-2.5,-1.2L2.5,-1.2L2.5,1.2L-2.5,1.2Z"
 
 WIDTH, HEIGHT = 560, 300
 INK, FAINT, GRID = "#222222", "#666666", "#E8E8E8"
-#: Average width of a letter, in parts of the font size, on the wide side: what is judged to fit, fits.
+#: Average width of a letter relative to the font size, slightly too large, so that text that should fit does.
 LETTER = 0.6
 
 
 @dataclass(frozen=True)
 class GroupStyle:
-    """How one series is drawn: by colour, and again by dash (lines) or shape (marks)."""
+    """How one series is drawn: its colour, and a dash pattern (lines) or shape (marks) that is readable without
+    colour.
+    """
 
     colour: str
     dash: list[int]
@@ -43,12 +52,12 @@ class GroupStyle:
 
 
 def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> GroupStyle:
-    """The look of a group by its place among `every`; `layer` counts the trajectories drawn with the same mark.
-
-    What belongs to no group (None) is drawn in ink.
+    """The style of a group by its position in `every`; `layer` counts the trajectories drawn with the same mark.
 
     >>> style_of("-", ["+", "-"])
     GroupStyle(colour='#E69F00', dash=[7, 3], shape='triangle-up')
+
+    A curve without groups (None) is drawn in black.
     """
     place = every.index(group)
     colour = INK if group is None else PALETTE[place % len(PALETTE)]
@@ -57,12 +66,12 @@ def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Grou
 
 
 def group_name(group: Hashable) -> str:
-    """A group label as text; an intersection of attributes, a tuple, is joined.
+    """A group label as text; the parts of an intersection of attributes (a tuple) are joined.
 
     >>> group_name(("young", "rural")), group_name(1)
     ('young & rural', '1')
     """
-    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+    return visible(" & ".join(map(str, group)) if isinstance(group, tuple) else str(group))
 
 
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
@@ -120,7 +129,7 @@ def frame(title: str | None, width: float = WIDTH, height: float = HEIGHT) -> di
 
 
 def airy(low: float, high: float) -> tuple[float, float]:
-    """A range with some air around it; what is flat up to rounding gets an axis that shows it flat.
+    """A range with a margin; values that are constant up to rounding get an axis on which they look constant.
 
     >>> airy(0.0, 1.0), airy(0.0, 1e-17)
     ((-0.05, 1.05), (-0.5, 0.5))
@@ -131,15 +140,15 @@ def airy(low: float, high: float) -> tuple[float, float]:
 
 
 def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
-    """Data written into the picture itself: no row limit applies, no global setting is touched.
+    """Data embedded in the picture itself: no row limit applies, and no global setting is changed.
 
-    A plain dictionary, because Altair checks an `InlineData` row by row, which takes longer than all the rest.
+    A plain dictionary, because Altair checks `InlineData` row by row, which takes longer than everything else.
     """
     return {"values": values}
 
 
 def short(value: float) -> float | None:
-    """A number to seven digits, which is finer than any pixel; None where there is no value.
+    """A number with seven digits, which is finer than any pixel; None if there is no value.
 
     >>> short(1 / 3), short(float("nan"))
     (0.3333333, None)

@@ -1,4 +1,4 @@
-"""The time axis: logarithmic, from the first positive time on, with ticks at round numbers and few enough points."""
+"""The time axis: logarithmic, from the first positive time on, with ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tiltmeter.record.trajectory import Clock
 
 #: What each clock counts, as an axis title.
 CLOCK_TITLE: dict[Clock, str] = {"t": "t = steps/d", "step": "step", "epoch": "epoch"}
-#: No line needs more points than the picture has pixels.
+#: A line needs no more points than the picture has pixels.
 LINE_POINTS = 500
 
 Domain = tuple[float, float]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between `low` and `high` for a logarithmic axis: powers of ten if there are three.
+    """Round numbers between `low` and `high` for a logarithmic axis; powers of ten if there are at least three.
 
     >>> log_ticks(0.01, 200.0)
     [0.01, 0.1, 1.0, 10.0, 100.0]
@@ -36,7 +36,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def tick_labels(ticks: list[float]) -> str:
-    """The Vega expression that writes the ticks: 0.01, 1, 1,000, and 1k, 1M where there are millions."""
+    """The Vega expression that formats the ticks: 0.01, 1, 1,000; or 1k, 1M if there are millions."""
     large = "',~r'" if max(ticks) < 1e6 else "'~s'"
     return f"format(datum.value, datum.value < 1e-4 ? '.3~e' : datum.value < 1 ? '.3~r' : {large})"
 
@@ -46,7 +46,7 @@ def log_scale(domain: Domain) -> alt.Scale:
 
 
 def time_axis(clock: Clock, domain: Domain, *, labels: bool = True) -> alt.X:
-    """The x channel of every picture over time; `labels=False` for all but the lowest of stacked panels."""
+    """The x channel of every picture over time; use `labels=False` for all but the lowest of stacked panels."""
     ticks = log_ticks(*domain)
     title = CLOCK_TITLE[clock] if labels else None
     written = axis(title, values=ticks, labelExpr=tick_labels(ticks), labels=labels, ticks=labels)
@@ -54,7 +54,7 @@ def time_axis(clock: Clock, domain: Domain, *, labels: bool = True) -> alt.X:
 
 
 def time_domain(times: np.ndarray) -> Domain:
-    """First and last positive time; a single one gets room on both sides.
+    """First and last positive time; a single time gets space on both sides.
 
     >>> time_domain(np.array([0.0, 0.5, 8.0]))
     (0.5, 8.0)
@@ -67,7 +67,7 @@ def time_domain(times: np.ndarray) -> Domain:
 
 
 def thinned(times: np.ndarray, most: int = LINE_POINTS) -> np.ndarray:
-    """Places of the positive times to draw: all of them, or about `most` evenly spread in log time, ends included.
+    """Indices of the positive times to draw: all, or about `most` evenly spread in log time, including both ends.
 
     >>> thinned(np.array([0.0, 1.0, 2.0]))
     array([1, 2])

@@ -1,4 +1,4 @@
-"""Time-scale rules: vertical lines at the student's time scales, labelled τ with a subscript."""
+"""Time-scale rules: vertical lines at the student's time scales, labelled with τ and a subscript."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tiltmeter.plot.theme import FAINT, INK, rows
 from tiltmeter.plot.time_axis import Domain, log_scale, pixels
 
 FONT, SMALL, ROW = 13, 9, 16
-#: Time scales closer than this are one line with a joint label.
+#: Time scales closer than this share one line and one label.
 SAME = 3.0
 
 
 def timescale_layers(
     timescales: xr.Dataset, domain: Domain, width: float, height: float, *, labels: bool = True
 ) -> tuple[list[alt.Chart], float]:
-    """The rules and their labels over the frame, and the height that the labels take."""
+    """The vertical lines and their labels above the frame, and the height of the labels."""
     marks = marked(timescales, domain, width)
     if not marks:
         return [], 0.0
@@ -39,7 +39,7 @@ def timescale_layers(
 
 
 def marked(timescales: xr.Dataset, domain: Domain, width: float) -> list[tuple[str, float]]:
-    """Names and times of the time scales inside the axis, in order of time, those on one spot joined."""
+    """Names and times of the time scales inside the axis, in order of time; those at the same position are joined."""
     if not isinstance(timescales, xr.Dataset):
         raise TypeError(f"`timescales` should be the Dataset of `tm.timescales`. Found {type(timescales).__name__}.")
     found: list[tuple[str, float]] = []
@@ -61,7 +61,7 @@ def marked(timescales: xr.Dataset, domain: Domain, width: float) -> list[tuple[s
 
 
 def rows_without_overlap(labels: list[tuple[float, int]]) -> list[int]:
-    """For labels (pixel, letters) in order, the lowest row in which each stays clear of the one before.
+    """For labels (pixel, letters) in order, the lowest row in which each does not overlap the previous one.
 
     >>> rows_without_overlap([(10.0, 1), (18.0, 1), (80.0, 1)])
     [0, 1, 0]

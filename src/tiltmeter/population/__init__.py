@@ -1,5 +1,5 @@
-"""Observables: what a linear score does to each group of a mixture, exactly and without test data.
+"""Population: exact group rates of a linear score on a mixture, without test data.
 
-Shared by theory and simulation, so that both report the same curves: `rates` turns overlaps into error, positive
-rate, tpr, fpr and ppv; `fairness` compares groups.
+Theory and simulation both use this package, so they report the same curves: `rates` computes error, positive rate, tpr,
+fpr and ppv from overlaps; `fairness` compares groups.
 """

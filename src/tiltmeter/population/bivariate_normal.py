@@ -1,4 +1,4 @@
-"""The bivariate normal distribution function, compiled and over whole arrays."""
+"""The bivariate normal distribution function, compiled, for whole arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiltmeter.threads import in_blocks
 
-BUFFER = 1 << 14  # elements that broadcasting lays out at a time
+BUFFER = 1 << 14  # elements of a broadcast block
 WORTH_A_THREAD = 1 << 14  # elements: 1 to 2 ms of work
 ROUNDING = 1e-12  # how far beyond 1 a computed correlation may lie
 
@@ -19,12 +19,7 @@ def bivariate_normal_cdf(
     out: NDArray[np.float64] | None = None,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Probability that X is at most `h` and Y at most `k`, for standard normal X and Y of correlation `r`.
-
-        Phi2(h, k, r) = ∫_{-∞}^h ∫_{-∞}^k exp(-(x² - 2rxy + y²) / (2 (1 - r²))) / (2π √(1 - r²)) dy dx
-
-    The three arguments are broadcast against each other, block by block, without laying out the whole; the result
-    goes to `out`, if given, and does not depend on `threads` (all cores, unless told otherwise).
+    """Probability that X is at most `h` and Y at most `k`, for standard normal X and Y with correlation `r`.
 
     >>> bivariate_normal_cdf(0.0, [-np.inf, 0.0, np.inf], 0.5)
     array([0.        , 0.33333333, 0.5       ])
@@ -32,14 +27,19 @@ def bivariate_normal_cdf(
     array([[0.        , 0.13348376, 0.15865525],
            [0.68268949, 0.70786098, 0.84134475]])
 
-    Infinite `h` and `k` and r = ±1 give the exact limits, NaN gives NaN, and `r` beyond ±1 by no more than 1e-12 is
-    taken for rounding. Against 50 digits the error is below 5e-16, and also below 5e-16 (1 + x²) Phi(x) with x the
-    lower of `h` and `k`: a conditional probability Phi2 / Phi is right to 13 decimals however rare its condition.
-    Phi2 itself has 11 right digits however small it is, but for r within 1e-6 of -1 and h + k near 0, where it is
-    a difference of nearly equal numbers.
+        Phi2(h, k, r) = ∫_{-∞}^h ∫_{-∞}^k exp(-(x² - 2rxy + y²) / (2 (1 - r²))) / (2π √(1 - r²)) dy dx
 
-    It does not take means or variances (standardise first), nor more than two variables, nor keep labels (xarray's
-    coordinates are dropped), nor differentiate.
+    The three arguments are broadcast against each other in blocks, so the full broadcast arrays are never stored. The
+    result is written to `out`, if given, and does not depend on `threads` (default: all cores).
+
+    Infinite `h` and `k` and r = ±1 give the exact limits; NaN gives NaN; `r` beyond ±1 by at most 1e-12 is treated as
+    rounding. Compared with 50 digits the error is below 5e-16, and also below 5e-16 (1 + x²) Phi(x) with x the lower of
+    `h` and `k`: a conditional probability Phi2 / Phi is right to 13 decimals, however rare its condition is. Phi2
+    itself has 11 correct digits, however small it is, except for r within 1e-6 of -1 and h + k near 0, where it is a
+    difference of nearly equal numbers.
+
+    It does not take means or variances (standardise first) or more than two variables, does not keep labels
+    (coordinates of xarray are dropped), and is not differentiable.
     """
     h, k, r = (np.asarray(x, dtype=np.float64) for x in (h, k, r))
     for extreme in (np.fmin.reduce(r, axis=None, initial=0.0), np.fmax.reduce(r, axis=None, initial=0.0)):

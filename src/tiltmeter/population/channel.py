@@ -1,4 +1,4 @@
-"""The channel: the joint law of score and label in each group, as nodes and weights for averages."""
+"""The channel: the joint distribution of score and label in each group, as nodes and weights for averages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import ceil
 import numpy as np
 from scipy.special import ndtr
 
-#: Half the range of the standard normal that counts; what lies beyond has probability 1e-15.
+#: Half the range of the standard normal that is integrated; the rest has probability 1e-15.
 REACH = 8.0
 #: Nodes per panel.
 ORDER = 12
-#: Edges around the score at which the label turns, in units of the width of that turn.
+#: Edges around the score at which the label changes, in units of the width of that change.
 TURN = np.array([-6.0, -3.0, -1.0, 1.0, 3.0, 6.0])
 
 ROOT_TAU = float(np.sqrt(2.0 * np.pi))
@@ -42,7 +42,7 @@ class Channel:
         return np.asarray((self.weight * values).sum((1, 2)))
 
     def response(self, values: np.ndarray) -> np.ndarray:
-        """d E[values] / da per group, the values kept."""
+        """d E[values] / da per group, for constant values."""
         return np.asarray((self.slope * values).sum((1, 2)))
 
 
@@ -55,16 +55,16 @@ def channel(
     cuts: np.ndarray | None = None,
     fineness: int = 1,
 ) -> Channel:
-    """Gauss-Legendre panels over the score, cut where the label turns and where the integrand has corners.
-
-    In a group the score has the given mean and standard deviation `scale`, and the field that decides the label has
-    mean `a`, variance 1 and correlation `r` with it; `rest` = sqrt(1 - r^2). `cuts` (G, 2, C) are scores at which the
-    integrand is not smooth. `fineness` divides the width of the panels.
+    """Gauss-Legendre panels over the score, split where the label changes and where the integrand has corners.
 
     >>> one = np.ones(1)
     >>> law = channel(0.2 * one, one, 0.6 * one, 0.8 * one, 0.3 * one)
     >>> law.mean(law.label * np.ones_like(law.weight)).item()  # the mean label, erf(0.3 / sqrt 2)
     0.235822...
+
+    In a group the score has the given mean and standard deviation `scale`. The field that decides the label has mean
+    `a`, variance 1 and correlation `r` with the score; `rest` = sqrt(1 - r^2). `cuts` (G, 2, C) are scores at which the
+    integrand is not smooth. `fineness` divides the width of the panels.
     """
     edges = panel_edges(mean, scale, r, rest, a, cuts, fineness)
     half = 0.5 * (edges[:, :, 1:] - edges[:, :, :-1])[..., None]
@@ -91,7 +91,7 @@ def panel_edges(
     cuts: np.ndarray | None = None,
     fineness: int = 1,
 ) -> np.ndarray:
-    """The edges (G, 2, E) of the panels in units of xi, ascending; panels of width zero do no harm."""
+    """The edges (G, 2, E) of the panels in units of xi, ascending; panels may have width zero."""
     width = min(WIDEST, 6.0 / max(float(scale.max()), 1e-9))
     panels = min(ceil(2.0 * REACH * fineness / width), 300 * fineness)
     groups = len(mean)
@@ -118,7 +118,7 @@ def _equal_edges(panels: int, groups: int) -> np.ndarray:
 def score_law(
     M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, D: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(mean, scale, r, rest) of the score in each group, from the overlaps of the student that judges it."""
+    """(mean, scale, r, rest) of the score in each group, from the overlaps of the student that scores it."""
     length = np.maximum(Q, 1e-250)
     r = np.clip(R / np.sqrt(length), -1.0, 1.0)
     rest = np.maximum(np.sqrt(np.maximum(length - R * R, 0.0) / length), 1e-12)

@@ -1,8 +1,8 @@
 """Closed Gaussian integrals of erf units and a sign label, in compiled form.
 
 The units' fields and the label's field are jointly normal with means `mean` and covariance `cov` (K + 1 entries, the
-label's field last, never degenerate). With g(u) = erf(u / sqrt 2), g'(u) is itself a Gaussian weight: multiplying by
-it tilts the normal law (rule iii below), and averages of g are those of signs of fields with one unit of extra noise.
+label's field last, never degenerate). With g(u) = erf(u / sqrt 2), g'(u) is itself a Gaussian weight: multiplying by it
+tilts the normal distribution (rule iii below). Averages of g are those of signs of fields with one unit of extra noise.
 
     (i)   E[g(u)]      = erf(mean_u / sqrt(2 (1 + C_uu)))
     (ii)  E[g(u) g(w)] = 4 Phi2(p, q; r) - 2 Phi(p) - 2 Phi(q) + 1,  p = mean_u / sqrt(1 + C_uu),
@@ -54,7 +54,7 @@ def mean_product(mean, cov, i, j):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def tilt(mean, cov, i, new_mean, new_cov):  # type: ignore[no-untyped-def]
-    """Fill the law tilted by g'(u_i), and return the weight E[g'(u_i)]."""
+    """Fill mean and covariance of the distribution tilted by g'(u_i), and return the weight E[g'(u_i)]."""
     noise = 1.0 + cov[i, i]
     for a in range(mean.shape[0]):
         new_mean[a] = mean[a] - cov[a, i] * mean[i] / noise

@@ -35,22 +35,24 @@ Compiled = TypeVar("Compiled", bound=Callable[..., object])
 
 
 def compiled(function: Compiled) -> Compiled:
-    """Compile, allowing fused multiply-adds. Naming the options keeps a caller's fastmath from leaking in."""
+    """Compile, allowing fused multiply-adds. The options are explicit so that a caller's fastmath does not apply
+    here.
+    """
     compiler = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
     return cast(Compiled, compiler(function))
 
 
 def compiled_sum(function: Compiled) -> Compiled:
-    """Compile a loop that adds up terms, in whatever order fills the vector registers."""
+    """Compile a loop that adds up terms, in any order that uses the vector registers well."""
     compiler = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
     return cast(Compiled, compiler(function))
 
 
-SERIES_FROM = 0.85  # |r| above which r = ±1 is the nearer start
+SERIES_FROM = 0.85  # |r| above which the calculation starts from r = ±1
 FAR = 9.0  # |h| or |k| above which the quadrature from r = 0 would need more nodes than it has
 UNDERFLOW = 39.0  # Φ(-39) is zero in double precision
 NEGLIGIBLE = 40.0  # exp(-40) < 5e-18
-REACH = 38.0  # the stretch of v on which the exponent is within this of its least value
+REACH = 38.0  # the range of v on which the exponent is within this of its smallest value
 
 ROOT_HALF = math.sqrt(0.5)
 ROOT_PI = math.sqrt(math.pi)
@@ -81,7 +83,7 @@ def Phi(x: float) -> float:
 
 @compiled
 def _exp(x: float) -> float:
-    """e**x to 2e-16 for |x| < 700: free of calls and branches, so that loops over nodes vectorise."""
+    """e**x to 2e-16 for |x| < 700, without calls and branches, so that loops over nodes can be vectorised."""
     shifted = x * LOG2_E + ROUNDER
     n = shifted - ROUNDER
     f = (x - n * LN2_HIGH) - n * LN2_LOW
@@ -211,7 +213,7 @@ def _in_corner(h: float, k: float, r: float) -> bool:
 
 @compiled
 def _far(low: float, high: float, r: float) -> float:
-    """Φ₂ for low ≤ high and |r| < 1, at the price of 80 nodes: any h and k, if one of them is large."""
+    """Φ₂ for low ≤ high and |r| < 1, with 80 nodes: for any h and k, if one of them is large."""
     marginal = Phi(low)
     if high <= 0:
         return min(_from_minus_one(low, high, r, False), marginal)
@@ -222,7 +224,7 @@ def _far(low: float, high: float, r: float) -> float:
 
 @compiled
 def _outside(h: float, k: float, r: float) -> float:
-    """Φ₂ where |h| or |k| is large, r is ±1, or something is not a number."""
+    """Φ₂ where |h| or |k| is large, r is ±1, or an argument is NaN."""
     if math.isnan(h) or math.isnan(k) or math.isnan(r):
         return math.nan
     low = min(h, k)
@@ -240,10 +242,10 @@ def _outside(h: float, k: float, r: float) -> float:
 
 @compiled
 def bivariate(h: float, k: float, r: float) -> float:
-    """Probability that X ≤ h and Y ≤ k, for standard normal X and Y of correlation `r`.
+    """Probability that X ≤ h and Y ≤ k, for standard normal X and Y with correlation `r`.
 
-    `r` outside [-1, 1] is taken as ±1. See `tiltmeter.population.bivariate_normal.bivariate_normal_cdf`,
-    which checks it, for the accuracy.
+    `r` outside [-1, 1] is replaced by ±1. For the accuracy see
+    `tiltmeter.population.bivariate_normal.bivariate_normal_cdf`, which checks `r`.
     """
     if not (abs(h) <= FAR and abs(k) <= FAR and abs(r) < 1):
         return _outside(h, k, r)

@@ -1,4 +1,4 @@
-"""The compiled loop behind `rates`. Imported only where it runs, since numba is slow to load."""
+"""The compiled loop behind `rates`. Imported only when it is used, because numba is slow to load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr,
                 length = Q[n, i]
                 score = M[n, i, g] + bias[n, i]
                 if isnan(score) or isnan(length):
-                    # min and max below would turn a missing value into a rate.
+                    # min and max below would turn NaN into a rate.
                     error[n, i, g] = positive_rate[n, i, g] = tpr[n, i, g] = fpr[n, i, g] = ppv[n, i, g] = nan
                     continue
                 if length > 0.0:
@@ -27,7 +27,7 @@ def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr,
                     r = R[n, i, g] / sqrt(length)
                     r = min(1.0, max(-1.0, r))
                 else:
-                    # A student of length zero gives everyone the same score: positive only if that is above 0.
+                    # A student of length zero gives every point the same score: positive only if that is above 0.
                     threshold = inf if score > 0.0 else -inf
                     r = 0.0
                 decided = Phi(threshold)

@@ -1,4 +1,4 @@
-"""Criteria: what one may mean by unfair, each a number to make small, of trained students or of a whole training.
+"""Criteria: definitions of unfairness, each a number to minimise, for trained students or for a whole training run.
 
 >>> import tiltmeter as tm
 >>> theory = tm.predict(*tm.cases.three_phases())
@@ -21,32 +21,32 @@ Curves: TypeAlias = Mapping[Any, xr.DataArray]
 
 
 class Criterion(ABC):
-    """An unfairness: lower is better. A new one is a small frozen class.
+    """A measure of unfairness: lower is better. A new one is a small frozen class.
 
-    `of` takes curves by name, as a Dataset from `equilibrium` or as a Trajectory, of which it judges the last time
-    unless it says otherwise. Over several pairs of groups the worst counts.
+    `of` takes curves by name, from a Dataset of `equilibrium` or from a Trajectory, of which it uses the last time
+    unless stated otherwise. With several pairs of groups the worst pair counts.
     """
 
-    #: Whether it can also be made small by harming the group that is better off.
+    #: Whether it can also be reduced by making the better-off group worse.
     levels: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is, for a sentence."""
+        """The name of the criterion, for use in a sentence."""
 
     @abstractmethod
     def of(self, found: Curves) -> xr.DataArray:
-        """Its value, over whatever grid the curves have."""
+        """Its value, over the grid of the curves, if any."""
 
 
 def at_end(curve: xr.DataArray) -> xr.DataArray:
-    """The curve at its last time, or as it is where it has none."""
+    """The curve at its last time, or unchanged if it has no times."""
     return curve.isel(time=-1) if "time" in curve.dims else curve
 
 
 def over_training(curve: xr.DataArray) -> xr.DataArray:
-    """The curve averaged over its times, straight between looks.
+    """The curve averaged over time, linear between observations.
 
     >>> over_training(xr.DataArray([2.0, 0.0, 0.0], dims="time", coords={"time": [0, 1, 4]})).item()
     0.25
@@ -68,7 +68,7 @@ def _spread(curve: xr.DataArray) -> xr.DataArray:
 
 @dataclass(frozen=True)
 class StatisticalParity(Criterion):
-    """Groups are decided positive equally often.
+    """All groups are decided positive equally often.
 
     >>> gap = xr.DataArray([-0.25], dims="pair")
     >>> StatisticalParity().of(xr.Dataset({"positive_rate_gap": gap})).item()
@@ -85,7 +85,7 @@ class StatisticalParity(Criterion):
 
 @dataclass(frozen=True)
 class EqualOpportunity(Criterion):
-    """Positives of all groups are recognised equally often."""
+    """Positives of all groups are decided positive equally often."""
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ class PredictiveParity(Criterion):
 
 @dataclass(frozen=True)
 class WorstGroupError(Criterion):
-    """The error of the group that is worst off (never zero, unlike the gaps)."""
+    """The error of the worst-off group (never zero, unlike the gaps)."""
 
     levels = False
 
@@ -147,7 +147,7 @@ class WorstGroupError(Criterion):
 
 @dataclass(frozen=True)
 class WorstGroupLoss(Criterion):
-    """The loss of the group that is worst off, at one step (None: the last).
+    """The loss of the worst-off group, at one step (None: the last).
 
     >>> loss = xr.DataArray([[0.5, 0.5], [0.1, 0.4]], dims=["time", "group"], coords={"time": [0, 10]})
     >>> WorstGroupLoss().of({"loss": loss}).item()
@@ -172,7 +172,7 @@ class WorstGroupLoss(Criterion):
         times = loss.coords["time"].values if "time" in loss.dims else np.zeros(1)
         if self.step > times[-1]:
             raise ValueError(f"`step` should lie within the {times[-1]} steps of the curves. Found {self.step}.")
-        # Between two looks, a straight line in the logarithm of time.
+        # Between two observations, linear in the logarithm of time.
         at = np.log1p(float(self.step))
         values = np.apply_along_axis(
             lambda one: np.interp(at, np.log1p(times), one), 0, loss.transpose("time", ...).values
@@ -182,7 +182,9 @@ class WorstGroupLoss(Criterion):
 
 @dataclass(frozen=True)
 class WorstGroupArea(Criterion):
-    """The loss of the group that is worst off, averaged over training: it counts how long, not only how much."""
+    """The loss of the worst-off group, averaged over training: it includes how long a group is worse off, not only
+    how much.
+    """
 
     levels = False
 
@@ -196,7 +198,9 @@ class WorstGroupArea(Criterion):
 
 @dataclass(frozen=True)
 class FinalGap(Criterion):
-    """The largest difference of losses between two groups at the last step. It may reward levelling down."""
+    """The largest difference of losses between two groups at the last step. It may be reduced by making everyone
+    worse.
+    """
 
     @property
     def name(self) -> str:
@@ -208,7 +212,9 @@ class FinalGap(Criterion):
 
 @dataclass(frozen=True)
 class GapArea(Criterion):
-    """The largest difference of losses between two groups, averaged over training. It may reward levelling down."""
+    """The largest difference of losses between two groups, averaged over training. It may be reduced by making
+    everyone worse.
+    """
 
     @property
     def name(self) -> str:
@@ -218,7 +224,7 @@ class GapArea(Criterion):
         return over_training(_spread(found["loss"]))
 
 
-#: The criteria that are compared unless others are asked for.
+#: The criteria that are compared by default.
 CRITERIA: tuple[Criterion, ...] = (
     StatisticalParity(),
     EqualOpportunity(),

@@ -1,4 +1,4 @@
-"""Fairness: what group curves say about pairs of groups."""
+"""Fairness: comparisons between groups, computed from group curves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def equalised_odds(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
 
 
 def disparate_impact(positive_rate: xr.DataArray) -> xr.DataArray:
-    """Smallest over largest positive rate; NaN where no one is decided positive.
+    """Smallest positive rate divided by the largest; NaN if nobody is decided positive.
 
     >>> disparate_impact(xr.DataArray([0.25, 0.5], dims="group")).item()
     0.5

@@ -1,4 +1,4 @@
-"""The frontier of accuracy and fairness: the trainings that no other beats in both."""
+"""The frontier of accuracy and fairness: the ways of training that no other beats in both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def trade_off(found: xr.Dataset, criterion: Criterion) -> np.ndarray:
 
 
 def unbeaten(points: np.ndarray) -> np.ndarray:
-    """The points that no other beats in both columns, by rising first and falling second column.
+    """The points that no other beats in both columns, sorted by the first column.
 
     >>> unbeaten(np.array([[0.1, 0.5], [0.2, 0.3], [0.3, 0.4]])).tolist()
     [[0.1, 0.5], [0.2, 0.3]]

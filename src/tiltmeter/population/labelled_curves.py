@@ -1,4 +1,4 @@
-"""From arrays of overlaps to labelled curves: which curves exist, and what each is computed from."""
+"""From arrays of overlaps to labelled curves: which curves exist, and from what each is computed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Arrays: TypeAlias = Mapping[str, Values | Callable[[], Values]]
 
 
 def chosen_names(curves: Iterable[str] | None, train_bias: bool, more: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The names asked for, checked; None means all: those of every student, and `more`."""
+    """The requested names, checked; None means all: those of every student, and `more`."""
     every = (*EVERY, *(("student_bias",) if train_bias else ()), *more)
     if curves is None:
         return every
@@ -41,8 +41,10 @@ def chosen_names(curves: Iterable[str] | None, train_bias: bool, more: tuple[str
     return wanted
 
 
-def label_curves(par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...]) -> LazyCurves:
-    """The named curves of a linear student; rates, gaps and what else is made of others only when asked for."""
+def label_curves(
+    par: Parameters, overlaps: OverlapCurves, times: np.ndarray, names: tuple[str, ...], more: Arrays | None = None
+) -> LazyCurves:
+    """The named curves of a linear student, `more` among them; derived curves are computed only when they are read."""
 
     @cache
     def found() -> Rates:
@@ -55,6 +57,7 @@ def label_curves(par: Parameters, overlaps: OverlapCurves, times: np.ndarray, na
         "Q": (overlaps.Q, ()),
         "student_bias": (overlaps.bias, ()),
         **{name: partial(one_rate, found, name) for name in RATES},
+        **(more or {}),
     }
     return label_arrays(par, arrays, times, names)
 
@@ -65,7 +68,7 @@ def one_rate(found: Callable[[], Rates], name: str) -> Values:
 
 
 def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tuple[str, ...]) -> LazyCurves:
-    """The named curves with their dimensions, and what is made of several groups, from losses and rates."""
+    """The named curves with their dimensions, and those that compare groups, from losses and rates."""
 
     def values_of(name: str) -> Values:
         found = arrays[name]
@@ -87,7 +90,7 @@ def label_arrays(par: Parameters, arrays: Arrays, times: np.ndarray, names: tupl
                 curve = gap(labelled(name.removesuffix("_gap")))
             case _:
                 curve = labelled(name)
-        curve.values.flags.writeable = False  # nobody else holds these arrays, so a Trajectory need not copy them
+        curve.values.flags.writeable = False  # nothing else refers to these arrays, so a Trajectory need not copy them
         return described(name, curve)
 
     def waits(name: str) -> bool:

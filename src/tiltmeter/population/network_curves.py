@@ -1,4 +1,4 @@
-"""What a student network does to each group: losses and rates from its overlaps, by closed forms or fixed nodes."""
+"""Group curves of a student network: losses and rates from its overlaps, by closed forms or fixed nodes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def label_network_curves(
 ) -> LazyCurves:
     """The named curves of a student network, with dimensions `unit` and, for Q, `other`.
 
-    Linear units have the exact curves of the linear student that they add up to. Losses of erf units are closed up to
-    bivariate normal probabilities; all else is averaged over fixed nodes.
+    Linear units have the exact curves of the equivalent linear student. Losses of erf units are exact, from bivariate
+    normal probabilities; everything else is averaged over fixed nodes.
     """
     linear, erf = isinstance(activation, Identity), isinstance(activation, Erf) and quadrature is None
 
@@ -93,7 +93,7 @@ def _linear(par: Parameters, overlaps: NetworkOverlaps) -> tuple[np.ndarray, Rat
 def _by_nodes(
     par: Parameters, overlaps: NetworkOverlaps, activation: Activation, quadrature: Sobol
 ) -> tuple[np.ndarray, Rates]:
-    """Averages over nodes of (label's field, rest of the units' fields); labels are the same at every look."""
+    """Averages over nodes of (label's field, rest of the units' fields); the labels are the same at every time."""
     points, looks, groups, units = overlaps.M.shape
     nodes = quadrature.nodes(units + 1)
     shape = (points, looks, groups)
@@ -125,7 +125,7 @@ def _by_nodes(
 
 
 def square_root(matrices: np.ndarray) -> np.ndarray:
-    """A square root of each positive semi-definite matrix, the symmetric one: smooth, and at home at low rank."""
+    """A square root of each positive semi-definite matrix: the symmetric one, which is smooth and works at low rank."""
     missing = ~np.isfinite(matrices).all((-2, -1))
     values, vectors = np.linalg.eigh(np.where(missing[..., None, None], 0.0, matrices))
     scaled = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

@@ -1,4 +1,4 @@
-"""Overlaps: the order parameters and losses of a linear student over items and over time, before they get labels."""
+"""Overlaps: the order parameters and losses of a linear student over items and time, before they are labelled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OverlapCurves:
         return cls(np.empty(per_group), np.empty(per_group), np.empty(single), np.empty(single), np.empty(per_group))
 
     def blank(self, where: np.ndarray) -> None:
-        """NaN at the grid points `where`."""
+        """Set the grid points `where` to NaN."""
         for array in (self.M, self.R, self.Q, self.bias, self.loss):
             array[where] = np.nan
 

@@ -14,11 +14,11 @@ from tiltmeter.record.labelled import JSON
 class Sobol:
     """A scrambled Sobol sequence mapped to the normal distribution: the same nodes for every average.
 
-    Common nodes make averages smooth functions of the overlaps, so that they can drive an ODE. `scramble` chooses
-    among equally good sets of nodes: the spread over several tells the error of the quadrature (Owen 1995).
-
     >>> Sobol(count=1024).nodes(2).shape
     (1024, 2)
+
+    With common nodes, averages are smooth functions of the overlaps and can be used in an ODE. `scramble` selects one
+    of many equally good sets of nodes: the spread over several shows the error of the quadrature (Owen 1995).
     """
 
     count: int = 4096

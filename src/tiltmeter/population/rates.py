@@ -29,20 +29,20 @@ def rates(
     threshold: np.ndarray,
     threads: int | None = None,
 ) -> Rates:
-    r"""Rates of the decision sign(score) over the whole population, with no test set.
+    r"""Rates of the decision sign(score) over the whole population, without a test set.
+
+    >>> one = np.ones((1, 1, 1))
+    >>> rates(0 * one, 0.5 * one, np.ones((1, 1)), np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1))).error.item()
+    0.333333...
 
     In group g the score is normal with mean M_g + bias and variance D_g Q, and its correlation with the field that
-    decides the label (mean `threshold` a_g, variance 1) is R_g / sqrt(Q). With Phi2 the bivariate normal
-    distribution function and mu = (M_g + bias) / sqrt(D_g Q),
+    decides the label (mean `threshold` a_g, variance 1) is R_g / sqrt(Q). With Phi2 the bivariate normal distribution
+    function and mu = (M_g + bias) / sqrt(D_g Q),
 
         positive rate = Phi(mu),  both = Phi2(mu, a_g; R_g / sqrt Q),  error = Phi(mu) + Phi(a_g) - 2 both,
         tpr = both / Phi(a_g),  fpr = (Phi(mu) - both) / Phi(-a_g),  ppv = both / Phi(mu).
 
     M, R have shape (N, T, G); Q, bias (N, T); variance, threshold (N, G). A rate with an empty denominator is NaN.
-
-    >>> one = np.ones((1, 1, 1))
-    >>> rates(0 * one, 0.5 * one, np.ones((1, 1)), np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1))).error.item()
-    0.333333...
     """
     from tiltmeter.population.compiled_rates import fill_rates
 

@@ -1,4 +1,4 @@
-"""At rest: every observable of trained students, from their overlaps, for theory and simulation alike."""
+"""Trained students: all their curves, computed from their overlaps, for theory and simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.population.fairness import disparate_impact, equalised_odds, gap,
 from tiltmeter.population.rates import rates
 
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")
-#: How many laws of scores are averaged at once.
+#: How many score distributions are averaged together.
 CHUNK = 512
 
 
@@ -24,7 +24,7 @@ CHUNK = 512
 class TrainedStudents:
     """Overlaps of N students (or tuples of coupled ones) with G groups, each of shape (N, G).
 
-    p: share of the group; D: variance; a: label threshold; M, R, Q, bias: overlaps of the student that judges it.
+    p: share of the group; D: variance; a: label threshold; M, R, Q, bias: overlaps of the student that scores it.
     """
 
     p: np.ndarray
@@ -37,7 +37,7 @@ class TrainedStudents:
 
 
 def by_formula(rest: TrainedStudents, loss: Loss) -> dict[str, np.ndarray]:
-    """Loss and rates over the whole population, each (N, G), with no test set."""
+    """Loss and rates over the whole population, each (N, G), without a test set."""
     column = (-1, 1)
     found = rates(
         rest.M.reshape(-1, 1, 1),
@@ -59,10 +59,10 @@ def labelled_observables(
     shared: bool,
     bias: bool,
 ) -> dict[str, xr.DataArray]:
-    """All observables by name, from overlaps and from loss and rates per group.
+    """All curves by name, from overlaps and from loss and rates per group.
 
-    `label(values, *dims)` names the axes of an array of shape (N, ...). `shared`: all groups are judged by one
-    student, so Q and its bias have no group.
+    `label(values, *dims)` names the axes of an array of shape (N, ...). `shared`: all groups have the same student, so
+    Q and its bias have no group dimension.
     """
     raw = {name: label(values, "group") for name, values in per_group.items()}
     raw["risk"] = label((rest.p * per_group["loss"]).sum(1))
@@ -89,7 +89,7 @@ def between_students(
 
 
 def named(name: str, curve: xr.DataArray, loss: Loss) -> xr.DataArray:
-    """The curve with its meaning from the glossary; losses carry their definition."""
+    """The curve with its meaning from the glossary; losses also get their definition."""
     curve = described(name, curve)
     if name in ("loss", "risk", "training_loss"):
         long_name = {"loss": "", "risk": " over the population", "training_loss": " of the training examples"}[name]

@@ -1,4 +1,4 @@
-"""Activations of student networks, as values: called with the fields of the units, `slope` is the derivative."""
+"""Activations of student networks, as values: call one with the fields of the units; `slope` is the derivative."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Erf:
-    """erf(field / sqrt 2), the sigmoid of Saad and Solla (1995) whose Gaussian integrals are closed.
+    """erf(field / sqrt 2), the sigmoid of Saad and Solla (1995), whose Gaussian integrals have closed forms.
 
     >>> Erf()(np.array([0.0, 1.0])).round(4)
     array([0.    , 0.6827])
@@ -71,7 +71,7 @@ _KINDS = {kind.__name__: kind for kind in (Identity, Erf, ReLU, Tanh)}
 
 
 def activation_to_json(activation: object) -> JSON:
-    """Our own activations by name; a user's by its repr, which cannot be rebuilt."""
+    """Built-in activations by name; a user's own by its repr, from which it cannot be rebuilt."""
     return type(activation).__name__ if type(activation) in _KINDS.values() else {"repr": repr(activation)}
 
 

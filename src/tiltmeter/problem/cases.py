@@ -1,4 +1,4 @@
-"""Named cases: problems whose answer is known, to start from and to check against."""
+"""Named cases: problems with known answers, as starting points and for checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.problem.teacher_mixture import teacher_mixture
 
 
 class Case(NamedTuple):
-    """A problem, how it is trained, and times at which its story shows."""
+    """A problem, how it is trained, and times that show its course."""
 
     problem: Mixture
     sgd: SGD
@@ -22,7 +22,7 @@ class Case(NamedTuple):
 def centred_crossing() -> Case:
     """No shift; "-" has three times the variance, "+" four times the data.
 
-    The group of larger variance is learnt first, the better represented one wins in the end: the losses cross
+    The group with the larger variance is learned first; the group with more data wins in the end. The losses cross
     once, at t = 5.64.
     """
     problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -30,31 +30,33 @@ def centred_crossing() -> Case:
 
 
 def three_phases() -> Case:
-    """Shift, variance and representation pull in turn: the losses cross twice, at t = 1.13 and 11.88.
+    """First the shift, then the variance, then the representation decides: the losses cross twice, at t = 1.13 and
+    11.88.
 
-    The parameters are those of figure 10 of Jain et al. (2024) with alpha read as label thresholds, and lr = 0.5.
+    The parameters are those of figure 10 of Jain et al. (2024) with alpha interpreted as label thresholds, and lr =
+    0.5.
     """
     problem = teacher_mixture.from_thresholds((0.471, -0.188), rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9)
     return Case(problem, SGD(lr=0.5), np.geomspace(0.01, 200.0, 400))
 
 
 def spurious_correlation() -> Case:
-    """Groups equal but for a shift that half predicts the label: a shortcut that is learnt first, then fades.
+    """Equal groups, except for a shift that partly predicts the label: a shortcut that is learned first, then fades.
 
-    The weight on the shift beyond what the teacher needs peaks at t = 11.4 and decays to a tenth of that. By
-    symmetry neither group ever leads: the control in which no bias between groups may appear.
+    The weight on the shift beyond what the teacher needs is largest at t = 11.4 and decays to a tenth of that. By
+    symmetry neither group ever leads: a control in which no bias between groups may appear.
     """
     problem = teacher_mixture(rho=0.5, shift=1.0, variance=(0.5, 0.5), overlap=1.0, shift_overlap=(0.3, 0.3))
     return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 400.0, 400))
 
 
 def no_crossing() -> Case:
-    """Centred groups with nearly unrelated teachers: the better represented group leads from start to end."""
+    """Centred groups with nearly unrelated teachers: the group with more data leads from start to end."""
     problem = teacher_mixture(rho=0.7, variance=(0.5, 1.0), overlap=0.2)
     return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))
 
 
 def no_bias() -> Case:
-    """Two groups that differ in nothing but their teachers: no gap at any time. The negative control."""
+    """Two groups that differ only in their teachers: no gap at any time. The negative control."""
     problem = teacher_mixture(rho=0.5, variance=(1.0, 1.0), overlap=0.5)
     return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))

@@ -9,12 +9,12 @@ import numpy as np
 
 from tiltmeter.problem.start import Overlaps, Start
 
-#: Directions shorter than this, relative to the longest, are rounding.
+#: Directions shorter than this, relative to the longest, are rounding errors.
 NEGLIGIBLE = 1e-12
 
 
 def factor(gram: np.ndarray) -> np.ndarray:
-    """Rows with this Gram matrix in as few coordinates as its numerical rank; a Cholesky factor fails below full rank.
+    """Rows with this Gram matrix, with as many coordinates as its numerical rank (Cholesky would need full rank).
 
     >>> factor(np.ones((2, 2))).shape
     (2, 1)
@@ -27,9 +27,10 @@ def factor(gram: np.ndarray) -> np.ndarray:
 def place(
     start: Start, groups: tuple[Hashable, ...], means: np.ndarray, teachers: np.ndarray, units: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Where `Overlaps` put the units: coordinates in the span (K, rank), a root of the Gram matrix of the rest, bias.
+    """Where `Overlaps` put the units: coordinates in the span (K, rank), a root of the Gram matrix of the rest, and
+    bias.
 
-    Any other start is at zero here: random weights have no overlaps in the limit of many dimensions.
+    Any other start is at zero here: in high dimension random weights have no overlaps.
     """
     visible = np.zeros((units, means.shape[1]))
     if not isinstance(start, Overlaps):
@@ -52,8 +53,8 @@ def place(
     values, vectors = np.linalg.eigh(Q - visible @ visible.T)
     if values[0] < -1e-9 * max(1.0, float(Q.max())):
         raise ValueError(
-            "`Q` of the start should be at least what the overlaps with means and teachers take up. Found that it is "
-            f"too small by {-values[0]:.3g}."
+            "`Q` of the start should be at least as large as the overlaps with means and teachers require. "
+            f"Found that it is too small by {-values[0]:.3g}."
         )
     return visible, vectors * np.sqrt(np.maximum(values, 0.0)), float(start.bias)
 

@@ -21,24 +21,24 @@ from tiltmeter.record.labelled import (
     labels_array,
 )
 
-#: Rounding that a geometry is allowed before it counts as impossible.
+#: Rounding error that is allowed before a geometry counts as impossible.
 ROUNDING = 1e-9
 
 
 class Mixture:
     """Groups of inputs x = mean_g + sqrt(variance_g) z, labelled y = sign(teacher_g.x / sqrt(d) + label_bias_g).
 
-    Only the geometry matters, so means and teachers are given by their Gram matrix: all means, then all
-    teachers, in the order of the groups, with teachers of unit length (teacher.teacher / d = 1) and means scaled
-    the same way (the mean of the scores of a teacher is mean.teacher / sqrt(d)).
-
-    Every number may be a labelled grid: an `xarray.DataArray`, or `("name", values)`. One call of `predict` then
-    evaluates the whole grid, and its result carries those dimensions.
-
     >>> two = Mixture(weight={"a": 0.7, "b": 0.3}, variance={"a": 1.0, "b": 2.0},
     ...               gram=[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0.5], [0, 0, 0.5, 1]])
     >>> two
     Mixture of 2 groups: a (weight 0.7, variance 1), b (weight 0.3, variance 2)
+
+    Only the geometry matters, so means and teachers are given by their Gram matrix: all means, then all teachers, in
+    the order of the groups. Teachers have unit length (teacher.teacher / d = 1) and means are scaled in the same way
+    (the mean of the scores of a teacher is mean.teacher / sqrt(d)).
+
+    Every number may be a labelled grid: an `xarray.DataArray`, or `("name", values)`. One call of `predict` then
+    evaluates the whole grid, and its result has those dimensions.
     """
 
     __slots__ = ("_grid", "gram", "groups", "label_bias", "variance", "weight")
@@ -79,7 +79,7 @@ class Mixture:
         teachers: Mapping[Hashable, Sequence[float]],
         label_bias: Mapping[Hashable, Number] | None = None,
     ) -> Mixture:
-        """From vectors in any common space: teachers are scaled to unit length, means are taken as they are.
+        """From vectors in any common space: teachers are scaled to unit length, means are used unchanged.
 
         >>> two = Mixture.from_vectors({"a": 0.5, "b": 0.5}, {"a": 1, "b": 1}, means={"a": [1, 0], "b": [-1, 0]},
         ...                            teachers={"a": [0, 3], "b": [1, 1]})
@@ -127,7 +127,7 @@ class Mixture:
         return Mixture(**{**given, "gram": self.gram, **changes})
 
     def grid(self) -> xr.Dataset:
-        """The grid over which the numbers vary, as a Dataset of its coordinates alone; empty for one problem."""
+        """The grid over which the numbers vary, as a Dataset with only its coordinates; empty for a single problem."""
         return self._grid
 
     def __eq__(self, other: object) -> bool:
@@ -162,7 +162,7 @@ class Mixture:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Mixture:
-        """The mixture that `to_json` wrote."""
+        """The mixture written by `to_json`."""
         if value.get("mixture") != 1:
             raise ValueError("This JSON does not describe a Mixture.")
         groups = [label_from_json(group) for group in value["groups"]]
@@ -179,7 +179,7 @@ def _common_grid(*parts: xr.DataArray) -> xr.Dataset:
         return xr.Dataset()
     bare = [part.isel({d: 0 for d in ("group", "vector", "other") if d in part.dims}, drop=True) for part in parts]
     whole = aligned(bare, "the numbers")[0]
-    # Dimensions that nobody labelled count 0, 1, 2, ..., so that results can be selected by label all the same.
+    # Dimensions without labels get 0, 1, 2, ..., so that results can still be selected by label.
     return xr.Dataset(coords={d: whole.coords.get(d, np.arange(n)) for d, n in whole.sizes.items()})
 
 

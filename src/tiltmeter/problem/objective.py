@@ -24,9 +24,9 @@ from tiltmeter.record.labelled import (
 class Objective:
     """The sum over n = samples * d examples of weight * loss, plus (ridge / 2) |W|^2, with scores W.x / sqrt(d) + bias.
 
-    scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a group, or of one
-    label -1 or +1 in it by the key (group, label); whatever is not named weighs 1. With `coupling` every group has
-    a student of its own, and each pair of students pays (coupling / 2) |W_a - W_b|^2. Numbers may be labelled grids.
+    scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a group, or of one label
+    -1 or +1 in it with the key (group, label); the default weight is 1. With `coupling` every group has its own
+    student, and each pair of students adds (coupling / 2) |W_a - W_b|^2. Numbers may be labelled grids.
     """
 
     loss: Loss
@@ -78,7 +78,7 @@ class Objective:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Objective:
-        """The objective that `to_json` wrote."""
+        """The objective written by `to_json`."""
         weights = value["weights"]
         return cls(
             loss=loss_from_json(value["loss"]),

@@ -1,4 +1,4 @@
-"""A problem and its objective as plain arrays, one grid point at a time: what theory and simulation both solve."""
+"""A problem and its objective as plain arrays, one grid point at a time, for theory and simulation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LABELS = (1, -1)
 class ProblemArrays:
     """One problem with one objective, in the symbols of the papers, over G groups and K students.
 
-    p: share of a group; D: variance; a: label threshold; offset: what the teacher adds to its score; s (G, 2): weight
-    of the loss for labels +1, -1; gram (2G, 2G): overlaps of all means, then all teachers; student: which student a
-    group trains and is judged by; precision (K, K): the quadratic form of ridge and coupling.
+    p: share of a group; D: variance; a: label threshold; offset: constant that the teacher adds to its score; s (G, 2):
+    weight of the loss for labels +1, -1; gram (2G, 2G): overlaps of all means, then all teachers; student: the student
+    that a group trains and by which it is scored; precision (K, K): the quadratic form of ridge and coupling.
     """
 
     p: np.ndarray
@@ -62,7 +62,7 @@ class Flattened:
         return tuple(self.grid.sizes.values())
 
     def where(self, index: int) -> str:
-        """The grid point in words, to name it in a message; empty without a grid."""
+        """The grid point in words, for messages; empty without a grid."""
         if not self.shape:
             return ""
         labels = zip(self.grid.sizes, np.unravel_index(index, self.shape), strict=True)
@@ -83,7 +83,7 @@ class Flattened:
 def flatten(problem: Mixture, objective: Objective) -> Flattened:
     """Every grid point of the common grid of a problem and its objective."""
     if not isinstance(problem, Mixture):
-        raise TypeError(f"`problem` should be a Mixture, as from `teacher_mixture`. Found {type(problem).__name__}.")
+        raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     grid = common_grid(problem.grid(), objective.numbers(), "problem and objective")
     return Flattened(problem.groups, grid, tuple(_points(problem, objective, grid)))
 

@@ -1,4 +1,6 @@
-"""Optimisers that treat every coordinate by itself: they need all d of them, so only the direct run has them."""
+"""Optimisers that treat every coordinate separately: they need all d of them, so only the direct simulation supports
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tiltmeter.schedule import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class _Coordinatewise:
-    """What these optimisers share with SGD: what a step sees, and where the student starts."""
+    """What these optimisers share with SGD: the data of a step, and the start of the student."""
 
     lr: float | Schedule
     batch: int = 1
@@ -25,10 +27,10 @@ class _Coordinatewise:
     start: Start = Zero()
 
     def __post_init__(self) -> None:
-        self.plain()  # the same checks, with the same sentences, as SGD
+        self.plain()  # the same checks, with the same messages, as SGD
 
     def plain(self) -> SGD:
-        """Plain SGD that sees the same data."""
+        """Plain SGD that uses the same data."""
         return SGD(
             lr=self.lr,
             batch=self.batch,
@@ -50,13 +52,13 @@ class SignSGD(_Coordinatewise):
 
 @dataclass(frozen=True, kw_only=True)
 class Adam(_Coordinatewise):
-    """W_i <- W_i - (lr / d) mean_i / (sqrt(square_i) + epsilon), Kingma and Ba (2015); decay joins the gradient.
-
-    For w = W / sqrt(d), as in PyTorch, the same run has lr_torch = lr / d^(3/2); scalars (bias, second layer) move
-    by lr / d. The gradient is that of w, of order one per coordinate.
+    """W_i <- W_i - (lr / d) mean_i / (sqrt(square_i) + epsilon), Kingma and Ba (2015); decay is added to the gradient.
 
     >>> Adam(lr=0.5).betas
     (0.9, 0.999)
+
+    For w = W / sqrt(d), as in PyTorch, the same run has lr_torch = lr / d^(3/2); scalars (bias, second layer) change by
+    lr / d. The gradient is that of w, of order one per coordinate.
     """
 
     betas: tuple[float, float] = (0.9, 0.999)
@@ -75,14 +77,16 @@ class Adam(_Coordinatewise):
 
 @dataclass(frozen=True, kw_only=True)
 class AdamW(Adam):
-    """Adam with the decay of Loshchilov and Hutter (2019): W <- (1 - lr weight_decay / d) W, beside the gradient."""
+    """Adam with the decay of Loshchilov and Hutter (2019): W <- (1 - lr weight_decay / d) W, separate from the
+    gradient.
+    """
 
 
 StudentOptimiser: TypeAlias = SGD | SignSGD | Adam
 
 
 def plain_sgd(optimiser: object) -> SGD:
-    """The SGD itself, or the one that sees the same data as a coordinate-wise optimiser."""
+    """The SGD itself, or the plain SGD that uses the same data as a coordinate-wise optimiser."""
     if isinstance(optimiser, _Coordinatewise):
         return optimiser.plain()
     if isinstance(optimiser, SGD):

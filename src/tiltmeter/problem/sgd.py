@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.interventions.checked import checked_interventions
+from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.problem.start import Overlaps, Random, Start, Zero, start_from_json, start_to_json
 from tiltmeter.record.labelled import (
     JSON,
@@ -20,7 +24,7 @@ from tiltmeter.record.labelled import (
     label_to_json,
     labelled,
 )
-from tiltmeter.schedule import Schedule, schedule_from_json, schedule_to_json
+from tiltmeter.schedule import Schedule, breaks_of, schedule_from_json, schedule_to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +35,8 @@ class SGD:
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
     (group, label) pair), `proportions` say how often each group is drawn (None: as in the data).
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
-    gradient with respect to W.
+    gradient with respect to W. `interventions` are rules that change the bias (see `tiltmeter.interventions`): at most
+    one `GroupLaw` among them, whose pulls multiply with weights and proportions where both are given.
 
     >>> SGD(lr=0.1).to_torch(d=100)
     {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}
@@ -47,6 +52,7 @@ class SGD:
     proportions: Mapping[Hashable, Number] | None = None
     train_bias: bool = False
     start: Start = Zero()
+    interventions: tuple[Intervention, ...] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -57,11 +63,15 @@ class SGD:
             raise ValueError(f"`batch` should be a whole number. Found batch = {self.batch}.")
         put(self, "batch", int(batch) if batch.ndim == 0 else batch)
         put(self, "weight_decay", _plain(_at_least(self.weight_decay, "weight_decay", 0.0)))
-        if not 0.0 <= self.momentum < 1.0:
+        for name in ("momentum", "clip"):
+            value = getattr(self, name)
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number, type(None))):
+                raise TypeError(f"`{name}` should be a number. Found {name} = {value!r}.")
+        if self.momentum is None or not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"`momentum` should lie in [0, 1). Found momentum = {self.momentum}.")
         if self.nesterov and self.momentum == 0.0:
             raise ValueError("`nesterov` needs a momentum. Found momentum = 0.")
-        if self.clip is not None and not self.clip > 0:
+        if self.clip is not None and not 0 < self.clip < np.inf:
             raise ValueError(f"`clip` should be positive, or None for no clipping. Found clip = {self.clip}.")
         if self.weights is not None:
             put(self, "weights", _per_group(self.weights, "weights"))
@@ -71,11 +81,28 @@ class SGD:
             raise TypeError(
                 f"`start` should be Zero(), Random(scale) or Overlaps(...). Found {type(self.start).__name__}."
             )
+        put(self, "interventions", checked_interventions(self.interventions))
 
     @property
     def scheduled(self) -> bool:
-        """Whether anything changes during training, so that no closed form exists."""
+        """Whether a setting is a schedule, so that no closed form exists."""
         return _is_schedule(self.lr) or any(_is_schedule(w) for w in (self.weights or {}).values())
+
+    @property
+    def law(self) -> GroupLaw | None:
+        """The law of groups among the interventions, if there is one."""
+        return next((law for law in self.interventions if isinstance(law, GroupLaw)), None)
+
+    @property
+    def steered(self) -> bool:
+        """Whether an intervention acts during training; one that is constant is as good as a setting."""
+        return any(not (isinstance(law, GroupLaw) and law.constant) for law in self.interventions)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which a schedule, or one inside an intervention, is not smooth."""
+        found = {b for s in (self.lr, *(self.weights or {}).values(), *self.interventions) for b in breaks_of(s)}
+        return tuple(sorted(found))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SGD):
@@ -96,6 +123,9 @@ class SGD:
         """
         if _is_schedule(self.lr) or isinstance(self.lr, xr.DataArray):
             raise ValueError("`to_torch` needs one constant learning rate.")
+        if self.interventions:
+            names = ", ".join(type(law).__name__ for law in self.interventions)
+            raise ValueError(f"torch.optim.SGD has no place for {names}: only `tiltmeter` applies it.")
         if self.weight_decay and self.train_bias:
             raise ValueError("torch.optim.SGD would decay the bias too: put it in a parameter group of its own.")
         return {
@@ -117,6 +147,7 @@ class SGD:
             "proportions": _groups_to_json(self.proportions),
             "train_bias": self.train_bias,
             "start": start_to_json(self.start),
+            "interventions": [law.to_json() for law in self.interventions],
         }
 
     @classmethod
@@ -128,6 +159,7 @@ class SGD:
             if given[name] is not None:
                 given[name] = {label_from_json(group): _number_from_json(number) for group, number in given[name]}
         given["start"] = start_from_json(given["start"])
+        given["interventions"] = tuple(intervention_from_json(law) for law in given.get("interventions", ()))
         return cls(**given)
 
 
@@ -138,6 +170,8 @@ def _is_schedule(value: object) -> bool:
 def _at_least(value: Any, name: str, bound: float, strict: bool = False) -> xr.DataArray:
     array = labelled(value, name)
     low = array.values.min()
+    if not np.isfinite(array.values).all():
+        raise ValueError(f"`{name}` should be finite. Found {name} = {value}.")
     if low < bound or (strict and low == bound):
         word = "positive" if strict else f"at least {bound:g}"
         raise ValueError(f"`{name}` should be {word}. Found {name} = {low:g}.")

@@ -1,8 +1,8 @@
-"""A problem and its SGD as plain arrays over a flattened grid: what every route of the theory starts from."""
+"""A problem and its SGD as plain arrays over a flattened grid: the input of every method of the theory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import erf
 
+from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import ROUNDING, Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
@@ -52,12 +53,19 @@ class Parameters:
         return len(self.lr)
 
     @property
+    def pull(self) -> np.ndarray:
+        """P_g = p_g s_g: what the mean gradient of a group counts."""
+        return np.asarray(self.p * self.s)
+
+    @property
     def noise(self) -> np.ndarray:
-        """n_g = lr^2 p_g s_g^2 D_g / batch: how much the gradient noise of a group lengthens the student."""
+        """n_g = lr^2 p_g s_g^2 D_g / batch: how much the gradient noise of a group increases the length of the
+        student.
+        """
         return np.asarray((self.lr**2 / self.batch)[:, None] * self.p * self.s**2 * self.D)
 
     def label(self, values: np.ndarray, *dims: str, time: np.ndarray | None = None) -> xr.DataArray:
-        """Values of shape (N, [time,] ...) as a labelled array with dims ([time,] *dims, *grid): a view, no copy."""
+        """Values of shape (N, [time,] ...) as a labelled array with dims ([time,] *dims, *grid); a view, not a copy."""
         names = (*(("time",) if time is not None else ()), *dims)
         shaped = values.reshape(tuple(self.grid.sizes.values()) + values.shape[1:])
         ahead = len(self.grid.sizes)
@@ -70,18 +78,25 @@ class Parameters:
         return xr.DataArray(shaped.transpose(order), dims=(*names, *self.grid.sizes), coords=coords)
 
 
-def parameters(problem: Mixture, sgd: SGD) -> Parameters:
-    """Flatten a problem and its SGD over their common grid; schedules count with their value at t = 0."""
+def parameters(problem: Mixture, sgd: SGD, more: Sequence[xr.DataArray] = ()) -> Parameters:
+    """Flatten a problem and its SGD over their common grid; for schedules the value at t = 0 is used.
+
+    `more` are further numbers over whose grid the arrays should run.
+    """
     if not isinstance(problem, Mixture):
-        raise TypeError(f"`problem` should be a Mixture, as from `teacher_mixture`. Found {type(problem).__name__}.")
+        raise TypeError(f"`problem` should be a Mixture, like `teacher_mixture()`. Found {type(problem).__name__}.")
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
+    sgd = lowered(problem, sgd)
+    if sgd.interventions:  # functions refuse by name before this; those that apply a law take it out
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"There is no way to apply {names} here. Use `predict` or `simulate`.")
     groups = problem.groups
     lr = _at(sgd.lr, 0.0)
     weights = loss_weights(sgd, groups, 0.0)
     shares = _shares(sgd.proportions, groups)
     parts = [x for x in (lr, sgd.batch, sgd.weight_decay, *weights, *(shares or ())) if isinstance(x, xr.DataArray)]
-    grid = common_grid(problem.grid(), parts, "problem and SGD")
+    grid = common_grid(problem.grid(), [*parts, *more], "problem and SGD" if not more else "problem, training and data")
 
     def flat(array: Any, *lead: str) -> np.ndarray:
         return flat_over(array, grid, *lead)
@@ -114,7 +129,7 @@ def parameters(problem: Mixture, sgd: SGD) -> Parameters:
 
 
 def loss_weights(sgd: SGD, groups: tuple[Hashable, ...], t: float) -> list[Any]:
-    """The weight of each group's loss at time t; groups not named weigh 1."""
+    """The weight of each group's loss at time t; the default weight is 1."""
     given = sgd.weights or {}
     for key in given:
         if key not in groups:
@@ -164,7 +179,9 @@ def _start(sgd: SGD, groups: tuple[Hashable, ...], gram: np.ndarray) -> dict[str
 
 
 def _check_overlaps(overlaps: np.ndarray, Q0: np.ndarray, gram: np.ndarray) -> None:
-    """The overlaps must belong to some vector, and Q must be at least the squared length of its visible part."""
+    """Check that some vector has these overlaps, and that Q is at least the squared length of its part in their
+    span.
+    """
     inverse = np.linalg.pinv(gram, rcond=1e-9, hermitian=True)
     back = np.einsum("nij,njk,nk->ni", gram, inverse, overlaps)
     off = float(np.abs(back - overlaps).max())

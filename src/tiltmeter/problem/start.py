@@ -1,4 +1,4 @@
-"""Where the student starts: from zero, from random weights, or from given overlaps (a warm start)."""
+"""Start of the student: zero, random weights, or given overlaps (a warm start)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ class Zero:
 
 @dataclass(frozen=True)
 class Random:
-    """Independent normal weights of standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2."""
+    """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2."""
 
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.scale >= 0:
-            raise ValueError(f"`scale` should not be negative. Found scale = {self.scale}.")
+        if not 0 <= self.scale <= 1e150:  # its square is an order parameter
+            raise ValueError(f"`scale` should lie between 0 and 1e150. Found scale = {self.scale}.")
 
 
 @dataclass(frozen=True)
 class Overlaps:
     """Given overlaps with the means (`M`) and teachers (`R`) of each group, squared length `Q`, and `bias`.
 
-    A warm start from another task's solution: read them off that task's trajectory. Groups left out have
-    overlap zero. For a network M and R hold one number per unit for each group, and Q is a matrix.
-
     >>> Overlaps(M={"+": 0.1, "-": -0.1}, R={"+": 0.5, "-": 0.2}, Q=0.4).Q
     0.4
+
+    Use it for a warm start from the solution of another task: take the overlaps from that task's trajectory. Groups
+    that are left out have overlap zero. For a network M and R have one number per unit for each group, and Q is a
+    matrix.
     """
 
     M: Mapping[Hashable, PerUnit] = field(default_factory=dict)
@@ -63,7 +64,7 @@ Start: TypeAlias = Zero | Random | Overlaps
 
 
 def _frozen(value: Any, name: str, depth: int) -> Any:
-    """A number as it is; one number per unit, or per pair of units, as tuples."""
+    """A number unchanged; one number per unit, or per pair of units, as tuples."""
     array = np.asarray(value, dtype=float)
     if array.ndim not in (0, depth) or (depth == 2 and array.ndim == 2 and not np.array_equal(array, array.T)):
         kind = "a number, or for a network one per unit" if depth == 1 else "a number, or for a network symmetric"

@@ -1,4 +1,4 @@
-"""Students: who is trained. A linear score, or a network of a few units on the same inputs."""
+"""Students: the model that is trained, a linear score or a network of a few units on the same inputs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,14 @@ class Linear:
 
 @dataclass(frozen=True)
 class Network:
-    """A network of `units` hidden units: score = sum_k a_k g(W_k.x / sqrt(d)), plus a trained bias if asked for.
-
-    `second_layer` are the a_k at the start (default: 1 / units each, the mean of the units). With
-    `train_second_layer` they learn at the same rate, a_k <- a_k - (lr / d) (score - y) g(field_k). Weight decay acts
-    on the W_k alone.
+    """A network of `units` hidden units: score = sum_k a_k g(W_k.x / sqrt(d)), plus a trained bias if requested.
 
     >>> Network(2).weights
     (0.5, 0.5)
 
-    From `Zero()` all units stay equal, and ReLU units do not move: start from `Random()` or `Overlaps(...)`.
+    `second_layer` are the initial a_k (default: 1 / units each, the mean of the units). With `train_second_layer` they
+    are trained at the same rate, a_k <- a_k - (lr / d) (score - y) g(field_k). Weight decay acts only on the W_k. From
+    `Zero()` all units stay equal, and ReLU units do not change: start from `Random()` or `Overlaps(...)`.
     """
 
     units: int
@@ -64,7 +62,7 @@ class Network:
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The second layer at the start."""
+        """The initial second layer."""
         return (1.0 / self.units,) * self.units if self.second_layer is None else self.second_layer
 
     def to_json(self) -> dict[str, JSON]:
@@ -81,7 +79,7 @@ Student: TypeAlias = Linear | Network
 
 
 def student_from_json(value: Mapping[str, Any]) -> Student:
-    """The student that `to_json` wrote."""
+    """The student written by `to_json`."""
     match value["student"]:
         case "linear":
             return Linear()
@@ -97,7 +95,7 @@ def student_from_json(value: Mapping[str, Any]) -> Student:
 
 
 def checked_student(student: object) -> Student:
-    """The student, or the sentence that says what one is."""
+    """The student, or an error that says which students exist."""
     if not isinstance(student, (Linear, Network)):
         raise TypeError(f"`student` should be Linear() or Network(units, ...). Found {student!r}.")
     return student

@@ -17,13 +17,13 @@ Pair: TypeAlias = tuple[Number, Number]
 class TeacherMixture:
     """The teacher-mixture model of Jain et al. (NeurIPS 2024) and Sarao Mannelli et al. (2022); call it as a function.
 
-    A share `rho` of the inputs belongs to group "+", the rest to "-". Group c = +1, -1 has inputs
-    x = c v / sqrt(d) + sqrt(variance_c) z and labels `sign(W_c.x / sqrt(d) + label_bias_c)`. `shift` is `|v|^2 / d`,
-    `overlap` is `W_+.W_- / d`, and `shift_overlap` = `(v.W_+ / d, v.W_- / d)` says how far the shift itself predicts
-    the label, which makes it a shortcut.
-
     >>> teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     Mixture of 2 groups: + (weight 0.8, variance 0.5), - (weight 0.2, variance 1.5)
+
+    A share `rho` of the inputs belongs to group "+", the rest to "-". Group c = +1, -1 has inputs x = c v / sqrt(d) +
+    sqrt(variance_c) z and labels `sign(W_c.x / sqrt(d) + label_bias_c)`. `shift` is `|v|^2 / d`, `overlap` is `W_+.W_-
+    / d`, and `shift_overlap` = `(v.W_+ / d, v.W_- / d)` says how far the shift itself predicts the label, which makes
+    it a shortcut.
     """
 
     def __call__(
@@ -72,17 +72,17 @@ class TeacherMixture:
         variance: Pair = (1.0, 1.0),
         overlap: Number = 1.0,
     ) -> Mixture:
-        """With the shift overlaps that give each group the threshold a_c = c A_c / sqrt(variance_c).
-
-        One reading of the papers' alpha; P(y = +1 | c) is the normal distribution function at a_c.
+        """The mixture whose shift overlaps give each group the threshold a_c = c A_c / sqrt(variance_c).
 
         >>> problem = teacher_mixture.from_thresholds((0.471, -0.188), 0.7, 4.0, variance=(0.1, 1.0), overlap=0.9)
         >>> problem.gram.sel(vector="mean +", other="teacher +").item()
         0.14894...
+
+        One interpretation of the papers' alpha; P(y = +1 | c) is the normal distribution function at a_c.
         """
         a_plus, a_minus = _pair(thresholds, "thresholds")
         d_plus, d_minus = _pair(variance, "variance")
-        # Aligned first: labels that differ are an error, never a silent selection.
+        # Aligned first: different labels raise an error and are never dropped silently.
         a_plus, a_minus, d_plus, d_minus = aligned((a_plus, a_minus, d_plus, d_minus), "thresholds and variances")
         overlaps = (a_plus * d_plus**0.5, -a_minus * d_minus**0.5)
         return self(rho, shift, (d_plus, d_minus), overlap, overlaps)
@@ -95,7 +95,7 @@ class TeacherMixture:
         variance: Pair = (1.0, 1.0),
         overlap: Number = 1.0,
     ) -> Mixture:
-        """With the shift overlaps that give each group this mean label E[y | c], strictly between -1 and 1.
+        """The mixture whose shift overlaps give each group this mean label E[y | c], strictly between -1 and 1.
 
         >>> problem = teacher_mixture.from_mean_labels((0.471, -0.188), 0.7, 4.0, variance=(0.1, 1.0), overlap=0.9)
         >>> problem.gram.sel(vector="mean +", other="teacher +").item()

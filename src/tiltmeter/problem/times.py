@@ -1,4 +1,4 @@
-"""Times at which curves are asked for, checked where they enter."""
+"""Times at which curves are evaluated, checked where they enter."""
 
 from __future__ import annotations
 

@@ -158,5 +158,8 @@ def is_whole(value: Any) -> bool:
 def _between(value: object, low: float, high: float, low_too: bool = True) -> bool:
     if isinstance(value, bool) or not isinstance(value, (Real, np.number)):
         return False
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return False
     return (low <= number if low_too else low < number) and number < high

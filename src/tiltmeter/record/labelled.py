@@ -46,6 +46,8 @@ def labelled(value: Number, name: str, reserved: Sequence[str] = RESERVED) -> xr
             array = xr.DataArray(float(value))  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise TypeError(f"`{name}` should be a number. Found {name} = {value!r}.") from None
+        except OverflowError:
+            raise ValueError(f"`{name}` should be below 1e308. Found a larger number.") from None
     for dim in array.dims:
         if dim in reserved:
             raise ValueError(f"`{name}` has a dimension named {dim!r}, which curves use themselves: rename it.")

@@ -21,6 +21,9 @@ import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
+#: More looks per factor of ten than this are every step of any training.
+MOST_PER_DECADE = 10**6
+
 
 class When(ABC):
     """A choice of steps: ask about one step by calling it, list them with `steps`."""
@@ -131,7 +134,10 @@ def every(n: int) -> Every:
 
 def log_spaced(per_decade: int) -> LogSpaced:
     """Look at step 0 and at `per_decade` steps per factor of ten, evenly spaced on a log axis."""
-    return LogSpaced(_count("per_decade", per_decade))
+    number = _count("per_decade", per_decade)
+    if number > MOST_PER_DECADE:
+        raise ValueError(f"`per_decade` should be at most {MOST_PER_DECADE:,}. Found per_decade = {number}.")
+    return LogSpaced(number)
 
 
 def at(steps: Iterable[int]) -> At:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from tiltmeter.plot.series import band
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.page import Table
+from tiltmeter.visible_text import visible
 
 #: Curves of the card, where they exist.
 SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calibration_gap")
@@ -17,7 +19,7 @@ SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calib
 def model_card(trajectory: Trajectory, sentences: Sequence[str]) -> str:
     """Sentences, then the last value of every group with two standard errors."""
     names = [name for name in SHOWN if name in trajectory and "group" in trajectory[name].dims]
-    lines = ["## Bias during training", "", *[f"- {sentence}" for sentence in sentences], ""]
+    lines = ["## Bias during training", "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
     if names:
         groups = trajectory[names[0]].coords["group"].values.tolist()
         rows = [[str(group), *(_value(trajectory, name, i) for name in names)] for i, group in enumerate(groups)]
@@ -26,9 +28,19 @@ def model_card(trajectory: Trajectory, sentences: Sequence[str]) -> str:
 
 
 def markdown(table: Table) -> list[str]:
-    """A table in Markdown; a bar inside a cell would end it."""
-    rows = [[cell.replace("|", "\\|") for cell in row] for row in [table.header, *table.rows]]
+    """A table in Markdown, its cells as plain text."""
+    rows = [[plain(cell) for cell in row] for row in [table.header, *table.rows]]
     return [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
+
+
+def plain(text: str) -> str:
+    r"""Text that Markdown and HTML show as it is: no element, link, emphasis, code or end of a cell.
+
+    >>> print(plain("<b>[x](y) | a_b"))
+    &lt;b&gt;\[x\](y) \| a\_b
+    """
+    one_line = " ".join(visible(text).split("\n")).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!$])", r"\\\1", one_line)
 
 
 def _value(trajectory: Trajectory, name: str, group: int) -> str:

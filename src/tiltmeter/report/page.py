@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from html import escape
+from html import escape as escape_html
 from pathlib import Path
 from typing import Any
+
+from tiltmeter.plot.offline_page import page_html
+from tiltmeter.visible_text import visible
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 60rem; margin: 2rem auto;
@@ -22,6 +23,11 @@ td { overflow-wrap: break-word; max-width: 36rem; }
 @media (max-width: 40rem) { body { margin: .5rem auto; } th, td { padding: .25rem .4rem; font-size: .85rem; } }
  footer { color: #666; font-size: .85rem; margin-top: 3rem; }
 """
+
+
+def escape(text: str) -> str:
+    """Text for a page: no markup, no control characters, no halves of characters."""
+    return escape_html(visible(text))
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,6 @@ class Section:
     code: Sequence[str] = ()
 
 
-@cache
-def drawing_library() -> str:
-    """The JavaScript that draws charts, made once for all pages of a process."""
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return bundle.replace("</script", "<\\/script")
-
-
 def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
     """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
     path = Path(path)
@@ -72,19 +69,6 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
             body.append(f'<div class="chart" id="chart{len(specs)}"></div>')
             specs.append(chart.to_dict())
         body += [f"<pre>{escape(block)}</pre>" for block in section.code]
-    # "</" inside a script element would end it early.
-    data = json.dumps(specs, allow_nan=False).replace("</", "<\\/")
-    bundle = drawing_library() if specs else ""
-    draw = (
-        f"const charts = {data};\n"
-        "charts.forEach((spec, i) => vegaEmbed('#chart' + i, spec, {actions: false, renderer: 'svg'}));"
-    )
-    path.write_text(
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>\n"
-        + "\n".join(body)
-        + f"\n<footer>{escape(footer)}</footer>\n<script>{bundle}</script>\n<script>{draw}</script></body></html>\n",
-        encoding="utf-8",
-    )
+    whole = f"<h1>{escape(title)}</h1>\n" + "\n".join(body) + f"\n<footer>{escape(footer)}</footer>"
+    path.write_text(page_html(title, _STYLE, whole, specs), encoding="utf-8")
     return path

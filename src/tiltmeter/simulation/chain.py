@@ -8,10 +8,12 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.student import Linear
 from tiltmeter.record.labelled import JSON
 from tiltmeter.simulation.data import Fresh
+from tiltmeter.simulation.gram_chain import GramChain
 from tiltmeter.simulation.linear_chain import LinearChain
 from tiltmeter.simulation.network_chain import NetworkChain
 from tiltmeter.simulation.run import Run
 from tiltmeter.simulation.setting import Setting
+from tiltmeter.simulation.steered_run import SteeredRun
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,16 @@ class Chain:
                 f"`d` should be at least {need}: means and teachers span {setting.rank} dimensions, and {vectors} "
                 f"move. Found d = {setting.d}."
             )
-        if isinstance(setting.student, Linear) and setting.sgd.momentum == 0.0:
-            return LinearChain(setting, seeds)
-        return NetworkChain(setting, seeds)
+        linear = isinstance(setting.student, Linear) and setting.sgd.momentum == 0.0
+        law = setting.law
+        if law is not None and law.sees_gram:
+            if not linear or setting.sgd.clip is not None:
+                raise ValueError(
+                    f"{type(law).__name__} is simulated for linear students without momentum and clip only."
+                )
+            return GramChain(setting, seeds, law)
+        run = LinearChain(setting, seeds) if linear else NetworkChain(setting, seeds)
+        return run if law is None else SteeredRun(run, run.pulls, setting, law, None)
 
     def to_json(self) -> dict[str, JSON]:
         return {"method": "chain"}

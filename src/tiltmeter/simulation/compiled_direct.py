@@ -22,9 +22,9 @@ SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _advance(  # type: ignore[no-untyped-def]
-    rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, cumulative,
-    means, teachers, label_bias, deviation, inputs, groups, labels, order, numbers, kind, batch, activation,
-    learn_second, learn_bias,
+    rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, pulls,
+    cumulative, losses, counts, means, teachers, label_bias, deviation, inputs, groups, labels, order, replace, numbers,
+    kind, batch, activation, learn_second, learn_bias,
 ):  # fmt: skip
     """Move one student by `steps` updates in place; returns how many were made before it diverged."""
     units, d = w.shape
@@ -40,12 +40,15 @@ def _advance(  # type: ignore[no-untyped-def]
             gradient[:] = 0.0
         for b in range(batch):
             if finite:
-                place = ((done_before + step) * batch + b) % finite
-                if place == 0:
-                    for i in range(finite - 1, 0, -1):
-                        j = rng.integers(0, i + 1)
-                        order[i], order[j] = order[j], order[i]
-                chosen = order[place]
+                if replace:
+                    chosen = rng.integers(0, finite)
+                else:
+                    place = ((done_before + step) * batch + b) % finite
+                    if place == 0:
+                        for i in range(finite - 1, 0, -1):
+                            j = rng.integers(0, i + 1)
+                            order[i], order[j] = order[j], order[i]
+                    chosen = order[place]
                 x[:] = inputs[chosen]
                 group, label = groups[chosen], labels[chosen]
             else:
@@ -58,7 +61,10 @@ def _advance(  # type: ignore[no-untyped-def]
                 fields[k] = field
                 hidden[k] = activate(activation, field)
                 score += scalars[k] * hidden[k]
-            miss = (score - (2.0 * label - 1.0)) * weights[row, group, label] / batch
+            off = score - (2.0 * label - 1.0)
+            miss = off * weights[row, group, label] * pulls[group] / batch
+            losses[group] += 0.5 * off * off
+            counts[group] += 1.0
             for k in range(units):
                 push[k] += miss * hidden[k]
                 factors[k] = miss * scalars[k] * slope(activation, fields[k])
@@ -154,23 +160,23 @@ def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, b
 @njit(nogil=True, cache=True, error_model="numpy")
 def advance_direct(  # type: ignore[no-untyped-def]
     low, high, generators, w, scalars, first_moments, second_moments, scalar_moments, stopped, first, steps, rates,
-    weights, cumulative, means, teachers, frames, label_bias, deviation, inputs, groups, labels, orders, numbers, kind,
-    batch, activation, learn_second, learn_bias,
+    weights, pulls, cumulative, losses, counts, means, teachers, frames, label_bias, deviation, inputs, groups, labels,
+    orders, replace, numbers, kind, batch, activation, learn_second, learn_bias,
 ):  # fmt: skip
     """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
 
     Per seed, `w` is (K, d), `scalars` the second layer and then the bias, moments of the same shapes (empty where not
     used), `frames` the directions in which `means` and `teachers` have their coordinates. `inputs`, `groups`, `labels`
-    are a finite data set and `orders` its shuffled order; empty for fresh samples.
+    are a finite data set and `orders` its shuffled order; empty for fresh samples. With `replace` no order is kept.
     `numbers` = momentum, nesterov, decay, clip, beta1, beta2, epsilon.
     """
     for i in range(low, high):
         if stopped[i] < 0:
             made = _advance(
                 generators[i], w[i], scalars[i], first_moments[i], second_moments[i], scalar_moments[i], steps, first,
-                rates, weights, cumulative, np.dot(means, frames[i]), np.dot(teachers, frames[i]), label_bias,
-                deviation, inputs[i], groups[i], labels[i], orders[i], numbers, kind, batch, activation, learn_second,
-                learn_bias,
+                rates, weights, pulls[i], cumulative[i], losses[i], counts[i], np.dot(means, frames[i]),
+                np.dot(teachers, frames[i]), label_bias, deviation, inputs[i], groups[i], labels[i], orders[i], replace,
+                numbers, kind, batch, activation, learn_second, learn_bias,
             )  # fmt: skip
             if made < steps:
                 stopped[i] = first + made + 1

@@ -19,15 +19,19 @@ LONGEST = sqrt(HUGE)
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _advance(  # type: ignore[no-untyped-def]
-    rng, state, steps, rates, weights, cumulative, means, teachers, label_bias, deviation, batch, decay, clip, learn, d
-):
-    """Move one student by `steps` updates in place; returns how many were made before it diverged."""
+    rng, state, steps, rates, weights, factors, cumulative, losses, counts, means, teachers, label_bias, deviation,
+    batch, decay, clip, learn, d, w, x, pull,
+):  # fmt: skip
+    """Move one student by `steps` updates in place; returns how many were made before it diverged.
+
+    `w`, `x` and `pull` are room for `rank` numbers each: for short stretches, asking for it would take longer.
+    """
     rank = means.shape[1]
     freedom = d - rank - 1
     shape, scale = chi_square_constants(freedom)
-    w = state[:rank].copy()
+    for a in range(rank):
+        w[a] = state[a]
     s, bias = state[rank], state[rank + 1]
-    x, pull = np.empty(rank), np.empty(rank)
     share = 1.0 / batch
     many_rates, many_weights = rates.shape[0] > 1, weights.shape[0] > 1
     done = 0
@@ -48,9 +52,13 @@ def _advance(  # type: ignore[no-untyped-def]
             z = sd * rng.standard_normal()
             score += s * z
             if field > 0.0:
-                miss = (score - 1.0) * weights[row, group, 1] * share
+                off = score - 1.0
+                miss = off * weights[row, group, 1] * factors[group] * share
             else:
-                miss = (score + 1.0) * weights[row, group, 0] * share
+                off = score + 1.0
+                miss = off * weights[row, group, 0] * factors[group] * share
+            losses[group] += 0.5 * off * off
+            counts[group] += 1.0
             for a in range(rank):
                 pull[a] += miss * x[a]
             along += miss * z
@@ -76,25 +84,28 @@ def _advance(  # type: ignore[no-untyped-def]
         if not s < LONGEST:
             break
         done += 1
-    state[:rank] = w
+    for a in range(rank):
+        state[a] = w[a]
     state[rank], state[rank + 1] = s, bias
     return done
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def advance_linear(  # type: ignore[no-untyped-def]
-    low, high, generators, states, stopped, first, steps, rates, weights, cumulative, means, teachers, label_bias,
-    deviation, batch, decay, clip, learn, d,
+    low, high, generators, states, stopped, first, steps, rates, weights, factors, cumulative, losses, counts, means,
+    teachers, label_bias, deviation, batch, decay, clip, learn, d,
 ):  # fmt: skip
     """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
 
-    `rates` and `weights` have one entry per step, or one for all. `learn` says whether the bias is trained.
+    `rates` and `weights` have one entry per step, or one for all; `factors`, `cumulative`, `losses`, `counts` are those
+    of `GroupPulls`. `learn` says whether the bias is trained.
     """
+    w, x, pull = np.empty(means.shape[1]), np.empty(means.shape[1]), np.empty(means.shape[1])
     for i in range(low, high):
         if stopped[i] < 0:
             made = _advance(
-                generators[i], states[i], steps, rates, weights, cumulative, means, teachers, label_bias, deviation,
-                batch, decay, clip, learn, d,
+                generators[i], states[i], steps, rates, weights, factors[i], cumulative[i], losses[i], counts[i], means,
+                teachers, label_bias, deviation, batch, decay, clip, learn, d, w, x, pull,
             )  # fmt: skip
             if made < steps:
                 stopped[i] = first + made + 1

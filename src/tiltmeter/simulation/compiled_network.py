@@ -79,8 +79,8 @@ def residual(rng, spread, freedom, bartlett, block):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _advance(  # type: ignore[no-untyped-def]
-    rng, visible, hidden, scalars, scalar_velocity, steps, rates, weights, cumulative, means, teachers, label_bias,
-    deviation, numbers, batch, activation, learn_second, learn_bias, d,
+    rng, visible, hidden, scalars, scalar_velocity, steps, rates, weights, factors, cumulative, losses, counts, means,
+    teachers, label_bias, deviation, numbers, batch, activation, learn_second, learn_bias, d,
 ):  # fmt: skip
     """Move one student by `steps` updates in place; returns how many were made before it diverged."""
     momentum, nesterov, decay, clip = numbers
@@ -91,7 +91,7 @@ def _advance(  # type: ignore[no-untyped-def]
     shape, scale = chi_square_constants(freedom)
     share = 1.0 / batch
     x, z = np.empty(rank), np.empty(size)
-    fields, outputs, factors = np.empty(units), np.empty(units), np.empty(units)
+    fields, outputs, slopes = np.empty(units), np.empty(units), np.empty(units)
     seen, inner, push = np.empty((units, rank)), np.empty((units, size)), np.empty(units + 1)
     spread, bartlett, block = np.empty((units, units)), np.empty((units, units)), np.empty((units, extra))
     rows = np.empty((size, size + extra))
@@ -123,14 +123,18 @@ def _advance(  # type: ignore[no-untyped-def]
                 outputs[k] = activate(activation, total)
                 score += scalars[k] * outputs[k]
             if field > 0.0:
-                miss = (score - 1.0) * weights[row, group, 1] * share
+                off = score - 1.0
+                miss = off * weights[row, group, 1] * factors[group] * share
             else:
-                miss = (score + 1.0) * weights[row, group, 0] * share
+                off = score + 1.0
+                miss = off * weights[row, group, 0] * factors[group] * share
+            losses[group] += 0.5 * off * off
+            counts[group] += 1.0
             push[units] += miss
             for k in range(units):
                 push[k] += miss * outputs[k]
                 factor = miss * scalars[k] * slope(activation, fields[k])
-                factors[k] = factor * sd
+                slopes[k] = factor * sd
                 for a in range(rank):
                     seen[k, a] += factor * x[a]
                 for a in range(size):
@@ -138,11 +142,11 @@ def _advance(  # type: ignore[no-untyped-def]
             if batch > 1:
                 for k in range(units):
                     for j in range(k + 1):
-                        spread[k, j] += factors[k] * factors[j]
+                        spread[k, j] += slopes[k] * slopes[j]
         if batch == 1:
             length = sqrt(chi_square(rng, freedom, shape, scale))
             for k in range(units):
-                block[k, 0] = factors[k] * length
+                block[k, 0] = slopes[k] * length
         else:
             residual(rng, spread, freedom, bartlett, block)
         if not learn_second:
@@ -206,8 +210,9 @@ def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, ne
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def advance_network(  # type: ignore[no-untyped-def]
-    low, high, generators, visible, hidden, scalars, scalar_velocity, stopped, first, steps, rates, weights, cumulative,
-    means, teachers, label_bias, deviation, numbers, batch, activation, learn_second, learn_bias, d,
+    low, high, generators, visible, hidden, scalars, scalar_velocity, stopped, first, steps, rates, weights, factors,
+    cumulative, losses, counts, means, teachers, label_bias, deviation, numbers, batch, activation, learn_second,
+    learn_bias, d,
 ):  # fmt: skip
     """Move the students low..high by `steps` updates in place, and note the step at which one diverges.
 
@@ -217,7 +222,8 @@ def advance_network(  # type: ignore[no-untyped-def]
         if stopped[i] < 0:
             made = _advance(
                 generators[i], visible[i], hidden[i], scalars[i], scalar_velocity[i], steps, rates, weights,
-                cumulative, means, teachers, label_bias, deviation, numbers, batch, activation, learn_second,
+                factors[i], cumulative[i], losses[i], counts[i], means, teachers, label_bias, deviation, numbers,
+                batch, activation, learn_second,
                 learn_bias, d,
             )  # fmt: skip
             if made < steps:

@@ -53,12 +53,12 @@ def draw_normals(rng, out, scale):  # type: ignore[no-untyped-def]
 @njit(nogil=True, cache=True, error_model="numpy")
 def place(  # type: ignore[no-untyped-def]
     low, high, generators, w, frames, visible, hidden, scale, cumulative, means, teachers, label_bias, deviation,
-    inputs, groups, labels,
+    inputs, groups, labels, flips,
 ):  # fmt: skip
     """Draw frame, starting weights and data of the students low..high.
 
     Weights are normal of standard deviation `scale`; where that is 0 they have coordinates `visible` in the frame and
-    `hidden` in random directions orthogonal to it.
+    `hidden` in random directions orthogonal to it. A share `flips` of the labels of a group is turned round.
     """
     rank, d = frames.shape[1:]
     apart = hidden.shape[0] if scale == 0.0 and np.any(hidden != 0.0) else 0
@@ -77,4 +77,6 @@ def place(  # type: ignore[no-untyped-def]
             mean, teacher = np.dot(means, frames[i]), np.dot(teachers, frames[i])
             for n in range(inputs.shape[1]):
                 group, label = draw_sample(rng, cumulative, mean, teacher, label_bias, deviation, inputs[i, n])
+                if flips[group] > 0.0 and rng.random() < flips[group]:
+                    label = 1 - label
                 groups[i, n], labels[i, n] = group, label

@@ -17,7 +17,8 @@ from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
 
-TRAINED_ON = ("training_loss", "training_error")
+#: Curves that are observed, not computed from overlaps.
+OBSERVED = ("training_loss", "training_error", "pull")
 
 
 def curves_of(
@@ -25,7 +26,7 @@ def curves_of(
 ) -> LazyCurves:
     """The named curves of looks that have a time axis."""
     par = _for_each_seed(setting.par, seeds)
-    exact = tuple(name for name in names if name not in TRAINED_ON)
+    exact = tuple(name for name in names if name not in OBSERVED)
     student = setting.student
     if isinstance(student, Network):
         overlaps = NetworkOverlaps(look.M, look.R, look.Q, look.second, look.bias)
@@ -34,12 +35,12 @@ def curves_of(
         M, R, Q = (np.ascontiguousarray(x) for x in (look.M[..., 0], look.R[..., 0], look.Q[..., 0, 0]))
         linear = OverlapCurves(M, R, Q, look.bias, losses(par, M, R, Q, look.bias))
         curves = label_curves(par, linear, times, exact)
-    trained_on = {
+    observed = {
         name: described(name, par.label(getattr(look, name), "group", time=times))
-        for name in TRAINED_ON
+        for name in OBSERVED
         if name in names and getattr(look, name) is not None
     }
-    return LazyCurves({name: trained_on.get(name, partial(curves.__getitem__, name)) for name in names})
+    return LazyCurves({name: observed.get(name, partial(curves.__getitem__, name)) for name in names})
 
 
 def _for_each_seed(par: Parameters, seeds: tuple[int, ...]) -> Parameters:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import xarray as xr
+
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.record.labelled import JSON
 
 
@@ -20,17 +24,26 @@ class Fresh:
 class Repeated:
     """A data set of n = alpha d samples per seed, shuffled anew for every epoch: does the student memorise it?
 
-    An epoch lasts alpha / batch in units of t. All samples of all seeds are kept: alpha d^2 numbers per seed.
+    An epoch lasts alpha / batch in units of t. All samples of all seeds are kept: alpha d^2 numbers per seed. A share
+    `flips` of a group's labels is wrong; with `replace` every batch is drawn from all samples. `Fixed(samples)`, the
+    same data in the theory, is taken as well.
 
     >>> Repeated(alpha=2.0).epochs(3, batch=4)
     1.5
     """
 
     alpha: float
+    flips: Mapping[Hashable, float] | None = None
+    replace: bool = False
 
     def __post_init__(self) -> None:
         if not self.alpha > 0:
             raise ValueError(f"`alpha` should be positive. Found alpha = {self.alpha}.")
+        self.fixed()
+
+    def fixed(self) -> Fixed:
+        """The same data as the theory describes them."""
+        return Fixed(self.alpha, self.flips, self.replace)
 
     def epochs(self, count: float, batch: int = 1) -> float:
         """The time t = steps/d after `count` epochs."""
@@ -41,13 +54,19 @@ class Repeated:
         return max(1, round(self.alpha * d))
 
     def to_json(self) -> dict[str, JSON]:
-        return {"data": "repeated", "alpha": float(self.alpha)}
+        return self.fixed().to_json()
 
 
 Data: TypeAlias = Fresh | Repeated
 
 
 def checked_data(data: object) -> Data:
+    if isinstance(data, Fixed):
+        for number in (data.samples, *(data.flips or {}).values()):
+            if isinstance(number, xr.DataArray):
+                over = ", ".join(map(str, number.dims))
+                raise ValueError(f"`simulate` is for one data set; this one has a grid over {over}. Select one point.")
+        return Repeated(float(data.samples), data.flips, data.replace)  # type: ignore[arg-type]
     if not isinstance(data, (Fresh, Repeated)):
         raise TypeError(f"`data` should be Fresh() or Repeated(alpha). Found {data!r}.")
     return data

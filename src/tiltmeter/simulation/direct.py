@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tiltmeter.record.labelled import JSON
+from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.direct_run import DirectRun
 from tiltmeter.simulation.run import Run
 from tiltmeter.simulation.setting import Setting
+from tiltmeter.simulation.steered_run import SteeredRun
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,18 @@ class Direct:
                 f"`d` should be at least {setting.rank}: means and teachers span so many dimensions. "
                 f"Found d = {setting.d}."
             )
-        return DirectRun(setting, seeds)
+        law, repeated = setting.law, isinstance(setting.data, Repeated)
+        if law is not None and law.sees_gram:
+            raise ValueError(
+                f"`Direct` does not see the gradients that {type(law).__name__} needs. Use method=Chain()."
+            )
+        if law is not None and law.by == "draws" and repeated:
+            raise ValueError(
+                f"A data set that is gone through in turn leaves {type(law).__name__} nothing to draw: "
+                'use by="weights", or fresh data.'
+            )
+        run = DirectRun(setting, seeds)
+        return run if law is None else SteeredRun(run, run.pulls, setting, law, run.sizes if repeated else None)
 
     def to_json(self) -> dict[str, JSON]:
         return {"method": "direct"}

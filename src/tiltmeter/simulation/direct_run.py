@@ -10,6 +10,7 @@ from tiltmeter.problem.activation import Identity
 from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
 from tiltmeter.problem.student import Network
 from tiltmeter.simulation.data import Repeated
+from tiltmeter.simulation.group_pulls import GroupPulls
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
@@ -44,18 +45,24 @@ class DirectRun:
         self._scalars = np.zeros((count, units + 1))
         self._moments = np.zeros((count, 2, units + 1))
         self.stopped = np.full(count, -1, dtype=np.int64)
+        self.pulls = GroupPulls.plain(setting, count)
         visible, hidden, bias = start_coordinates(setting)
         self._scalars[:] = np.append(setting.second_layer, bias)
         apart = units if (hidden != 0.0).any() else 0
         if d < setting.rank + apart:
             raise ValueError(f"`d` should be at least {setting.rank + apart} for this start. Found d = {d}.")
         scale = random_scale(setting) / np.sqrt(d)
+        data = setting.data
+        flips = np.array(
+            data.fixed().shares(setting.par.groups) if isinstance(data, Repeated) else [0.0] * len(setting.means)
+        )
+        self._replace = isinstance(data, Repeated) and data.replace
 
         def work(low: int, high: int) -> None:
             place(
                 low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative,
                 setting.means, setting.teachers, setting.label_bias, setting.deviation, self._inputs, self._groups,
-                self._labels,
+                self._labels, flips,
             )  # fmt: skip
 
         in_blocks(work, count, least=1)
@@ -67,7 +74,7 @@ class DirectRun:
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_direct import advance_direct
 
-        chosen, sgd, optimiser = self._setting, self._setting.sgd, self._setting.optimiser
+        chosen, sgd, optimiser, now = self._setting, self._setting.sgd, self._setting.optimiser, self.pulls
         clip = inf if sgd.clip is None else float(sgd.clip)
         betas, epsilon = (optimiser.betas, optimiser.epsilon) if isinstance(optimiser, Adam) else ((0.0, 0.0), 0.0)
         numbers = (
@@ -77,12 +84,18 @@ class DirectRun:
         def work(low: int, high: int) -> None:
             advance_direct(
                 low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
-                self.stopped, first, stop - first, rates, weights, chosen.cumulative, chosen.means, chosen.teachers,
-                self._frame, chosen.label_bias, chosen.deviation, self._inputs, self._groups, self._labels, self._order,
-                numbers, self._kind, chosen.batch, self._activation, self._learn_second, sgd.train_bias,
+                self.stopped, first, stop - first, rates, weights, now.factors, now.cumulative, now.losses, now.counts,
+                chosen.means, chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs,
+                self._groups, self._labels, self._order, self._replace, numbers, self._kind, chosen.batch,
+                self._activation, self._learn_second, sgd.train_bias,
             )  # fmt: skip
 
         in_blocks(work, len(self._w), threads, least=1)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many samples of every group the data set of each seed has."""
+        return np.asarray((self._groups[:, :, None] == np.arange(len(self._setting.means))).sum(1))
 
     def look(self) -> Observation:
         units = self._setting.units

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import inf
+from typing import Any
 
 import numpy as np
 
+from tiltmeter.simulation.group_pulls import GroupPulls
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
@@ -28,25 +31,30 @@ class LinearChain:
                 state[:rank] = scale * rng.standard_normal(rank)
                 state[rank] = scale * np.sqrt(rng.chisquare(d - rank))
         self.stopped = np.full(len(seeds), -1, dtype=np.int64)
+        self.pulls = GroupPulls.plain(setting, len(seeds))
 
     @property
     def cost(self) -> float:
         return 20.0 + 90.0 * self._setting.batch
 
+    @cached_property
+    def _fixed(self) -> tuple[Any, ...]:
+        """What does not change from stretch to stretch; the arrays of `pulls` are changed in place."""
+        chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
+        return (
+            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
+            chosen.deviation, chosen.batch, float(sgd.weight_decay), inf if sgd.clip is None else float(sgd.clip),  # type: ignore[arg-type]
+            sgd.train_bias, chosen.d,
+        )  # fmt: skip
+
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_linear import advance_linear
 
-        chosen, sgd = self._setting, self._setting.sgd
-        clip = inf if sgd.clip is None else float(sgd.clip)
-        fixed = (
-            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
-            chosen.batch, float(sgd.weight_decay), clip, sgd.train_bias, chosen.d,  # type: ignore[arg-type]
-        )  # fmt: skip
-
         def work(low: int, high: int) -> None:
             advance_linear(
-                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights, *fixed
-            )
+                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights,
+                *self._fixed,
+            )  # fmt: skip
 
         in_blocks(work, len(self._state), threads, least=1)
 

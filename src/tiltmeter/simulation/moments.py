@@ -9,6 +9,7 @@ import numpy as np
 
 from tiltmeter.names import described
 from tiltmeter.population.fairness import gap
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import loss_weights
@@ -40,6 +41,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     array([[0.0038, 0.0047]])
     """
     _refuse_what_needs_simulation(sgd)
+    refuse_laws(sgd, "moments")
     size = checked_dimension(d)
     steps = whole_steps(checked_times(times), size)
     chosen = setting(problem, sgd, Linear(), Fresh(), size)
@@ -48,13 +50,13 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
             f"`d` should be at least {chosen.rank + 1}: means and teachers span {chosen.rank} dimensions. "
             f"Found d = {size}."
         )
-    loss_weights(sgd, chosen.par.groups, 0.0)  # refuses weights per label, with which the moments do not close
-    pace = StepSettings(sgd, chosen.par.groups, size)
+    loss_weights(chosen.sgd, chosen.par.groups, 0.0)  # refuses weights per label, with which the moments do not close
+    pace = StepSettings(chosen.sgd, chosen.par.groups, size)
     moving = MomentMap.of(chosen)
     states = [_start(chosen)]
     for first, stop in pairwise([0, *steps.tolist()]):
         states.append(_advance(moving, pace, states[-1], first, stop))
-    return _trajectory(problem, chosen, moving, states[1:], steps / size)
+    return _trajectory(problem, sgd, chosen, moving, states[1:], steps / size)
 
 
 def _advance(moving: MomentMap, pace: StepSettings, state: State, first: int, stop: int) -> State:
@@ -96,7 +98,7 @@ def _start(chosen: Setting) -> State:
 
 
 def _trajectory(
-    problem: Mixture, chosen: Setting, moving: MomentMap, states: list[State], times: np.ndarray
+    problem: Mixture, sgd: SGD, chosen: Setting, moving: MomentMap, states: list[State], times: np.ndarray
 ) -> Trajectory:
     par, bias = chosen.par, chosen.rank
     mean = np.stack([state.mean for state in states])
@@ -120,7 +122,7 @@ def _trajectory(
     }
     curves |= {name: par.label(array[None], time=times) for name, array in single.items()}
     curves["loss_gap"] = gap(curves["loss"])
-    origin = Origin("moments", problem.to_json(), {"sgd": chosen.sgd.to_json(), "d": chosen.d})
+    origin = Origin("moments", problem.to_json(), {"sgd": sgd.to_json(), "d": chosen.d})
     return Trajectory({name: described(name, curve) for name, curve in curves.items()}, "t", origin)
 
 

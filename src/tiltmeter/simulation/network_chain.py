@@ -8,6 +8,7 @@ import numpy as np
 
 from tiltmeter.problem.activation import Identity
 from tiltmeter.problem.student import Network
+from tiltmeter.simulation.group_pulls import GroupPulls
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
@@ -38,6 +39,7 @@ class NetworkChain:
         self._scalars = np.tile(np.append(setting.second_layer, bias), (len(seeds), 1))
         self._velocity = np.zeros_like(self._scalars)
         self.stopped = np.full(len(seeds), -1, dtype=np.int64)
+        self.pulls = GroupPulls.plain(setting, len(seeds))
 
     @property
     def cost(self) -> float:
@@ -47,10 +49,11 @@ class NetworkChain:
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_network import advance_network
 
-        chosen, sgd = self._setting, self._setting.sgd
+        chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
-            chosen.cumulative, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation,
+            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
+            chosen.deviation,
             (float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip), chosen.batch,  # type: ignore[arg-type]
             self._activation, self._learn_second, sgd.train_bias, chosen.d,
         )  # fmt: skip

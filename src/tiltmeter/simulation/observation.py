@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -11,7 +11,8 @@ import numpy as np
 class Observation:
     """Overlaps of S seeds, G groups and K units: M, R (S, G, K), Q (S, K, K), second layer (S, K), bias (S).
 
-    `training_loss` and `training_error` (S, G) on a finite data set; None with fresh samples.
+    `training_loss` and `training_error` (S, G) on a finite data set; None with fresh samples. `pull` (S, G) of every
+    group under a law; None without one.
     """
 
     M: np.ndarray
@@ -21,12 +22,17 @@ class Observation:
     bias: np.ndarray
     training_loss: np.ndarray | None = None
     training_error: np.ndarray | None = None
+    pull: np.ndarray | None = None
+
+    def with_pull(self, pull: np.ndarray) -> Observation:
+        """The same look, with the pulls of a law."""
+        return replace(self, pull=pull.copy())
 
     def blanked(self, where: np.ndarray) -> Observation:
         """NaN for the seeds `where`: they have diverged."""
         if not where.any():
             return self
-        parts = (self.M, self.R, self.Q, self.second, self.bias, self.training_loss, self.training_error)
+        parts = (getattr(self, field.name) for field in fields(self))
         return Observation(*(None if part is None else _blank(part, where) for part in parts))  # type: ignore[arg-type]
 
 
@@ -43,5 +49,4 @@ def stack_observations(looks: list[Observation]) -> Observation:
         parts = [getattr(look, name) for look in looks]
         return None if parts[0] is None else np.stack(parts, axis=1)
 
-    names = ("M", "R", "Q", "second", "bias", "training_loss", "training_error")
-    return Observation(*(over(name) for name in names))  # type: ignore[arg-type]
+    return Observation(*(over(field.name) for field in fields(Observation)))  # type: ignore[arg-type]

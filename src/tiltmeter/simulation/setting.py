@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
+from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.problem.geometry import factor, place
+from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
 from tiltmeter.problem.sgd import SGD
@@ -21,7 +23,8 @@ from tiltmeter.simulation.data import Data
 class Setting:
     """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
 
-    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. What may change from step to
+    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. `sgd` has no interventions:
+    constant laws are among its weights or proportions, any other law of groups is `law`. What may change from step to
     step, learning rate and loss weights, is in `StepSettings`.
     """
 
@@ -36,6 +39,7 @@ class Setting:
     label_bias: np.ndarray
     deviation: np.ndarray
     shares: np.ndarray
+    law: GroupLaw | None = None
 
     @property
     def rank(self) -> int:
@@ -65,7 +69,15 @@ class Setting:
 
 def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, data: Data, d: int) -> Setting:
     """Put a problem into coordinates; it must be a single one, not a grid."""
-    sgd = plain_sgd(optimiser)
+    sgd = lowered(problem, plain_sgd(optimiser))
+    law = sgd.law
+    for other in sgd.interventions:
+        if other is not law:
+            raise ValueError(
+                f"`simulate` cannot apply {type(other).__name__}, which changes {other.changes}. "
+                f"Use `{other.applied_by}`."
+            )
+    sgd = replace(sgd, interventions=())
     # Weights may depend on the label here; who is drawn, and all that is observed, does not depend on them. Nor is the
     # start of a network that of a linear student.
     par = parameters(problem, _without_weights(sgd, isinstance(student, Network)))
@@ -88,6 +100,7 @@ def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, dat
         label_bias=np.ascontiguousarray(problem.label_bias.values),
         deviation=np.sqrt(par.D[0]),
         shares=par.p[0],
+        law=law,
     )
 
 

@@ -13,39 +13,46 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
 from tiltmeter.problem.student import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
-from tiltmeter.record import Recorder
+from tiltmeter.record import Recorder, save
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.record.trajectory import Clock, Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
+from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.full_batch import full_batch_looks
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.sizes import MOST_SEEDS, check_size
 from tiltmeter.simulation.step_settings import StepSettings
 
 #: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
 STRETCH = 0.3
 #: At most so many steps per stretch, which bounds what schedules take in memory.
 MOST_STEPS = 65536
+#: Beyond this a number of steps is no longer exact.
+MOST_DIMENSIONS = 10**15
 
 
 def simulate(
     problem: Mixture,
-    sgd: StudentOptimiser,
+    sgd: StudentOptimiser | Flow | Descent,
     times: Any,
     d: int,
     seeds: int | Sequence[int] = 1,
     student: Student = Linear(),
     method: Method = Chain(),
-    data: Data = Fresh(),
+    data: Data | Fixed = Fresh(),
     curves: Iterable[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -56,8 +63,9 @@ def simulate(
     `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
     multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in law at a cost
     per step that does not depend on d, or `Direct()`, the plain d-dimensional run, which also has `Adam`, `AdamW`,
-    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps
-    what is done. A seed gives the same run whatever the number of threads and of other seeds.
+    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps what
+    is done. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the same run
+    whatever the number of threads and of other seeds.
 
     A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
 
@@ -70,19 +78,25 @@ def simulate(
       M     (time: 2, group: 2, seed: 8)  time 1 .. 10
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
+    if isinstance(sgd, (Flow, Descent)):
+        return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to, threads)
     steps = whole_steps(checked_times(times), size)
     plain = plain_sgd(sgd)
-    chosen = setting(problem, sgd, student, checked_data(data), size)
+    data = checked_data(data)
+    chosen = setting(problem, sgd, student, data, size)
     more = (
         *(("second_layer",) if isinstance(student, Network) else ()),
         *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+        *(("pull",) if plain.law is not None else ()),
     )
     names = chosen_names(curves, plain.train_bias, more)
+    vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
+    check_size(size, len(labels), steps, len(names) * len(problem.groups), vectors)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
     run = method.begin(chosen, labels)
-    pace = StepSettings(plain, chosen.par.groups, size)
+    pace = StepSettings(chosen.sgd, chosen.par.groups, size)
 
     def label(look: Observation, at: np.ndarray) -> LazyCurves:
         return curves_of(chosen, labels, look, at, names)
@@ -93,7 +107,9 @@ def simulate(
         last = int(steps[-1])
         told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
         tell = stack.enter_context(told) if progress else None
-        for look in _looks(run, steps, pace, threads, tell):
+        for seen in _looks(run, steps, pace, threads, tell):
+            constant = plain.law is not None and chosen.law is None
+            look = seen.with_pull(np.tile(pace.pulls(chosen.shares), (len(labels), 1))) if constant else seen
             looks.append(look)
             if recorder is not None:
                 now = label(stack_observations([look]), np.zeros(1))
@@ -105,11 +121,62 @@ def simulate(
     return Trajectory(label(stack_observations(looks), steps / size), "t", origin, diverged)
 
 
+def _full_batch(
+    problem: Mixture,
+    training: Flow | Descent,
+    times: Any,
+    d: int,
+    seeds: tuple[int, ...],
+    student: Student,
+    method: Method,
+    data: Data | Fixed,
+    curves: Iterable[str] | None,
+    to: str | os.PathLike[str] | None,
+    threads: int | None,
+) -> Trajectory:
+    """Training on all examples at once needs all coordinates, a training set and a linear student."""
+    name, chosen_data = type(training).__name__, checked_data(data)
+    if not isinstance(chosen_data, Repeated):
+        raise ValueError(f"{name} needs a training set: pass data=Fixed(samples=...).")
+    if not isinstance(method, Direct):
+        raise ValueError(f"{name} on a training set has no chain. Use method=Direct().")
+    if chosen_data.replace:
+        raise ValueError(f"`replace` is about batches of SGD; {name} uses all examples at once.")
+    if isinstance(student, Network):
+        raise ValueError(f"{name} is for the linear student. Use SGD for a Network.")
+    at = checked_times(times)
+    if isinstance(training, Descent) and (at != np.round(at)).any():
+        raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {at[at != np.round(at)][0]:g}.")
+    chosen = setting(problem, training.plain(), student, chosen_data, d)
+    if d <= chosen.rank:
+        raise ValueError(f"`d` should be at least {chosen.rank + 1} here. Found d = {d}.")
+    names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
+    described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
+    described |= {"method": method.to_json(), "data": chosen_data.to_json()}
+    looks = full_batch_looks(chosen, training, seeds, at, threads)
+    clock: Clock = "step" if isinstance(training, Descent) else "t"
+    origin = Origin("simulation", problem.to_json(), described, seeds)
+    gone = np.isnan(looks.Q[:, :, 0, 0])
+    diverged = None
+    if gone.any():
+        first = np.where(gone.any(1), at[gone.argmax(1)], np.nan)
+        diverged = xr.DataArray(first, dims="seed", coords={"seed": np.asarray(seeds, dtype=np.int64)})
+        warnings.warn(
+            f"{int(gone.any(1).sum())} of {len(seeds)} seeds diverged. Lower the learning rate.", stacklevel=3
+        )
+    found = Trajectory(curves_of(chosen, seeds, looks, at, names), clock, origin, diverged)
+    if to is not None:
+        save(found, to)
+    return found
+
+
 def checked_dimension(d: object) -> int:
     if isinstance(d, (bool, np.bool_)) or not isinstance(d, (int, np.integer)):
         raise TypeError(f"`d` should be an integer. Found d = {d!r}.")
     if d < 1:
         raise ValueError(f"`d` should be at least 1. Found d = {d}.")
+    if d > MOST_DIMENSIONS:
+        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {float(d):.3g}.")
     return int(d)
 
 
@@ -118,6 +185,8 @@ def checked_seeds(seeds: object) -> tuple[int, ...]:
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         if seeds < 1:
             raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
+        if seeds > MOST_SEEDS:
+            raise ValueError(f"`seeds` should be at most {MOST_SEEDS:,}. Found seeds = {seeds}.")
         return tuple(range(int(seeds)))
     if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray, range)):
         raise TypeError(f"`seeds` should be an integer or a list of integers. Found seeds = {seeds!r}.")
@@ -134,6 +203,8 @@ def checked_seeds(seeds: object) -> tuple[int, ...]:
 
 def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
     """The steps nearest to the times; times that round to the same step are merged, with a warning."""
+    if times[-1] * d >= 2.0**62:
+        raise ValueError(f"Times should be below 2^62 steps. Found t = {times[-1]:g} at d = {d:g}.")
     steps = np.unique(np.rint(times * d).astype(np.int64))
     if len(steps) < len(times):
         warnings.warn(

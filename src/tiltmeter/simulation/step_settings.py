@@ -48,6 +48,10 @@ class StepSettings:
                 table[row, group, labels] *= now
         return table
 
+    def pulls(self, shares: np.ndarray) -> np.ndarray:
+        """What every group counts at the start, where no weight depends on the label."""
+        return np.asarray(shares * self.weights(0, 1)[0].mean(1))
+
 
 def _places(key: Hashable, groups: tuple[Hashable, ...]) -> tuple[int, slice]:
     """Where in the table the weight of a group, or of a (group, label) pair, belongs."""

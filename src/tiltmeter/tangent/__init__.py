@@ -1,4 +1,4 @@
-"""Tangent: how much a step on one point moves the score of another, K(x, x') = <grad f(x), grad f(x')>.
+"""Tangent: how much a gradient step on one point changes the score of another, K(x, x') = <grad f(x), grad f(x')>.
 
 >>> import torch
 >>> from tiltmeter.tangent.kernel import tangent_kernel
@@ -7,5 +7,5 @@
 array([[2., 2.],
        [2., 6.]])
 
-A layer type of its own rule is one function in `rules/`; any other parameter goes through per-point gradients.
+Layer types with their own rule have one function each in `rules/`; all other parameters use gradients per point.
 """

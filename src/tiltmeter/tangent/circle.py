@@ -1,7 +1,7 @@
 """circle: the tangent kernel of wide two-layer ReLU networks on the circle, in closed form (Basri et al., 2020).
 
-The first layer is trained. Under gradient flow on half the mean squared error, what remains to be learned along an
-eigenfunction decays as exp(-eigenvalue t); on the circle with even density the eigenfunctions are cos k t and sin k t.
+The first layer is trained. Under gradient flow on half the mean squared error, the remaining error along an
+eigenfunction decays as exp(-eigenvalue t). On the circle with even density the eigenfunctions are cos k t and sin k t.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ def circle_kernel(angle: np.ndarray, bias: bool = True) -> np.ndarray:
 
 
 def circle_eigenvalues(highest: int, bias: bool = True, points: int = 4096) -> np.ndarray:
-    """Eigenvalues of frequencies 0 to `highest` for evenly spread points.
-
-    They fall as 1 / k^2, which is why a frequency k takes k^2 times longer. Without bias those of odd k from 3 on are
-    zero: such a network never learns these frequencies while it stays near its start.
+    """Eigenvalues of frequencies 0 to `highest` for evenly spaced points.
 
     >>> lam = circle_eigenvalues(7)
     >>> (lam[[3, 5, 7]] * np.array([9, 25, 49]) * 2 * np.pi**2).round(3).tolist()
     [1.0, 1.0, 1.0]
     >>> bool(abs(circle_eigenvalues(7, bias=False)[[3, 5, 7]]).max() < 1e-12)
     True
+
+    They fall as 1 / k^2, so frequency k takes k^2 times longer to learn. Without bias those of odd k from 3 on are
+    zero: such a network never learns these frequencies while it stays near its initialisation.
     """
     if not 0 <= highest < points // 2:
         raise ValueError(
@@ -47,15 +47,15 @@ def circle_eigenvalues(highest: int, bias: bool = True, points: int = 4096) -> n
 def region_half_times(
     frequency: int, densities: Sequence[float] = (4.0, 1.0), points: int = 1000, border: float = 0.4, bias: bool = True
 ) -> np.ndarray:
-    """For each region of the circle, the time at which half of cos(frequency angle) is left to be learned there.
-
-    Regions are equal arcs that hold points in proportion to `densities`. Points nearer than `border` (in radian) to
-    another region are left out, since what is learned there comes from both. Time grows as k^2 / density, and the ratio
-    of two regions approaches that of their densities only for large frequencies.
+    """For each region of the circle, the time at which half of cos(frequency angle) has been learned there.
 
     >>> dense, sparse = region_half_times(14)
     >>> bool(3.9 < sparse / dense < 4.0)
     True
+
+    Regions are equal arcs with points in proportion to `densities`. Points closer than `border` (in radians) to another
+    region are left out, because they are learned from both regions. The time grows as k^2 / density; the ratio of two
+    regions approaches that of their densities only for large frequencies.
     """
     shares = np.asarray(densities, dtype=float)
     if shares.ndim != 1 or not len(shares) or (shares <= 0).any():
@@ -75,7 +75,7 @@ def region_half_times(
 
 
 def _half_time(rates: np.ndarray, modes: np.ndarray, start: np.ndarray) -> float:
-    """When the norm of sum_i modes_i start_i exp(-rates_i t) is half of what it was; infinite if never."""
+    """The time when the norm of sum_i modes_i start_i exp(-rates_i t) is half of its start; infinite if never."""
     if not len(modes):
         raise ValueError("Every region should have points away from its borders. Found one without: use more points.")
 

@@ -1,4 +1,4 @@
-"""Trial: true gradients of a few points, against which rules are checked before they are trusted."""
+"""Gradient check: true gradients of a few points, with which rules are compared before they are used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read, scores
-from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.factors.factor import Factor
 
 
 def scores_of(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
@@ -18,7 +18,7 @@ def scores_of(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
 
 
 def check_statistics(model: nn.Module) -> None:
-    """A layer without statistics of its own takes them from the batch, in evaluation mode too."""
+    """Refuse a layer without stored statistics: it takes them from the batch, even in evaluation mode."""
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None:
             raise ValueError(
@@ -28,7 +28,9 @@ def check_statistics(model: nn.Module) -> None:
 
 
 def check_alone(model: nn.Module, few: Tensor, read: Read | None, found: Tensor) -> None:
-    """The score of a point must not depend on the points beside it, or there is no kernel of points."""
+    """Refuse a model in which the score of a point depends on the other points of the batch: it has no kernel of
+    points.
+    """
     check_statistics(model)
     if len(few) == 1:
         return
@@ -43,9 +45,9 @@ def check_alone(model: nn.Module, few: Tensor, read: Read | None, found: Tensor)
 
 
 def _terms(model: nn.Module, few: Tensor, read: Read | None) -> float:
-    """The size of what a score is summed from, sum_i of |w_i d score / d w_i|.
+    """The size of the terms of which a score is the sum, sum_i of |w_i d score / d w_i|.
 
-    Where terms cancel, as in networks that start from pairs of opposite units, rounding is of this size.
+    Where terms cancel, as in networks that start from pairs of opposite units, rounding errors have this size.
     """
     with torch.enable_grad():
         score = scores_of(model, few[:1], read).sum()
@@ -59,7 +61,9 @@ def _terms(model: nn.Module, few: Tensor, read: Read | None) -> float:
 def true_gradients(
     model: nn.Module, few: Tensor, read: Read | None, names: dict[str, nn.Parameter], weights: Tensor
 ) -> dict[str, Tensor | None]:
-    """Gradients of a weighted sum of the outputs by name, (points, parameters); None for parameters not used."""
+    """Gradients of a weighted sum of the outputs by name, (points, parameters); None for parameters that are not
+    used.
+    """
     with torch.enable_grad():
         found = scores_of(model, few, read)
         alone = (found @ weights.to(found)).unbind()
@@ -81,7 +85,7 @@ def true_gradients(
 
 
 def agrees(factor: Factor, true: Sequence[Tensor | None], weights: Tensor) -> bool:
-    """Whether products of a factor are those of the true gradients."""
+    """Whether the inner products of a factor are those of the true gradients."""
     gram = factor.gram(factor)
     outputs, w = len(weights), weights.to(gram.device)
     points = len(gram) // outputs
@@ -95,5 +99,5 @@ def agrees(factor: Factor, true: Sequence[Tensor | None], weights: Tensor) -> bo
 
 
 def _tolerance(values: Tensor) -> float:
-    """Far above rounding, far below a mistake."""
+    """A tolerance far above rounding and far below a mistake."""
     return 1e-9 if values.dtype == torch.float64 else 1e-4

@@ -1,4 +1,4 @@
-"""Hessian: products of the second derivative of a mean loss with vectors, its largest eigenvalues and its trace."""
+"""Hessian: Hessian-vector products of a mean loss, its largest eigenvalues, and the dense matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PASSES = 7
 def hessian_times(
     losses: Losses, parameters: Sequence[nn.Parameter], places: Tensor, vector: Tensor, chunk: int = 256
 ) -> Tensor:
-    """H v, where H is the Hessian of the mean loss of the points at these places (Pearlmutter, 1994).
+    """H v, where H is the Hessian of the mean loss of the points with these indices (Pearlmutter, 1994).
 
     >>> slope = nn.Parameter(torch.tensor([3.0, 1.0]))
     >>> x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])
@@ -29,7 +29,7 @@ def hessian_times(
         for part in torch.split(places, chunk):
             first = torch.autograd.grad(losses(part).sum(), parameters, create_graph=True, allow_unused=True)
             along = flat(first, parameters) @ vector
-            if along.requires_grad:  # else the loss is linear in every parameter
+            if along.requires_grad:  # otherwise the loss is linear in every parameter
                 total += flat(torch.autograd.grad(along, parameters, allow_unused=True), parameters)
     return total / len(places)
 
@@ -39,12 +39,13 @@ def top_eigenpairs(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Largest eigenvalues of a symmetric operator, their vectors (as columns) and residuals, by Lanczos.
 
-    Every basis vector is made orthogonal to all before, twice, so that no eigenvalue is found twice. Within `residual`
-    of each value lies a true eigenvalue. An operator of lower rank ends early; values beyond are 0.
-
     >>> values, _, residuals = top_eigenpairs(lambda v: torch.tensor([4.0, 1.0, -2.0]) * v, torch.ones(3), 2, 3)
     >>> values.round(decimals=4).tolist(), bool((residuals < 1e-5).all())
     ([4.0, 1.0], True)
+
+    Every basis vector is orthogonalised against all previous ones, twice, so that no eigenvalue is found twice. A true
+    eigenvalue lies within `residual` of each value. For an operator of lower rank the iteration ends early; the
+    remaining values are 0.
     """
     steps = min(iterations, len(start))
     basis = torch.zeros(steps + 1, len(start), dtype=start.dtype, device=start.device)
@@ -55,7 +56,7 @@ def top_eigenpairs(
         new = times(basis[i])
         scale = float(new.norm())
         if not math.isfinite(scale):
-            raise ValueError("The Hessian should hold finite numbers. Found others: the training may have diverged.")
+            raise ValueError("The Hessian should be finite. Found NaN or inf: the training may have diverged.")
         tri[i, i] = float(new @ basis[i])
         for _ in range(2):
             new = new - basis[: i + 1].T @ (basis[: i + 1] @ new)
@@ -81,7 +82,7 @@ def top_eigenpairs(
 
 
 def dense_hessian(losses: Losses, parameters: Sequence[nn.Parameter], places: Tensor, chunk: int = 256) -> Tensor:
-    """The whole matrix, column by column: for a few thousand parameters at most.
+    """The whole matrix, column by column: for at most a few thousand parameters.
 
     >>> slope = nn.Parameter(torch.tensor([3.0, 1.0]))
     >>> x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])

@@ -1,4 +1,4 @@
-"""Kernel: tangent kernels K(x, x') = <grad f(x), grad f(x')> of any module, and its scores before training."""
+"""Kernel: tangent kernels K(x, x') = <grad f(x), grad f(x')> of any module, and its initial scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiltmeter.tangent.plan import Plan, StrayLayer, make_plan
 
 __all__ = ["check_memory", "initial_scores", "kernel_memory", "kernels", "tangent_kernel"]
 
-#: Which products of outputs a kernel holds: of all pairs of outputs, or the mean over equal outputs.
+#: Which products of outputs a kernel contains: those of all pairs of outputs, or the mean over equal outputs.
 Outputs = Literal["full", "trace"]
 
 
@@ -31,23 +31,25 @@ def tangent_kernel(
     chunk: int = 256,
     dtype: np.typing.DTypeLike = np.float64,
 ) -> np.ndarray:
-    """K(x, other), or K(x, x) without `other`: how much a step on one point moves the score of another.
-
-    K(x, x') = <grad f(x), grad f(x')> over the parameters with requires_grad=True, in evaluation mode; the model stays
-    as it was. One output gives shape (n, m). With C outputs, `outputs="full"` gives (n C, m C), row point * C + output;
-    `outputs="trace"` gives the cheaper (n, m) mean over c of <grad f_c(x), grad f_c(x')>, exact where different
-    outputs do not interact and an approximation elsewhere.
-
-    Linear, convolution, normalisation and embedding layers go through products layer by layer; any other parameter
-    through gradients written out for a block of points. Memory is `kernel_memory` at most. A model in float32 is
-    multiplied in float32 and its layers are added in float64, good to 1e-5; for more pass `model.double()`. It is
-    a local quantity: it says how these weights move, not where training ends.
+    """K(x, other), or K(x, x) without `other`: how much a gradient step on one point changes the score of another.
 
     >>> model = nn.Linear(2, 3).double()
     >>> x = torch.tensor([[1.0, 0.0], [1.0, 2.0]])
     >>> tangent_kernel(model, x).shape, tangent_kernel(model, x, outputs="trace")
     ((6, 6), array([[2., 2.],
            [2., 6.]]))
+
+    K(x, x') = <grad f(x), grad f(x')> over the parameters with requires_grad=True, in evaluation mode; the model is not
+    changed. With one output the shape is (n, m). With C outputs, `outputs="full"` gives (n C, m C), row point * C +
+    output. `outputs="trace"` gives the cheaper (n, m) mean over c of <grad f_c(x), grad f_c(x')>; it is exact if
+    different outputs do not interact, and an approximation otherwise.
+
+    Linear, convolution, normalisation and embedding layers use products layer by layer; all other parameters use
+    explicit gradients for a block of points. The memory is at most `kernel_memory`. For a model in float32, products
+    are computed in float32 and summed over layers in float64, with a precision of 1e-5; for more pass `model.double()`.
+
+    What it does not mean: it is a local quantity. It says how the scores change from these weights, not where training
+    ends.
     """
     if other is None:
         return _compute(model, x, (), True, outputs, read, chunk, dtype)[0][0]
@@ -67,12 +69,13 @@ def kernels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """K(train, train) and K(look, train) from the same passes over the model; see `tangent_kernel`.
 
-    `tell` is called with how much is done, of 2 n (n + m) in all: pairs of points, and as much again for gradients.
-
     >>> line = nn.Linear(1, 1)
     >>> kernels(line, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]))
     (array([[2., 3.],
            [3., 5.]]), array([[4., 7.]]))
+
+    `tell` is called with the amount of work done, out of 2 n (n + m): pairs of points, and the same amount for
+    gradients.
     """
     (train, look), _ = _compute(model, x_train, (x_look,), True, outputs, read, chunk, dtype, tell)
     return train, look
@@ -97,7 +100,7 @@ def planned_kernels(
 
 
 def initial_scores(model: nn.Module, x: Tensor, *, read: Read | None = None, chunk: int = 256) -> np.ndarray:
-    """Scores in evaluation mode, float64 (points, outputs): where a forecast starts.
+    """Scores in evaluation mode, float64 (points, outputs): the start of a forecast.
 
     >>> initial_scores(nn.Identity(), torch.tensor([[0.5], [2.0]]))
     array([[0.5],
@@ -136,7 +139,7 @@ def _compute(
     for name, points in (("x", x), *(("other", other) for other in others)):
         _check_points(points, name)
     model = bare(model)
-    # Which point a gradient belongs to can only be tried on several.
+    # Testing to which point a gradient belongs needs several points.
     tried = x if len(x) > 2 else torch.cat([x, *others])
     distrusted: list[nn.Module] = []
     with untouched(model), _plain_attention():
@@ -174,7 +177,9 @@ def _check_moves(found: Sequence[np.ndarray], plan: Plan) -> None:
 
 
 class _plain_attention:
-    """The fused inference path of attention has no gradients; torch may take it wherever it sees none needed."""
+    """Disables the fused inference path of attention, which has no gradients and which torch may use if none seem
+    needed.
+    """
 
     def __enter__(self) -> None:
         self.before = torch.backends.mha.get_fastpath_enabled()

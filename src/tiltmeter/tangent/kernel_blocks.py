@@ -1,4 +1,4 @@
-"""Blocks: fill kernels block by block, holding no more gradients than the kernel itself takes."""
+"""Blocks: fill kernels block by block, with no more memory for gradients than for the kernel itself."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.factors.factor import Factor
 from tiltmeter.tangent.memory import chunk_bytes
 from tiltmeter.tangent.plan import Plan
 
-#: Hears how much is done.
+#: Called with the amount of work done.
 Tell = Callable[[int], None]
 
 
 class Crossed(NamedTuple):
-    """Other points, and where their kernel with the first points goes, (other points, points)."""
+    """Other points, and the array for their kernel with the first points, (other points, points)."""
 
     x: Tensor
     target: np.ndarray
 
 
 class Block(NamedTuple):
-    """Some points: where they start, where they stop, and their gradients."""
+    """Some points: first index, last index plus one, and their gradients."""
 
     start: int
     stop: int
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 class _Work:
-    """Adds up what is done, and tells."""
+    """Adds up the work done, and reports it."""
 
     def __init__(self, tell: Tell | None) -> None:
         self._tell, self._done = tell, 0
@@ -56,11 +56,11 @@ def fill(
     chunk: int,
     tell: Tell | None = None,
 ) -> None:
-    """Write K(x, x) into `symmetric`, its upper triangle computed, and every K(other, x) into its target.
+    """Write K(x, x) into `symmetric`, computing its upper triangle, and every K(other, x) into its target.
 
-    Gradients of as many points as the targets have memory are held at a time, and those of the others come again for
-    each such group; mostly all are held and none comes twice. `tell` hears how much is done of 2 len(x) (len(x) +
-    others): all pairs, and as much again for the gradients, on which most of the time may go.
+    Gradients are kept for as many points as fit into the memory of the targets; the others are computed again for each
+    such group. Usually all fit, and none is computed twice. `tell` is called with the amount of work done, out of 2
+    len(x) (len(x) + others): all pairs, and the same amount for the gradients, which may take most of the time.
     """
     work = _Work(tell)
     targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
@@ -112,7 +112,7 @@ def _place(plan: Plan, target: np.ndarray, rows: Block, columns: Block, found: n
 
 
 def _product(plan: Plan, rows: Block, columns: Block) -> np.ndarray:
-    """K between two blocks; products of single-precision layers are added in double precision."""
+    """K between two blocks; products of single-precision layers are summed in double precision."""
     total: Tensor | None = None
     for mine, theirs in zip(rows.factors, columns.factors, strict=True):
         if mine is not None and theirs is not None:
@@ -130,7 +130,7 @@ def _product(plan: Plan, rows: Block, columns: Block) -> np.ndarray:
 
 
 def _blame(plan: Plan, rows: Block, columns: Block) -> str:
-    """Which layer and which point made a kernel that is not finite."""
+    """The layer and the point that made a kernel non-finite, as a message."""
     side = 1 if plan.trace else plan.outputs
     for part, mine, theirs in zip(plan.parts, rows.factors, columns.factors, strict=True):
         for block, factor in ((rows, mine), (columns, theirs)):

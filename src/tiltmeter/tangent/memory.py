@@ -1,50 +1,33 @@
-"""Memory: what a kernel needs, what there is, and which sample would fit."""
+"""Memory: how much a kernel needs, how much is free, and which sample size would fit."""
 
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
-#: Bytes that the gradients of one block of points may take beside the kernel, however little memory there is.
-CHUNK_BYTES = 2**28
+from tiltmeter.memory import SHARE, available_memory
 
-#: Share of the free memory that a kernel may take.
-SHARE = 0.9
+#: Bytes that the gradients of one block of points may always take in addition to the kernel.
+CHUNK_BYTES = 2**28
 
 
 def kernel_memory(
     n: int, m: int, outputs_count: int = 1, *, outputs: str = "full", dtype: np.typing.DTypeLike = np.float64
 ) -> int:
-    """Bytes at the peak of computing K between n and m points: the kernel, as much again for gradients, and a chunk.
-
-    Models whose gradients are large take more for the chunk where there is more, up to an eighth of the free memory.
+    """Peak memory in bytes for K between n and m points: the kernel, the same again for gradients, and a chunk.
 
     >>> f"{kernel_memory(10_000, 10_000) / 2**30:.1f} GiB"
     '1.7 GiB'
+
+    Models with large gradients use a larger chunk if memory is free, up to an eighth of the free memory.
     """
     side = outputs_count if outputs == "full" else 1
     return 2 * n * m * side**2 * np.dtype(dtype).itemsize + CHUNK_BYTES
 
 
-def available_memory() -> int | None:
-    """Bytes of memory that can be had without swapping; None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
 def chunk_bytes() -> int:
-    """Bytes for the gradients of one block of points: large models need few and large blocks to be fast."""
+    """Bytes for the gradients of one block of points: large models are fast only with few, large blocks."""
     return max(CHUNK_BYTES, (available_memory() or 0) // 16)
 
 
@@ -58,7 +41,7 @@ def check_memory(
     available: int | None = None,
     fixed: int = 0,
 ) -> None:
-    """Refuse a kernel that cannot fit, and say which `sample` would; of the m columns, `fixed` stay for any sample.
+    """Refuse a kernel that does not fit, and say which `sample` would; `fixed` columns do not shrink with the sample.
 
     >>> check_memory(100_000, available=24 * 2**30)
     Traceback (most recent call last):
@@ -71,11 +54,11 @@ needs 149.3 GiB of the 24.0 GiB that are free.
     needed = kernel_memory(n, m, outputs_count, outputs=outputs, dtype=dtype)
     if there is None or needed <= SHARE * there:
         return
-    room = max(SHARE * there - CHUNK_BYTES, 0.0) / ((needed - CHUNK_BYTES) / (n * m))  # in products of points
+    room = max(SHARE * there - CHUNK_BYTES, 0.0) / ((needed - CHUNK_BYTES) / (n * m))  # in pairs of points
     # The sample shrinks on both sides: slope fits^2 + fixed fits = room.
     slope = (m - fixed) / n
     fits = math.floor(2 * room / (fixed + math.sqrt(fixed**2 + 4 * slope * room))) if room else 0
-    fits = fits // 100 * 100 if fits >= 1000 else fits  # two leading figures less are easier to read
+    fits = fits // 100 * 100 if fits >= 1000 else fits  # rounded down, which is easier to read
     raise ValueError(
         f"`sample` should be at most {fits} to fit in memory. Found {n} points with {outputs_count} "
         f"{'output' if outputs_count == 1 else 'outputs'}, whose kernel needs {needed / 2**30:.1f} GiB of the "

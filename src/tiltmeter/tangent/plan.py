@@ -1,4 +1,4 @@
-"""Plan: which rule reaches which parameters of this model, settled by comparing products with true gradients."""
+"""Plan: which rule applies to which parameters of a model, decided by comparing inner products with true gradients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.passes.forward import Read
-from tiltmeter.tangent.capture import capture, check_finite, placed
-from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.factors.factor import Factor
 from tiltmeter.tangent.gradient_check import agrees, check_alone, scores_of, true_gradients
+from tiltmeter.tangent.layer_capture import capture, check_finite, placed
 from tiltmeter.tangent.rules import RULES, reached
 from tiltmeter.tangent.rules.generic import Written, mapped, one_by_one
 
 
 class StrayLayer(Exception):
-    """A layer that followed its rule on the first points and does not on later ones."""
+    """A layer that followed its rule on the first points but not on later ones."""
 
     def __init__(self, layer: nn.Module) -> None:
         self.layer = layer
@@ -26,9 +26,10 @@ class StrayLayer(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """How to get the factors of any points: layers by their rules, and the remaining parameters written out.
+    """How to get the factors of any points: layers by their rules, and explicit gradients for the remaining parameters.
 
-    `held` are the bytes of the factors of one point, `passing` those of what a pass keeps until they are there.
+    `held` is the memory of the factors of one point in bytes; `passing` is the memory that a pass needs until they are
+    computed.
     """
 
     model: nn.Module
@@ -43,17 +44,17 @@ class Plan:
 
     @property
     def parts(self) -> list[str]:
-        """What each factor belongs to, for messages."""
+        """The layer or parameters of each factor, for messages."""
         return [*self.layers.values(), *([", ".join(self.rest[:3])] if self.rest else [])]
 
     def factors(self, x: Tensor, start: int = 0) -> list[Factor | None]:
-        """One factor per layer, and one for the rest; None where a layer was not used. `start` is for messages."""
+        """One factor per layer, and one for the rest; None if a layer was not used. `start` is for messages."""
         x = placed(self.model, x)
         found: list[Factor | None] = []
         if self.layers:
             _, captured = capture(self.model, list(self.layers), x, self.read, start)
             for layer in self.layers:
-                # Taken out one by one, so that what a layer was fed goes as soon as its factor is there.
+                # Removed one by one, so that the input of a layer is freed as soon as its factor is computed.
                 found.append(self._settled(layer, captured.pop(layer)) if layer in captured else None)
         if self.rest:
             rows = self.written(self.model, self.rest, x, self.read)
@@ -73,7 +74,7 @@ class Plan:
 
 
 def make_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, distrusted: Sequence[nn.Module]) -> Plan:
-    """Try every rule on a few of the points and keep those that are right."""
+    """Try every rule on a few of the points and keep those that are correct."""
     names = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not names:
         raise ValueError("A tangent kernel needs parameters with requires_grad=True. Found none in the model.")
@@ -83,7 +84,7 @@ def make_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, distr
         for start in range(0, len(x), len(few)):
             check_finite(scores_of(model, x[start : start + len(few)], read), start)
     check_alone(model, few, read, found)
-    # One random sum over outputs is enough to tell a rule that is wrong in any of them.
+    # One random sum over outputs is enough to detect a rule that is wrong in any of them.
     weights = torch.randn(found.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     true = true_gradients(model, few, read, names, weights)
     if all(gradient is None for gradient in true.values()):
@@ -107,7 +108,7 @@ def make_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, distr
 
 
 def _candidates(model: nn.Module, distrusted: Sequence[nn.Module]) -> dict[nn.Module, str]:
-    """Layers with a rule and with parameters of their own, and their names."""
+    """Layers with a rule and with their own parameters, and their names."""
     uses = Counter(id(p) for module in model.modules() for p in module._parameters.values() if p is not None)
     return {
         module: name or type(module).__name__
@@ -133,11 +134,11 @@ def _choose(
     true: dict[str, Tensor | None],
     weights: Tensor,
 ) -> Written:
-    """Vectorised gradients where they work and are right, else one by one."""
+    """Vectorised gradients if they work and are correct, otherwise gradients one by one."""
     if rest:
         try:
             if agrees(mapped(model, rest, few, read), [true[name] for name in rest], weights):
                 return mapped
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
-            pass  # an operation that cannot be vectorised, of which torch has many kinds of refusal
+            pass  # an operation that cannot be vectorised: torch raises many kinds of errors
     return one_by_one

@@ -1,4 +1,4 @@
-"""Rotation: how far a kernel has turned, and so how long a forecast made with it can hold."""
+"""Rotation: how far a kernel has rotated, and so how long a forecast made with it can be valid."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Rotation:
-    """How one kernel lies to another; growth alone, K -> 2 K, is no rotation.
+    """The relation of one kernel to another; growth alone, K -> 2 K, is no rotation.
 
-    `cosine` is <K, K'> over the norms of both, with the Frobenius inner product, and `angle` its angle in radians.
+    `cosine` is <K, K'> divided by both norms, with the Frobenius inner product; `angle` is its angle in radians.
     `alignment` is the same after rows and columns are centred (centred kernel alignment; Cortes et al., 2012): it
-    forgets what all points share, often the largest part. `growth` is the ratio of the norms.
+    removes what all points have in common, often the largest part. `growth` is the ratio of the norms.
     """
 
     cosine: float
@@ -37,11 +37,11 @@ class Rotation:
 def rotation(before: np.ndarray, after: np.ndarray) -> Rotation:
     """The rotation from one kernel to another of the same points.
 
-    Features that move turn the kernel; a linear model never does. A small angle does not prove that a forecast holds,
-    since a few points may turn far.
-
     >>> print(rotation(np.eye(3), np.diag([3.0, 1.0, 1.0])))
     The kernel turned by 29.5 degrees (centred alignment 0.9285) and grew by a factor 1.915.
+
+    Features that change rotate the kernel; the kernel of a linear model never rotates. A small angle does not prove
+    that a forecast is valid, because a few points may rotate far.
     """
     if before.shape != after.shape or before.ndim != 2:
         raise ValueError(f"Kernels should be of the same points. Found shapes {before.shape} and {after.shape}.")
@@ -54,7 +54,7 @@ def _between(before: np.ndarray, after: np.ndarray, what: str) -> tuple[float, f
     sizes = float(np.linalg.norm(before)), float(np.linalg.norm(after))
     if not all(math.isfinite(size) and size > 0 for size in sizes):
         raise ValueError(f"A {what} should be finite and not zero. Found norms {sizes[0]:.3g} and {sizes[1]:.3g}.")
-    # Half the distance of the unit kernels is the sine of half the angle: exact where the cosine rounds to one.
+    # Half the distance between the unit kernels is the sine of half the angle: precise where the cosine rounds to one.
     half = 0.5 * float(np.linalg.norm(before / sizes[0] - after / sizes[1]))
     angle = 2.0 * math.asin(min(half, 1.0))
     return math.cos(angle), angle, sizes[1] / sizes[0]

@@ -1,4 +1,6 @@
-"""Spectrum: which group's task lies in the directions that a kernel learns fast, and so why it leads."""
+"""Spectrum: how much of each group's task lies along the directions that a kernel learns fast; this tells why it
+leads.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-#: Below this many rows all eigenvectors are cheaper than Lanczos' way to the first few.
+#: With fewer rows than this, computing all eigenvectors is cheaper than computing the first few by Lanczos.
 FULL_ROWS = 1500
 
 
@@ -24,22 +26,23 @@ def spectrum(
 ) -> xr.Dataset:
     r"""Eigenvalues of a kernel and the share of each group's task along them, largest eigenvalue first.
 
-    In the linear dynamics the residual r = y - f along eigenvector v_i decays as exp(-lr eigenvalue_i t / n), so a
-    group whose residual lies along the first ones is learned first. With r_g the residual of the group's points, zero
-    at all others,
-
-        alignment(g, i) = (v_i . r_g)^2 / (r_g . r_g),
-
-    `cumulative_alignment` its sum over the modes so far (1 at the end, if all modes are there), and `rate(i)` =
-    lr eigenvalue_i / n per step if `lr` is given. `centred` takes the group's mean from its residual first, so that
-    what is left is the task and not the base rate. `kernel` is (n, n), or (n C, n C) with `y` of shape (n, C);
-    `initial` are the scores at the start. `modes` asks for the first few, by Lanczos where that is cheaper.
-
-    It does not say how well a group is learned in the end, nor what happens once the kernel itself turns.
-
     >>> found = spectrum(np.diag([3.0, 3.0, 1.0, 1.0]), np.array([1, -1, 1, -1]), ["a", "a", "b", "b"], lr=0.1)
     >>> found.eigenvalue.values, found.cumulative_alignment.sel(mode=2).values
     (array([3., 3., 1., 1.]), array([1., 0.]))
+
+    In the linear dynamics the residual r = y - f along eigenvector v_i decays as exp(-lr eigenvalue_i t / n). So a
+    group whose residual lies along the first eigenvectors is learned first. With r_g the residual of the group's
+    points, zero at all other points,
+
+        alignment(g, i) = (v_i . r_g)^2 / (r_g . r_g),
+
+    `cumulative_alignment` is its sum over the modes so far (1 at the end, if all modes are included), and `rate(i)` =
+    lr eigenvalue_i / n per step if `lr` is given. `centred` first subtracts the group's mean from its residual, so that
+    the rest is the task without the base rate. `kernel` is (n, n), or (n C, n C) with `y` of shape (n, C); `initial`
+    are the initial scores. `modes` limits the number of modes; they are then computed by Lanczos if that is cheaper.
+
+    What it does not mean: it does not say how well a group is learned in the end, or what happens once the kernel
+    itself changes.
     """
     residual, labels, names, codes = _residuals(kernel, y, groups, initial)
     outputs = residual.shape[1]
@@ -80,7 +83,7 @@ def spectrum(
 def _residuals(
     kernel: np.ndarray, y: np.ndarray, groups: Sequence[Any] | np.ndarray, initial: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """y - initial and y (points, outputs), the names of the groups, and each point's group by number."""
+    """y - initial and y (points, outputs), the names of the groups, and the group number of each point."""
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
         raise ValueError(f"`kernel` should be square. Found shape {kernel.shape}.")
     if not np.isfinite(kernel).all():
@@ -105,13 +108,13 @@ def _leading(kernel: np.ndarray, modes: int | None) -> tuple[np.ndarray, np.ndar
     if modes is not None and not 1 <= modes <= rows:
         raise ValueError(f"`modes` should lie between 1 and {rows}. Found modes = {modes}.")
     largest = float(np.abs(kernel).max())
-    # Row by row, so that checking takes no second kernel.
+    # Row by row, so that the check needs no memory for a second kernel.
     if any(np.abs(kernel[i] - kernel[:, i]).max() > 1e-6 * largest for i in range(rows)):
         raise ValueError("`kernel` should be symmetric. Found that it is not: pass K(x, x).")
     if modes is None or rows <= FULL_ROWS or 10 * modes > rows:
         values, directions = eigh(kernel)
     else:
-        # A fixed start makes the answer the same every time.
+        # A fixed start makes the result reproducible.
         start = np.random.default_rng(0).normal(size=rows)
         values, directions = eigsh(kernel.astype(np.float64, copy=False), k=modes, which="LA", v0=start)
     order = np.argsort(values)[::-1][:modes]

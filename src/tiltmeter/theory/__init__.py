@@ -19,12 +19,16 @@ from tiltmeter.lazy_names import offer
 if TYPE_CHECKING:
     from tiltmeter.population.quadrature import Sobol as Sobol
     from tiltmeter.theory.closed_form import closed_form as closed_form
+    from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
     from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
+    from tiltmeter.theory.first_gap import first_gap as first_gap
+    from tiltmeter.theory.gram_limit import gram_limit as gram_limit
     from tiltmeter.theory.incompatibility import incompatibility as incompatibility
     from tiltmeter.theory.limits import asymptotes as asymptotes
     from tiltmeter.theory.limits import final_leader as final_leader
     from tiltmeter.theory.limits import first_leader as first_leader
     from tiltmeter.theory.limits import initial_rates as initial_rates
+    from tiltmeter.theory.optimal_schedule import optimal_schedule as optimal_schedule
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
 
@@ -35,6 +39,10 @@ _HOMES = {
     "first_leader": "theory.limits",
     "final_leader": "theory.limits",
     "closed_form": "theory.closed_form",
+    "gram_limit": "theory.gram_limit",
+    "first_gap": "theory.first_gap",
+    "equalising_pulls": "theory.equalising_pulls",
+    "optimal_schedule": "theory.optimal_schedule",
     "coupled_equilibrium": "theory.equilibrium",
     "separability": "theory.separability",
     "incompatibility": "theory.incompatibility",

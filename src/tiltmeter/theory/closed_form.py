@@ -147,6 +147,9 @@ def _difference(q: float, rate: float, t: np.ndarray) -> np.ndarray:
 
 
 def _plain_numbers(problem: Mixture, sgd: SGD) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    if sgd.interventions:
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"`closed_form` is for plain SGD. Found {names}: use `predict`.")
     gram = problem.gram.values
     if problem.grid().sizes or len(problem.groups) != 2 or not np.allclose(gram[0], -gram[1]):
         raise ValueError("The closed form is for one two-group problem with opposite means, as from `teacher_mixture`.")

@@ -8,12 +8,13 @@ import xarray as xr
 from tiltmeter.names import NOBODY
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.record.labelled import labels_array
 from tiltmeter.theory.modes import modes
-from tiltmeter.theory.ode import velocity
+from tiltmeter.theory.ode import plain_pulls, velocity
 from tiltmeter.theory.stability import divergence
 
 #: Differences below this are rounding: nobody leads.
@@ -28,6 +29,7 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> initial_rates(problem, sgd).loss.values.round(5)
     array([-0.02923, -0.0359 ])
     """
+    refuse_laws(sgd, "initial_rates")
     par = parameters(problem, sgd)
     dM, dR, dQ, dloss = _initial(par)
     return xr.Dataset(
@@ -48,13 +50,14 @@ def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> asymptotes(problem, sgd).loss.values.round(4)
     array([0.234 , 0.4416])
     """
-    par, overlaps = _final(problem, sgd)
+    par, overlaps = _final(problem, sgd, "asymptotes")
     curves = label_curves(par, overlaps, np.zeros(1), chosen_names(None, sgd.train_bias))
     return xr.Dataset({name: curve.isel(time=0, drop=True) for name, curve in curves.items()})
 
 
 def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
     """The group of lowest loss right after the start (labels over the grid; "" where groups are level)."""
+    refuse_laws(sgd, "first_leader")
     par = parameters(problem, sgd)
     start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
     *_, speed = _initial(par)
@@ -65,29 +68,39 @@ def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
 
 def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
     """The group of lowest loss at t -> infinity (labels over the grid; "" where groups are level)."""
-    par, overlaps = _final(problem, sgd)
+    par, overlaps = _final(problem, sgd, "final_leader")
     return _leader(par, overlaps.loss[:, 0])
 
 
 def _initial(par: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    dM, dR, dQ, dbias = velocity(par, par.M0, par.R0, par.Q0, par.bias0, par.lr, par.s)
+    dM, dR, dQ, dbias = velocity(par, par.M0, par.R0, par.Q0, par.bias0, par.lr, *plain_pulls(par, par.s))
     miss = par.M0 + par.bias0[:, None] - par.m
     dloss = miss * (dM + dbias[:, None]) + 0.5 * par.D * dQ[:, None] - np.sqrt(par.D) * par.g * dR
     return dM, dR, dQ, dloss
 
 
-def _final(problem: Mixture, sgd: SGD) -> tuple[Parameters, OverlapCurves]:
+def _final(problem: Mixture, sgd: SGD, function: str) -> tuple[Parameters, OverlapCurves]:
+    refuse_laws(sgd, function)
     if sgd.scheduled:
         raise ValueError("Asymptotes need a constant learning rate and constant weights.")
     par = parameters(problem, sgd)
     diverged = divergence(par)
-    solved = modes(par)
-    M, R, bias = solved.M[:, :1], solved.R[:, :1], solved.bias[:, :1]
-    Q = solved.sources[:, :1] / solved.q[:, None]
-    overlaps = OverlapCurves(M.copy(), R.copy(), Q, bias.copy(), losses(par, M, R, Q, bias))
+    overlaps = _settled(par)
     if diverged is not None:
         overlaps.blank(np.isfinite(diverged))
     return par, overlaps
+
+
+def _settled(par: Parameters) -> OverlapCurves:
+    solved = modes(par)
+    M, R, bias = solved.M[:, :1], solved.R[:, :1], solved.bias[:, :1]
+    Q = solved.sources[:, :1] / solved.q[:, None]
+    return OverlapCurves(M.copy(), R.copy(), Q, bias.copy(), losses(par, M, R, Q, bias))
+
+
+def final_losses(par: Parameters) -> np.ndarray:
+    """Group losses (N, G) at t -> infinity; they mean something only below the stability limit."""
+    return _settled(par).loss[:, 0]
 
 
 def _leader(par: Parameters, values: np.ndarray) -> xr.DataArray:

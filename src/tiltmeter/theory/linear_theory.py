@@ -10,6 +10,7 @@ import numpy as np
 
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.overlap_curves import OverlapCurves
+from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -36,6 +37,7 @@ class LinearTheory:
     sgd: SGD
     names: tuple[str, ...]
     _par: Parameters
+    _plain: SGD
     _solved: Modes | Solution | None
     _diverged: np.ndarray | None
     _origin: Origin
@@ -43,8 +45,10 @@ class LinearTheory:
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
         """The curves (default: those that were asked for first) at these times."""
         at = checked_times(times)
-        names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias)
-        found = label_curves(self._par, self._overlaps(at), at, names)
+        names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias, _more(self.sgd))
+        overlaps = self._overlaps(at)
+        pull = np.broadcast_to(self._par.pull[:, None], overlaps.loss.shape)
+        found = label_curves(self._par, overlaps, at, names, {"pull": (pull, ("group",))})
         ended = None if self._diverged is None else self._par.label(self._diverged)
         return Trajectory(found, "t", self._origin, ended, self)
 
@@ -56,19 +60,24 @@ class LinearTheory:
             return overlaps
         if self._solved is not None and times[-1] <= self._solved.end:
             return overlaps_of(self._par, self._solved(times))
-        return overlaps_of(self._par, solve(self._par, self.sgd, times)[0])
+        return overlaps_of(self._par, solve(self._par, self._plain, times)[0])
 
 
 def linear_theory(
     problem: Mixture, sgd: SGD, curves: Iterable[str] | None = None, times: np.ndarray | None = None
 ) -> LinearTheory:
     """Solve a problem: in closed form or, with schedules, by integration up to the last of `times`."""
-    names = chosen_names(curves, sgd.train_bias)
+    names = chosen_names(curves, sgd.train_bias, _more(sgd))
     origin = Origin("theory", problem.to_json() if isinstance(problem, Mixture) else None, {"sgd": sgd.to_json()})
-    par = parameters(problem, sgd)
-    if not sgd.scheduled:
+    par, plain = parameters(problem, sgd), lowered(problem, sgd)
+    if not plain.scheduled:
         diverged = divergence(par)
-        return LinearTheory(problem, sgd, names, par, modes(par), diverged, origin)
+        return LinearTheory(problem, sgd, names, par, plain, modes(par), diverged, origin)
     # A grid is integrated anew for other times: all of its steps would take more memory than they are worth.
-    kept = None if times is None or par.size > 1 else solve(par, sgd, times, keep=True)[1]
-    return LinearTheory(problem, sgd, names, par, kept, None, origin)
+    kept = None if times is None or par.size > 1 else solve(par, plain, times, keep=True)[1]
+    return LinearTheory(problem, sgd, names, par, plain, kept, None, origin)
+
+
+def _more(sgd: SGD) -> tuple[str, ...]:
+    """Curves that a constant law adds."""
+    return () if sgd.law is None else ("pull",)

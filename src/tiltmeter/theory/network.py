@@ -20,6 +20,7 @@ from tiltmeter.population.network_curves import NetworkOverlaps
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.activation import Erf, Identity
 from tiltmeter.problem.geometry import factor, place
+from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -117,6 +118,7 @@ class NetworkTheory:
 
 def network_theory(problem: Mixture, sgd: SGD, student: Network, quadrature: Sobol | None) -> NetworkTheory:
     """Put a problem into the coordinates of its geometry; it must be a single one, not a grid."""
+    sgd = lowered(problem, sgd)
     par = parameters(problem, replace(sgd, start=Random(0.0)))
     if par.grid.sizes:
         raise ValueError(

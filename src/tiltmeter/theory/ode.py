@@ -16,10 +16,20 @@ from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
 def velocity(
-    par: Parameters, M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, lr: np.ndarray, s: np.ndarray
+    par: Parameters,
+    M: np.ndarray,
+    R: np.ndarray,
+    Q: np.ndarray,
+    bias: np.ndarray,
+    lr: np.ndarray,
+    P: np.ndarray,
+    N: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """dM/dt, dR/dt, dQ/dt, dbias/dt (see `modes` for the equations), for learning rate lr and loss weights s now."""
-    P = par.p * s
+    """dM/dt, dR/dt, dQ/dt, dbias/dt (see `modes` for the equations), for learning rate lr, pulls P and noise N now.
+
+    P_g is what the mean gradient of a group counts, N_g the mean square of what its points count: p s and p s^2 / batch
+    for loss weights s.
+    """
     eta = lr[:, None]
     D_bar = (P * par.D).sum(1)[:, None]
     score = M + bias[:, None]
@@ -30,11 +40,16 @@ def velocity(
     dR = -eta * (fade * R + np.einsum("ngk,ng->nk", par.C, miss) - np.einsum("ngk,ng->nk", par.T, pull))
     toward = par.m * M + np.sqrt(par.D) * par.g * R  # E[y w.x], the part of y times score that training can change
     squared = score**2 + par.D * Q[:, None] + 1.0 - 2.0 * (bias[:, None] * par.m + toward)
-    noise = (lr**2 / par.batch)[:, None] * par.p * s**2 * par.D
+    noise = (lr**2)[:, None] * N * par.D
     drift = (P * (M * score + par.D * Q[:, None] - toward)).sum(1) + par.decay * Q
     dQ = -2.0 * lr * drift + (noise * squared).sum(1)
     dbias = -lr * miss.sum(1) if par.train_bias else np.zeros_like(Q)
     return dM, dR, dQ, dbias
+
+
+def plain_pulls(par: Parameters, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pulls and noise of loss weights s."""
+    return par.p * s, par.p * s**2 / par.batch[:, None]
 
 
 def integrate(
@@ -54,7 +69,8 @@ def solve(
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         state = y.reshape(points, 2 * number + 2)
         M, R, Q, bias = state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
-        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), weights_at(sgd, par, t))
+        P, N = plain_pulls(par, weights_at(sgd, par, t))
+        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), P, N)
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()

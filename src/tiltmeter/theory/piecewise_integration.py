@@ -11,7 +11,6 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.schedule import breaks_of
 
 #: An overlap of this size means divergence.
 HUGE = 1e12
@@ -37,6 +36,13 @@ class Solution:
         return found
 
 
+class Diverged(ValueError):
+    """The student has grown without bound: when, and the state there, as far as they are known."""
+
+    time: float = np.nan
+    state: np.ndarray | None = None
+
+
 def by_pieces(
     velocity: Callable[[float, np.ndarray], np.ndarray],
     state: np.ndarray,
@@ -52,7 +58,7 @@ def by_pieces(
     The integration starts again where the schedules of `sgd` break; an error where training diverges.
     """
     first, pieces = state, []
-    breaks = {b for s in (sgd.lr, *(sgd.weights or {}).values()) for b in breaks_of(s)}
+    breaks = set(sgd.breaks)
     edges = [0.0, *sorted(b for b in breaks if 0 < b < times[-1]), float(times[-1])]
     found = np.empty((len(times), state.size))
     found[times == 0.0] = state
@@ -67,7 +73,7 @@ def by_pieces(
         if run.status != 0 or not np.isfinite(run.y).all():
             last = run.t[-1] if len(run.t) else low
             lower = "Lower the learning rate of the schedule." if callable(sgd.lr) else "Lower the learning rate."
-            raise ValueError(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
+            raise Diverged(f"Training diverges: the student grows without bound after t = {last:.4g}. {lower}")
         found[inside] = run.y.T[np.searchsorted(run.t, np.minimum(times[inside], end))]
         state = run.y[:, -1]
         pieces.append((low, high, run.sol))

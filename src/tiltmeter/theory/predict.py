@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.student import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.linear_theory import linear_theory
+from tiltmeter.theory.fixed_set.fixed_theory import fixed_theory
+from tiltmeter.theory.population_flow import population_flow
 from tiltmeter.theory.predict_network import predict_network
+from tiltmeter.theory.solved_theory import solved_theory
+from tiltmeter.theory.steered_theory import SteeredTheory
 
 
 def predict(
     problem: Mixture,
-    sgd: SGD,
+    sgd: SGD | Flow | Descent,
     times: Any,
     curves: Iterable[str] | None = None,
     student: Student = Linear(),
     quadrature: Sobol | None = None,
+    data: Fixed | None = None,
 ) -> Trajectory:
     """Exact learning curves of the student in the limit of many dimensions, with t = steps/d.
 
@@ -35,17 +43,43 @@ def predict(
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
 
+    A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
+    counts; constant laws stay in closed form.
+
     A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
     fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
+
+    With `data=Fixed(samples)` the student sees the same n = samples d examples again and again, by gradient `Flow`,
+    full-batch `Descent` (where `times` are steps) or `SGD`; then there are curves of the training set, too.
+
+    >>> from tiltmeter import Fixed, Flow
+    >>> few = predict(problem, Flow(lr=1.0), [0.5, 50.0], data=Fixed(samples=2.0))
+    >>> few["loss"].sel(group="-").values.round(4), few["training_loss"].sel(group="-").values.round(4)
+    (array([0.4144, 1.1784]), array([0.2207, 0.101 ]))
 
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """
     times = checked_times(times)
-    _refuse_what_needs_simulation(sgd)
     student = checked_student(student)
+    if data is not None:
+        if not isinstance(data, Fixed):
+            raise TypeError(f"`data` should be a Fixed(samples=...), or None for fresh examples. Found {data!r}.")
+        if isinstance(student, Network):
+            raise ValueError("`predict` has no exact solution for networks on a fixed set. Use `simulate`.")
+        return fixed_theory(problem, sgd, data, curves)(times)
+    if isinstance(sgd, Flow):
+        if isinstance(student, Network):
+            raise ValueError("`predict` has gradient flow for the linear student only. Use SGD with a small lr.")
+        return population_flow(problem, sgd, curves)(times)
+    if isinstance(sgd, Descent):
+        raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
+    _refuse_what_needs_simulation(sgd)
     if isinstance(student, Network):
         return predict_network(problem, sgd, times, curves, student, quadrature)
-    return linear_theory(problem, sgd, curves, times)(times)
+    theory = solved_theory(problem, sgd, curves, times)
+    if isinstance(theory, SteeredTheory) and (note := theory.note()):
+        warnings.warn(note, stacklevel=2)
+    return theory(times)
 
 
 def _refuse_what_needs_simulation(sgd: SGD) -> None:
@@ -54,3 +88,4 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
+    refuse_laws(sgd, "predict", group_laws=True)

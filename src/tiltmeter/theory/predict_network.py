@@ -28,6 +28,8 @@ def predict_network(
     quadrature: Sobol | None,
 ) -> Trajectory:
     """Curves of a network: M, R and Q have a dimension `unit`, and there is a curve `second_layer`."""
+    if sgd.law is not None and not sgd.law.constant:
+        raise ValueError(f"`predict` applies {type(sgd.law).__name__} to linear students only. Use `simulate`.")
     names = chosen_names(curves, sgd.train_bias, ("second_layer",))
     theory = network_theory(problem, sgd, student, quadrature)
     nodes = None if quadrature is None else quadrature.to_json()

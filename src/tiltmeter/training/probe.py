@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from torch import distributed, nn
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData
@@ -25,6 +25,7 @@ from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
 from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.ranks import LookedAt, rank, refuse_sharded
 
 
 class Probe:
@@ -41,7 +42,8 @@ class Probe:
     A run taken up again with `resume=True` at an earlier step than its last look, as from an older checkpoint, drops
     the later looks: they belong to a training that is lost.
 
-    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser and random streams.
+    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser, random streams, and
+    plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is not seen.
     Under DistributedDataParallel only rank 0 looks and writes.
     """
 
@@ -61,7 +63,9 @@ class Probe:
         _check(model, look, chunk)
         self.model, self.when = bare(model), checked_watch(watch).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
-        self.silent = distributed.is_available() and distributed.is_initialized() and distributed.get_rank() != 0
+        refuse_sharded(self.model)
+        self.silent = rank() != 0
+        self._others = LookedAt(look)
         with untouched(self.model):
             self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
         origin = Origin(
@@ -109,6 +113,7 @@ class Probe:
         """
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
+        self._others.check()
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
             snapshot = self._answers.snapshot(self.model, step)

@@ -211,7 +211,7 @@ def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match="Clones need classes"):
         Isotropic()(GroupedData(np.ones((60, 3)), np.linspace(0, 1, 60), [0] * 60))
     one = GroupedData(np.ones((60, 3)), [0] * 60, [0] * 60)
-    with pytest.raises(ValueError, match=r"Points can be moved to another class where there are two. Found 1."):
+    with pytest.raises(ValueError, match=r"Moving points to another class needs at least two classes. Found 1."):
         MeanShift()(one)
     with pytest.raises(ValueError, match=r"`ridge` should not be negative. Found ridge = -1"):
         ClassCovariance(-1)(one)
@@ -219,5 +219,5 @@ def test_bad_input_gets_a_sentence():
         MaxEntropyCube(0, 0.5)(one)
     with pytest.raises(ValueError, match=r"`fit` should have points of every label of the data. Found none with y = 1"):
         Isotropic()(sample(300, (3,)), fit=one)
-    with pytest.raises(ValueError, match=r"`fit` should have points of the shape of the data's, \(4,\). Found \(3,\)"):
+    with pytest.raises(ValueError, match=r"`fit` should have points of the data's shape, \(4,\). Found \(3,\)"):
         Isotropic()(sample(300), fit=one)

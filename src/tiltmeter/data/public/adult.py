@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.public.contents import contents
 from tiltmeter.data.public.features import grouped_tables
+from tiltmeter.data.public.verified_files import contents
 
 COLUMNS = (
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship"),
     *("race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income"),
 )
-#: Never features: the sampling weight of the census, education twice over, and the answer.
+#: Never features: the sampling weight of the census, the second coding of education, and the label.
 LEFT_OUT = ("fnlwgt", "education", "income")
 
 
 def adult(group: str | Sequence[str] = "sex", *, sensitive_features: bool = True) -> tuple[GroupedData, GroupedData]:
-    """32,561 people to train on and 16,281 to look at; the label is 1 for an income above 50,000 dollars.
-
-    `group` is "sex" (Female, Male), "race", or both for intersections. An unknown value ("?") is a value of its own.
-    Without `sensitive_features` the columns of `group` are no features; they can still be guessed from the others, as
-    sex from `relationship`.
+    """32,561 people to train on and 16,281 held-out people; the label is 1 for an income above 50,000 dollars.
 
     >>> try:
     ...     adult("height")
     ... except KeyError as error:
     ...     print(error.args[0])
     `group` should be 'sex', 'race' or both. Found 'height'.
+
+    `group` is "sex" (Female, Male), "race", or both for intersections. An unknown value ("?") is treated as a separate
+    value. Without `sensitive_features` the columns of `group` are not used as features; they can still be predicted
+    from the others, for example sex from `relationship`.
     """
     names = [group] if isinstance(group, str) else list(group)
     for name in names:

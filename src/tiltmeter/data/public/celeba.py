@@ -9,20 +9,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.data.public.contents import bytes_of, table_of, wrong
 from tiltmeter.data.public.folder import absent, data_folder, folder_of
-from tiltmeter.data.public.pictures import read_pictures
+from tiltmeter.data.public.image_files import read_pictures
+from tiltmeter.data.public.verified_files import bytes_of, table_of, wrong
 
 PARTS = ("train", "valid", "test")
 #: The first file of each part: files are numbered, and the publishers split by number.
 STARTS = (1, 162_771, 182_638)
-#: The attributes alone, as one CSV file; some packages hand them out so.
+#: Only the attributes, as one CSV file; some packages provide them in this form.
 TABLE = ("celeba-attributes", "celeba.csv")
 
 
 @dataclass(frozen=True, eq=False)
 class Faces:
-    """Which photographs there are and what is known of each; pixels are read by `pictures`."""
+    """The list of photographs and their attributes; `pictures` reads the pixels."""
 
     files: np.ndarray
     attributes: np.ndarray
@@ -33,13 +33,13 @@ class Faces:
         return len(self.files)
 
     def has(self, name: str) -> np.ndarray:
-        """Whether each face has this attribute, as "Eyeglasses" or "Blond_Hair"."""
+        """Whether each face has this attribute, such as "Eyeglasses" or "Blond_Hair"."""
         if name not in self.names:
             raise KeyError(f"No attribute {name!r}. There are: {', '.join(self.names)}.")
         return np.asarray(self.attributes[:, self.names.index(name)])
 
     def pictures(self, places: Sequence[int] | np.ndarray, size: int = 64) -> np.ndarray:
-        """The photographs at these places, points x 3 x size x size bytes."""
+        """The photographs with these indices, points x 3 x size x size bytes."""
         folder = self.folder / "img_align_celeba"
         if not folder.is_dir():
             raise absent("celeba", "the folder img_align_celeba")
@@ -47,16 +47,16 @@ class Faces:
 
 
 def celeba(part: Literal["train", "valid", "test"] = "train") -> Faces:
-    """The faces of one part: 162,770 to train on, 19,867 to validate, 19,962 to test.
-
-    Reads `list_attr_celeba.txt` and `list_eval_partition.txt` of the publishers, or the attributes as one CSV file in
-    `celeba-attributes`. Attributes are one person's quick judgements, and many are about taste.
+    """The faces of one part: 162,770 for training, 19,867 for validation, 19,962 for testing.
 
     >>> try:
     ...     celeba("rest")
     ... except ValueError as error:
     ...     print(error)
     `part` should be 'train', 'valid' or 'test'. Found part = 'rest'.
+
+    Reads `list_attr_celeba.txt` and `list_eval_partition.txt` of the publishers, or the attributes as one CSV file in
+    `celeba-attributes`. Attributes are the quick judgements of one person, and many are a matter of taste.
     """
     if part not in PARTS:
         raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")
@@ -73,13 +73,15 @@ def celeba(part: Literal["train", "valid", "test"] = "train") -> Faces:
 
 
 def _listed(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-    """The publishers' text: how many, the names, then one line per file of -1 and 1."""
+    """Reads the publishers' text format: the number of files, the attribute names, then one line of -1 and 1 per
+    file.
+    """
     data = bytes_of(path)
     count, header, *_ = [*data.decode("utf-8", errors="replace").split("\n", 2), "", ""]
     names = tuple(header.split())
     if not count.strip().isdecimal() or not names:
-        raise wrong("celeba", path, "how many files and the names of attributes first", repr(count[:20]))
-    should = f"{int(count):,} whole lines of a file name and {len(names)} attributes, -1 or 1"
+        raise wrong("celeba", path, "the number of files and the names of attributes first", repr(count[:20]))
+    should = f"{int(count):,} complete lines of a file name and {len(names)} attributes, -1 or 1"
     table = table_of("celeba", path, data, should, sep=r"\s+", skiprows=2, header=None)
     if table.shape != (int(count), len(names) + 1):
         raise wrong("celeba", path, should, f"{len(table):,} of {table.shape[1] - 1}")
@@ -87,7 +89,7 @@ def _listed(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
 
 
 def _tabled(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
-    should = "file names, then whole columns of attributes, yes or no"
+    should = "file names, then complete columns of attributes, yes or no"
     table = table_of("celeba", path, bytes_of(path), should)
     if not len(table) or table.columns[0] != "filename":
         raise wrong("celeba", path, should, f"{len(table)} rows of columns {list(table.columns[:3])}")
@@ -96,7 +98,7 @@ def _tabled(path: Path) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
 
 
 def _marks(path: Path, columns: Any, allowed: tuple[int, ...], should: str) -> np.ndarray:
-    """Attributes as small numbers, if they are numbers that an attribute has."""
+    """Attributes as small integers, after checking that all values are allowed."""
     strange = ~columns.isin(allowed)
     if strange.any(axis=None):
         row, column = np.argwhere(strange.to_numpy())[0]
@@ -105,7 +107,7 @@ def _marks(path: Path, columns: Any, allowed: tuple[int, ...], should: str) -> n
 
 
 def _parts(path: Path, files: np.ndarray) -> np.ndarray:
-    """The part of every file: as the list says, else by the numbers of the files."""
+    """The part of every file: from the list if there is one, otherwise from the numbers of the files."""
     if not path.is_file():
         numbers = [name.partition(".")[0] for name in files.tolist()]
         if strange := [name for name in numbers if not name.isdecimal()]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.data.public.contents import contents
 from tiltmeter.data.public.images import Images, Part
+from tiltmeter.data.public.verified_files import contents
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FILES = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}
@@ -14,7 +14,7 @@ RECORD = 1 + 3 * 32 * 32
 
 
 def cifar10(part: Part = "train") -> Images:
-    """50,000 photographs to train on or 10,000 to test on, 3 x 32 x 32 bytes each, channels first."""
+    """50,000 training or 10,000 test photographs, 3 x 32 x 32 bytes each, channels first."""
     if part not in FILES:
         raise ValueError(f"`part` should be 'train' or 'test'. Found part = {part!r}.")
     records = np.concatenate([_records(file) for file in FILES[part]])

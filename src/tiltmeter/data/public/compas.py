@@ -1,4 +1,4 @@
-"""compas: who is arrested again within two years, of those scored by COMPAS (ProPublica, 2016)."""
+"""compas: people scored by COMPAS, and whether they were arrested again within two years (ProPublica, 2016)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 from typing import Any
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.public.contents import contents, wrong
 from tiltmeter.data.public.features import grouped_tables, split_table
 from tiltmeter.data.public.folder import folder_of
+from tiltmeter.data.public.verified_files import contents, wrong
 
 FILE = "compas-scores-two-years.csv"
 FEATURES = ("age", "sex", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count", "c_charge_degree")
@@ -22,17 +22,17 @@ def compas(
     look: float = 0.4,
     seed: int = 0,
 ) -> tuple[GroupedData, GroupedData]:
-    """People to train on and to look at, in groups by race; the label is 1 for an arrest within two years.
-
-    Only rows of the usual filter (see `compas_table`). Features are age, sex, prior counts and the degree of the
-    charge; never the score of COMPAS itself; race only with `sensitive_features`. These are real people: an arrest is
-    not a crime, and a gap found here says nothing about any person.
+    """People to train on and held-out people, in groups by race; the label is 1 for an arrest within two years.
 
     >>> try:
     ...     compas(races=())
     ... except ValueError as error:
     ...     print(error)
     `races` should name at least one. Found none.
+
+    Only rows of the usual filter are used (see `compas_table`). Features are age, sex, prior counts and the degree of
+    the charge, but never the COMPAS score itself; race only with `sensitive_features`. These are real people: an arrest
+    is not a crime, and a gap found here says nothing about any person.
     """
     if not races:
         raise ValueError("`races` should name at least one. Found none.")
@@ -49,10 +49,10 @@ def compas(
 
 
 def compas_table(filtered: bool = True) -> Any:
-    """The people as a DataFrame; `filtered` as ProPublica does.
+    """The people as a DataFrame; with `filtered`, only the rows that ProPublica used.
 
-    It leaves out rows whose charge is more than 30 days from the screening, whose recidivism or score is unknown, and
-    ordinary traffic offences: 6,172 of 7,214 remain.
+    The filter removes rows whose charge is more than 30 days from the screening, rows with unknown recidivism or score,
+    and ordinary traffic offences: 6,172 of 7,214 remain.
     """
     import pandas as pd
 

@@ -15,15 +15,15 @@ def digits(
     seed: int = 0,
     labels: Literal["digit", "large"] = "digit",
 ) -> tuple[GroupedData, GroupedData]:
-    """Real images, to train on and to look at: upright and faint (a `share` of the training data), turned and bright.
-
-    The 1,797 images of 8 x 8 pixels are divided into two halves; the first is trained on, the other is looked at in
-    both groups alike. The turned group varies more but is rarer: it tends to lead first, the upright one last. `labels`
-    are the ten digits, or "large": +1 from 5 on, else -1.
+    """Real images, for training and held-out: upright and faint (a `share` of the training data), or turned and bright.
 
     >>> train, look = digits(share=0.8)
     >>> train.sizes, look.sizes
     ({'turned': 225, 'upright': 900}, {'turned': 897, 'upright': 897})
+
+    The 1,797 images of 8 x 8 pixels are divided into two halves. The first half is for training; the second is the
+    held-out part and appears in both groups. The turned group varies more but is rarer: it tends to lead first, and the
+    upright group leads at the end. `labels` are the ten digits, or "large": +1 for 5 and above, otherwise -1.
     """
     from sklearn.datasets import load_digits
 

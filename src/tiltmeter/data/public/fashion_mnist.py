@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiltmeter.data.public.idx import idx_images
+from tiltmeter.data.public.idx_format import idx_images
 from tiltmeter.data.public.images import Images, Part
 
 CLASSES = (
@@ -12,5 +12,5 @@ CLASSES = (
 
 
 def fashion_mnist(part: Part = "train") -> Images:
-    """60,000 pictures to train on or 10,000 to test on, 28 x 28 bytes each."""
+    """60,000 training or 10,000 test images, 28 x 28 bytes each."""
     return idx_images("fashion-mnist", part, CLASSES)

@@ -1,4 +1,4 @@
-"""fetch: bring a data set from its publishers, checked before it is put in place."""
+"""fetch: download a data set from its publishers, and verify it before it is put in place."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tiltmeter.data.public.contents import checked
+from tiltmeter.data.public.download import Download
 from tiltmeter.data.public.folder import data_folder, folder_of, path_of
 from tiltmeter.data.public.sources import Source, source_of
 from tiltmeter.data.public.unpack import unpack
+from tiltmeter.data.public.verified_files import checked
 
 
 def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
-    """Download what is missing of a data set; the folder where it then is.
+    """Download the missing files of a data set, and return its folder.
 
-    Files that are there are checked and kept; a wrong one is never overwritten but refused with what to do. New ones
-    are written aside, compared with the published checksum (or size, where none is published), and only then renamed.
-    `say` gets a line before every download.
+    Existing files are verified and kept. A wrong file is never overwritten: an error says what to do. New files are
+    written to a temporary folder, compared with the published checksum (or size, if none is published), and only then
+    moved into place. `say` is called with a line of text before every download.
     """
     source = source_of(name)
     folder = folder_of(name)
@@ -58,14 +59,14 @@ def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:
 
 
 def _aside(name: str) -> tempfile.TemporaryDirectory[str]:
-    """A folder on the same disk as the data, that vanishes."""
+    """A temporary folder on the same disk as the data, deleted afterwards."""
     try:
         data_folder().mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix=f".{name}-", dir=data_folder())
     except OSError as error:
         raise OSError(
-            f"The data folder {data_folder()} should be one that can be written. Found: {error.strerror or error}; set "
-            "TILTMETER_DATA to another."
+            f"The data folder {data_folder()} should be writable. Found: {error.strerror or error}; set "
+            "TILTMETER_DATA to another folder."
         ) from None
 
 
@@ -76,24 +77,28 @@ def _download_archive(source: Source, new: Path, aside: Path, say: Callable[[str
 
 
 def _download(urls: tuple[str, ...], md5: str | None, name: str, to: Path, say: Callable[[str], None]) -> Path:
-    """The file from the first address that has it, whole and as published."""
+    """Download the file from the first address that has it, complete and as published."""
     import pooch
     import requests
 
-    pooch.get_logger().setLevel(logging.ERROR)  # it warns about files without a checksum, and prints their own
+    pooch.get_logger().setLevel(
+        logging.ERROR
+    )  # pooch warns about files without a checksum, and prints the one it computes
     failed = []
     for url in urls:
         say(f"Downloading {url}")
         try:
-            got = pooch.retrieve(url, None if md5 is None else f"md5:{md5}", fname=name, path=to)
+            got = pooch.retrieve(
+                url, None if md5 is None else f"md5:{md5}", fname=name, path=to, downloader=Download(say)
+            )
         except requests.Timeout:
-            failed.append(f"{url}: no answer in time")
+            failed.append(f"{url}: no answer before the timeout")
         except requests.ConnectionError:
-            failed.append(f"{url}: no connection, or one that broke off")
+            failed.append(f"{url}: no connection, or an interrupted one")
         except (requests.RequestException, OSError) as error:
             failed.append(f"{url}: {_first_line(error)}")
-        except ValueError:  # what pooch raises for another checksum
-            failed.append(f"{url}: the file there is partial or has changed, its checksum is not {md5}")
+        except ValueError:  # raised by pooch for a different checksum
+            failed.append(f"{url}: the file there is incomplete or has changed: its checksum is not {md5}")
         else:
             return Path(got)
     raise ConnectionError(f"Could not download {name} ({'; '.join(failed)}): try later, or put it in place by hand.")

@@ -1,4 +1,4 @@
-"""folder: where data sets are kept on this machine, one folder for each."""
+"""folder: where data sets are stored on this machine, one folder for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tiltmeter.data.public.sources import File, source_of
 
 
 def data_folder() -> Path:
-    """The folder of all data sets: `TILTMETER_DATA` where it is set, else `data` in the cache folder of the user.
+    """The folder of all data sets: `TILTMETER_DATA` if it is set, otherwise `data` in the user's cache folder.
 
     >>> isinstance(data_folder(), Path)
     True
@@ -23,21 +23,24 @@ def data_folder() -> Path:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of one data set, whether it is there or not; the top folder of an unpacked archive will also do."""
+    """The folder of one data set, whether it exists or not; the top folder of an unpacked archive is also accepted."""
     source = source_of(name)
     place = data_folder() / name
     return next((place / part for part in source.folders if (place / part).is_dir()), place)
 
 
 def path_of(name: str, file: File) -> Path | None:
-    """Where this file is; None where it is not. A file that is published packed may have been unpacked."""
+    """The path of this file, or None if it does not exist. A compressed file may have been unpacked."""
     folder = folder_of(name)
     packed, unpacked = folder / file.name, folder / file.name.removesuffix(".gz")
     return next((path for path in (packed, unpacked) if path.exists()), None)
 
 
 def absent(name: str, file: str) -> FileNotFoundError:
-    """What to do about a file that is not there, in one sentence."""
+    """An error for a missing file; it says what to do in one sentence."""
     by_hand = source_of(name).by_hand
-    do = by_hand or f"`tiltmeter data get {name}` downloads it, or set TILTMETER_DATA to the folder that holds {name}/"
+    do = (
+        by_hand
+        or f"`tiltmeter data get {name}` downloads it, or set TILTMETER_DATA to the folder that contains {name}/"
+    )
     return FileNotFoundError(f"Data set {name!r} needs {file} in {folder_of(name)}: {do}.")

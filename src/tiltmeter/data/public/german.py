@@ -8,34 +8,36 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.public.contents import contents, wrong
 from tiltmeter.data.public.features import grouped_tables, split_table
 from tiltmeter.data.public.folder import folder_of
+from tiltmeter.data.public.verified_files import contents, wrong
 
 COLUMNS = (
     *("checking", "duration", "history", "purpose", "amount", "savings", "employment", "rate", "personal_status"),
     *("debtors", "residence", "property", "age", "installments", "housing", "credits", "job", "dependants"),
     *("telephone", "foreign", "risk"),
 )
-#: Codes of `personal_status` that the publishers describe as female; it says sex and marriage at once.
+#: Codes of `personal_status` that the publishers describe as female; it combines sex and marital status.
 FEMALE = ("A92", "A95")
-#: "Young" in the literature on this set: up to 25 years.
+#: "Young" in the literature on this data set: up to 25 years.
 YOUNG = 25
 
 
 def german(
     group: Literal["sex", "age"] = "sex", *, sensitive_features: bool = False, look: float = 0.3, seed: int = 0
 ) -> tuple[GroupedData, GroupedData]:
-    """People to train on and to look at; the label is 1 for a good risk. Groups are female and male, or young and old.
-
-    Only 310 women and 190 people up to 25 are among the thousand: standard errors are wide. Later work questions the
-    coding of sex in this file. Without `sensitive_features` the column that tells the group is no feature.
+    """People to train on and held-out people; the label is 1 for a good risk. Groups: female and male, or young and
+    old.
 
     >>> try:
     ...     german("height")
     ... except KeyError as error:
     ...     print(error.args[0])
     `group` should be 'sex' or 'age'. Found 'height'.
+
+    Only 310 women and 190 people up to 25 are among the thousand, so standard errors are large. Later work questions
+    the coding of sex in this file. Without `sensitive_features` the column that determines the group is not used as a
+    feature.
     """
     if group not in ("sex", "age"):
         raise KeyError(f"`group` should be 'sex' or 'age'. Found {group!r}.")

@@ -1,4 +1,4 @@
-"""grouping: labelled pictures as groups, by class, by rotation and contrast, by share, by attribute."""
+"""grouping: groups from labelled images, by class, rotation and contrast, share, or attribute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
     if len(x) != len(y):
         raise ValueError(f"Lengths should agree. Found {len(x)} in x, {len(y)} in y.")
     used: dict[int, tuple[Any, int]] = {}
-    pair: Any  # of the user's own making, whatever the signature says
+    pair: Any  # comes from the user: may have another form than the signature says
     for group, pair in groups.items():
         if len(pair) != 2 or any(isinstance(classes, str) or not isinstance(classes, Iterable) for classes in pair):
             raise ValueError(f"Each group should have classes labelled +1 and classes labelled -1. Found {pair!r}.")
@@ -46,12 +46,12 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
 def named_classes(
     images: Images, groups: Mapping[Any, tuple[Sequence[Any], Sequence[Any]]]
 ) -> dict[Any, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The same groups with the numbers of classes that were given by name."""
+    """The same groups, with class names replaced by class numbers."""
     return {name: (images.numbers(up), images.numbers(down)) for name, (up, down) in groups.items()}
 
 
 def rotated(x: np.ndarray, degrees: float) -> np.ndarray:
-    """Pictures (the last two dimensions) turned anticlockwise about their middle; corners that come in are 0.
+    """Images (the last two dimensions) turned anticlockwise about their centre; empty corners are filled with 0.
 
     >>> rotated(np.array([[[1, 2], [3, 4]]]), 90).tolist()
     [[[2, 4], [1, 3]]]
@@ -68,7 +68,7 @@ def rotated(x: np.ndarray, degrees: float) -> np.ndarray:
 
 
 def contrasted(x: np.ndarray, factor: float) -> np.ndarray:
-    """Numbers `factor` times as far from their common mean: what makes the variance of a group.
+    """Move numbers to `factor` times their distance from the common mean: this changes the variance of a group.
 
     >>> contrasted(np.array([1.0, 3.0]), 2.0).tolist()
     [0.0, 4.0]
@@ -80,7 +80,7 @@ def contrasted(x: np.ndarray, factor: float) -> np.ndarray:
 
 
 def mixed(data: GroupedData, shares: Mapping[Any, float], seed: int = 0) -> GroupedData:
-    """As many of the points as there can be with these shares of the groups, which add up to 1.
+    """The largest possible selection of points in which the groups have these shares, which add up to 1.
 
     >>> data = GroupedData(np.zeros((400, 1)), np.zeros(400), ["a", "b"] * 200)
     >>> mixed(data, {"a": 0.8, "b": 0.2}).sizes
@@ -96,7 +96,7 @@ def mixed(data: GroupedData, shares: Mapping[Any, float], seed: int = 0) -> Grou
 
 
 def imbalanced(data: GroupedData, rates: Mapping[Any, float], seed: int = 0) -> GroupedData:
-    """As many of the points as there can be with these rates of the larger label in each named group; others stay.
+    """The largest possible selection in which the named groups have these rates of the larger label; others are kept.
 
     >>> data = GroupedData(np.zeros((400, 1)), [0, 0, 1, 1] * 100, ["a", "b"] * 200)
     >>> imbalanced(data, {"a": 0.8}).label_rates["a"]
@@ -131,7 +131,7 @@ def by_attributes(x: np.ndarray, target: np.ndarray, attribute: np.ndarray, name
 
 
 def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
-    """Booleans; -1 for "no", as in CelebA's own file, would count as yes."""
+    """Booleans; refuses -1 for "no", as in CelebA's own file, because it would count as yes."""
     found = np.asarray(values)
     others = found[~np.isin(found, (0, 1))]
     if others.size:
@@ -142,16 +142,16 @@ def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
 def random_task(
     images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, rho: float, look: int = 1000
 ) -> tuple[GroupedData, GroupedData]:
-    """A task drawn at random: groups "a" and "b" of four classes each, two labelled +1 and two -1.
-
-    Pictures are flattened and scaled to mean 0 and standard deviation 1 over all pixels. `look` points of each group
-    are set aside to look at; of the others as many as there can be are trained on with a share `rho` of group a.
+    """A random task: groups "a" and "b" of four classes each, two labelled +1 and two labelled -1.
 
     >>> rng = np.random.default_rng(0)
     >>> pictures = rng.normal(size=(1000, 4, 4))
     >>> train, look = random_task(pictures, np.arange(1000) % 10, rng, rho=0.8, look=100)
     >>> train.sizes, look.sizes
     ({'a': 300, 'b': 75}, {'a': 100, 'b': 100})
+
+    Images are flattened and scaled to mean 0 and standard deviation 1 over all pixels. `look` points of each group are
+    held out. From the others, the largest possible training set with a share `rho` of group a is selected.
     """
     if not 0 < rho < 1:
         raise ValueError(f"`rho` should lie strictly between 0 and 1. Found rho = {rho}.")
@@ -166,7 +166,7 @@ def random_task(
 
 
 def set_aside(data: GroupedData, look: int, rng: np.random.Generator) -> tuple[GroupedData, GroupedData]:
-    """All but `look` points of every group, and those."""
+    """All points except `look` of every group, and those held-out points."""
     away = np.zeros(len(data), dtype=bool)
     for group in data.groups:
         members = data.of_group(group)
@@ -177,7 +177,7 @@ def set_aside(data: GroupedData, look: int, rng: np.random.Generator) -> tuple[G
 
 
 def _some(data: GroupedData, kept: Mapping[Any, tuple[np.ndarray, float]], seed: int) -> GroupedData:
-    """Of each kind, so many points at random, in their order."""
+    """A random selection of points of each kind, in their original order."""
     rng = np.random.default_rng(seed)
     places = [rng.permutation(np.flatnonzero(where))[: round(count)] for where, count in kept.values()]
     return data.take(np.sort(np.concatenate(places)))

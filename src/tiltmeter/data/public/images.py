@@ -1,4 +1,4 @@
-"""Images: labelled pictures as their publishers give them, before they are anyone's groups."""
+"""Images: labelled images as published, before groups are chosen."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Part = Literal["train", "test"]
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Pictures `x` in bytes (grey: points x rows x columns; colour: points x channels x rows x columns), and classes.
-
-    `y` is the class of every picture as a number, `classes` the names of the classes in that order.
+    """Images `x` in bytes (grey: points x rows x columns; colour: points x channels x rows x columns), and classes.
 
     >>> few = Images(np.zeros((2, 28, 28), np.uint8), np.array([1, 0]), ("cat", "dog"))
     >>> few.numbers(["dog", 0])
     (1, 0)
+
+    `y` is the class of every image as a number; `classes` are the names of the classes in that order.
     """
 
     x: np.ndarray
@@ -42,16 +42,16 @@ class Images:
         raise KeyError(f"No class {one!r}. There are: {', '.join(self.classes)}.")
 
     def floats(self) -> np.ndarray:
-        """Pictures as numbers from 0 to 1."""
+        """Images as numbers from 0 to 1."""
         return np.asarray(self.x, dtype=np.float32) / np.float32(255)
 
     def standard(self) -> np.ndarray:
-        """Pictures with mean 0 and standard deviation 1 over all pixels of all of them."""
+        """Images scaled to mean 0 and standard deviation 1 over all pixels of all images."""
         return standardised(self.x)
 
 
 def standardised(x: np.ndarray) -> np.ndarray:
-    """Numbers with mean 0 and standard deviation 1 over all entries, in single precision.
+    """Numbers scaled to mean 0 and standard deviation 1 over all entries, in single precision.
 
     >>> standardised(np.array([[0, 255]], np.uint8)).tolist()
     [[-1.0, 1.0]]

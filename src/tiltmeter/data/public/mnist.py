@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tiltmeter.data.public.idx import idx_images
+from tiltmeter.data.public.idx_format import idx_images
 from tiltmeter.data.public.images import Images, Part
 
 CLASSES = tuple("0123456789")
 
 
 def mnist(part: Part = "train") -> Images:
-    """60,000 pictures to train on or 10,000 to test on, 28 x 28 bytes each.
+    """60,000 training or 10,000 test images, 28 x 28 bytes each.
 
     >>> import os
     >>> if os.path.isdir(os.path.join(os.environ.get("TILTMETER_DATA", ""), "mnist")):

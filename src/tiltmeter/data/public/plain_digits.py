@@ -8,14 +8,14 @@ from tiltmeter.data.grouped import GroupedData
 
 
 def plain_digits(points: int = 900, noise: float = 0.0, seed: int = 0) -> tuple[GroupedData, GroupedData]:
-    """Images of 8 x 8 pixels to train on and to look at, `noise` of the former with another label drawn at random.
-
-    Pixels lie between 0 and 1, minus their mean. Groups are "right" and "wrong" labels; what is looked at has right
-    ones only, and is the same for any number of points and any noise.
+    """Images of 8 x 8 pixels, for training and held-out; a share `noise` of the training labels is wrong, at random.
 
     >>> train, look = plain_digits(noise=0.2)
     >>> train.sizes, len(look)
     ({'right': 720, 'wrong': 180}, 897)
+
+    Pixels lie between 0 and 1, minus their mean. Groups are "right" and "wrong" labels. The held-out part has only
+    right labels, and is the same for any number of points and any noise.
     """
     from sklearn.datasets import load_digits
 
@@ -30,7 +30,7 @@ def plain_digits(points: int = 900, noise: float = 0.0, seed: int = 0) -> tuple[
     first, second = order[:points], order[900:]
     y = bunch.target[first].copy()
     wrong = rng.permutation(points)[: round(noise * points)]
-    # From 1 to 9 further on: never the right one.
+    # Shifted by 1 to 9: never the right label.
     y[wrong] = (y[wrong] + rng.integers(1, 10, len(wrong))) % 10
     group = np.where(np.isin(np.arange(points), wrong), "wrong", "right")
     return GroupedData(x[first], y, group), GroupedData(x[second], bunch.target[second], ["right"] * len(second))

@@ -1,4 +1,4 @@
-"""presence: which data sets are on this machine, and whether they are what was published."""
+"""presence: which data sets are on this machine, and whether they are as published."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.data.public.sources import source_of
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a data set is here: "present", "absent" or "wrong", where, and what to do."""
+    """The state of a data set, "present", "absent" or "wrong", with its folder and what to do."""
 
     name: str
     state: Literal["present", "absent", "wrong"]
@@ -24,15 +24,15 @@ class Presence:
 
 
 def is_present(name: str) -> bool:
-    """Whether all that loading needs is there; the files are not read."""
-    if name == "celeba":  # its attributes are of use without the images
+    """Whether all files needed for loading exist; the files are not read."""
+    if name == "celeba":  # the attributes are useful without the images
         folder = folder_of(name)
         return (folder / "list_attr_celeba.txt").is_file() or (data_folder() / "celeba-attributes").is_dir()
     return all(path_of(name, file) is not None for file in source_of(name).files)
 
 
 def check(name: str) -> Presence:
-    """Load the whole data set and say how it went.
+    """Load the whole data set and report the result.
 
     >>> import os, tempfile
     >>> before = os.environ.get("TILTMETER_DATA")
@@ -52,7 +52,7 @@ def check(name: str) -> Presence:
 
 
 def _loaders() -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """How each set is read whole, part by part. A set that is checked is read as its users read it."""
+    """How to load each data set completely, part by part, in the same way as its users do."""
     from tiltmeter.data.public.adult import adult_table
     from tiltmeter.data.public.celeba import celeba
     from tiltmeter.data.public.cifar10 import cifar10

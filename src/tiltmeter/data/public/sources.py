@@ -1,4 +1,4 @@
-"""Sources: the public data sets that tiltmeter reads, where their publishers keep them, and how a file is known."""
+"""Sources: the public data sets that tiltmeter reads, their addresses, and how their files are verified."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ IDX = (
 
 @dataclass(frozen=True)
 class File:
-    """One file of a data set, and what must be true of it.
+    """One file of a data set, and how to verify it.
 
-    `md5` is that of the file as published, `content_md5` that of what it unpacks to: gzip writes the same content in
-    many ways. Where no checksum could be verified, `size` in bytes or `rows` stand in.
+    `md5` is that of the published file, `content_md5` that of its unpacked content, because gzip can write the same
+    content in many ways. If no checksum could be verified, `size` in bytes or `rows` is used instead.
     """
 
     name: str
@@ -28,7 +28,9 @@ class File:
 
 @dataclass(frozen=True)
 class Archive:
-    """A tar file that holds the files of a data set below one top folder; `whole`: and others that belong to it."""
+    """A tar file with the files of a data set in one top folder; `whole` means that it contains other files of the
+    data set.
+    """
 
     url: str
     md5: str | None = None
@@ -37,7 +39,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set: what it is, its files, its licence, and, if it cannot be downloaded by itself, what to do."""
+    """A data set: description, files, licence and, if it cannot be downloaded automatically, what to do."""
 
     name: str
     about: str
@@ -148,8 +150,8 @@ SOURCES = {
             "202,599 photographs of faces with 40 attributes",
             "non-commercial research; do not redistribute",
             (File("list_attr_celeba.txt"), File("list_eval_partition.txt"), File("img_align_celeba")),
-            by_hand="its publishers hand it out at https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html on conditions of "
-            "their own: put list_attr_celeba.txt, list_eval_partition.txt and the folder img_align_celeba there",
+            by_hand="its publishers provide it at https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html under their "
+            "own conditions: put list_attr_celeba.txt, list_eval_partition.txt and the folder img_align_celeba there",
         ),
         Source(
             "waterbirds",

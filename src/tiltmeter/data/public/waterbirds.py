@@ -1,4 +1,4 @@
-"""waterbirds: birds on land or water, before land or water (Sagawa et al., 2020)."""
+"""waterbirds: photographs of landbirds and waterbirds in front of land or water (Sagawa et al., 2020)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.public.contents import contents, table_of, wrong
 from tiltmeter.data.public.folder import folder_of
-from tiltmeter.data.public.pictures import read_pictures
+from tiltmeter.data.public.image_files import read_pictures
+from tiltmeter.data.public.verified_files import contents, table_of, wrong
 
 PARTS = ("train", "valid", "test")
 BIRDS, PLACES = ("landbird", "waterbird"), ("land", "water")
@@ -21,7 +21,7 @@ NEEDED = ("img_filename", "y", "split", "place")
 
 @dataclass(frozen=True, eq=False)
 class Birds:
-    """Which photographs there are, the kind of bird `y` (1: waterbird) and of background `place` (1: water)."""
+    """The list of photographs, the kind of bird `y` (1: waterbird) and of background `place` (1: water)."""
 
     files: np.ndarray
     y: np.ndarray
@@ -33,11 +33,11 @@ class Birds:
 
     @property
     def groups(self) -> list[str]:
-        """The group of every photograph, as "waterbird on land"."""
+        """The group of every photograph, such as "waterbird on land"."""
         return [f"{BIRDS[bird]} on {PLACES[place]}" for bird, place in zip(self.y, self.place, strict=True)]
 
     def grouped(self, places: Sequence[int] | np.ndarray, size: int = 64) -> GroupedData:
-        """The photographs at these places in their four groups, pixels from 0 to 1."""
+        """The photographs with these indices in their four groups, pixels from 0 to 1."""
         chosen = np.asarray(places, dtype=np.int64)
         x = read_pictures(self.folder, [str(name) for name in self.files[chosen]], size)
         groups = self.groups
@@ -45,16 +45,16 @@ class Birds:
 
 
 def waterbirds(part: Literal["train", "valid", "test"] = "train") -> Birds:
-    """The birds of one part: 4,795 to train on, 1,199 to validate, 5,794 to test.
-
-    In training, 95 % of each kind of bird is before its own background; in the other parts half. The background is the
-    shortcut.
+    """The birds of one part: 4,795 for training, 1,199 for validation, 5,794 for testing.
 
     >>> try:
     ...     waterbirds("rest")
     ... except ValueError as error:
     ...     print(error)
     `part` should be 'train', 'valid' or 'test'. Found part = 'rest'.
+
+    In the training part, 95 % of each kind of bird are in front of their own background; in the other parts half are.
+    The background is the shortcut.
     """
     if part not in PARTS:
         raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")

@@ -1,4 +1,4 @@
-"""Boolean functions on the cube {-1, +1}^n, parities, majority, of few bits or random, and data of them."""
+"""Boolean functions on the cube {-1, +1}^n (parity, majority, functions of few bits, random), and data from them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tiltmeter.data.grouped import GroupedData
 #: From points (points, n) of -1 and +1 to labels (points,) of -1 and +1.
 BooleanFunction: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
-#: Bits up to which the whole cube is written out.
+#: Largest number of bits for which the whole cube is enumerated.
 MOST_BITS = 20
 
 
 @dataclass(frozen=True)
 class Parity:
-    """The product of these bits: sensitivity is their number over n, the largest that so many bits can have.
+    """The product of these bits. Its sensitivity is their number divided by n, the largest possible for so many bits.
 
     >>> Parity((0, 2))(np.array([[1, 1, -1], [-1, 1, -1]])).tolist()
     [-1.0, 1.0]
@@ -33,20 +33,20 @@ class Parity:
 
 @dataclass(frozen=True)
 class Majority:
-    """What most of the bits say, of all or of these; an odd number of them, so that there is no tie."""
+    """The majority of all bits, or of these bits; their number should be odd, so that there is no tie."""
 
     bits: tuple[int, ...] | None = None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         voting = x if self.bits is None else x[:, list(self.bits)]
         if voting.shape[1] % 2 == 0:
-            raise ValueError(f"A majority should be one of an odd number of bits. Found {voting.shape[1]} bits.")
+            raise ValueError(f"A majority needs an odd number of bits. Found {voting.shape[1]} bits.")
         return np.asarray(np.sign(voting.sum(1, dtype=float)))
 
 
 @dataclass(frozen=True)
 class Sparse:
-    """A random function of these bits only: a table of labels drawn with `seed`."""
+    """A random function of only these bits: a table of labels drawn with `seed`."""
 
     bits: tuple[int, ...]
     seed: int = 0
@@ -58,7 +58,7 @@ class Sparse:
 
 @dataclass(frozen=True)
 class RandomFunction:
-    """Every point of the cube has a label of its own, drawn with `seed`: sensitivity near one half."""
+    """Every point of the cube has its own label, drawn with `seed`: sensitivity near one half."""
 
     seed: int = 0
 
@@ -68,7 +68,7 @@ class RandomFunction:
 
 
 def cube(n: int) -> np.ndarray:
-    """All 2^n points of {-1, +1}^n; bit i of point k is +1 where k has its i-th binary digit.
+    """All 2^n points of {-1, +1}^n; bit i of point k is +1 if binary digit i of k is 1.
 
     >>> cube(2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
@@ -79,21 +79,21 @@ def cube(n: int) -> np.ndarray:
 
 
 def places(x: np.ndarray) -> np.ndarray:
-    """The place of every point in the `cube` of its dimension."""
+    """The index of every point in the `cube` of its dimension."""
     return np.asarray((np.asarray(x) > 0) @ (1 << np.arange(x.shape[1])))
 
 
 def boolean_data(
     function: BooleanFunction, n: int, points: int | None = None, noise: float = 0.0, seed: int = 0
 ) -> GroupedData:
-    """Points of the cube with their labels: all of it, or so many different ones; a share `noise` of labels is flipped.
-
-    Groups are "clean" and "flipped" where there is noise, else the labels. Beyond 20 bits points are drawn with
-    replacement, as they hardly ever repeat.
+    """Points of the cube with their labels: all, or this number of distinct ones; a share `noise` of labels is flipped.
 
     >>> data = boolean_data(Parity((0, 1)), n=8, points=128)
     >>> data.x.shape, data.labels.tolist()
     ((128, 8), [-1.0, 1.0])
+
+    Groups are "clean" and "flipped" if there is noise, otherwise the labels. With more than 20 bits, points are drawn
+    with replacement, because they hardly ever repeat.
     """
     if not 0 <= noise < 1:
         raise ValueError(f"`noise` should be a share of labels, from 0 and below 1. Found noise = {noise}.")
@@ -117,4 +117,4 @@ def boolean_data(
 
 def _check_bits(n: int) -> None:
     if not 1 <= n <= MOST_BITS:
-        raise ValueError(f"`n` should be from 1 to {MOST_BITS} to write the cube out. Found n = {n}.")
+        raise ValueError(f"`n` should be from 1 to {MOST_BITS} to enumerate the cube. Found n = {n}.")

@@ -11,16 +11,16 @@ from tiltmeter.data.grouped import GroupedData
 def symmetric_clusters(
     d: int = 2, points: int = 16, spread: float = 0.005, radius: float = 0.01, seed: int = 0
 ) -> GroupedData:
-    """Label +1 round +e1 and -e1, label -1 round +e2 and -e2; no line separates them.
-
-    A Gaussian cloud of standard deviation `spread`, cut off at `radius`, lies round e1. It is reflected in e1, in e2
-    and (for d > 2) in all other coordinates together, then e1 and e2 are swapped for the other label. The data are
-    thus exactly symmetric: `points` make 8 (d = 2) or 16 times as many. Groups are the four clusters. The authors'
-    code has labels 0 and 1, with 0 round the first axis: the opposite sign.
+    """Label +1 around +e1 and -e1, label -1 around +e2 and -e2; no line separates them.
 
     >>> data = symmetric_clusters()
     >>> data.sizes
     {'+e1': 32, '+e2': 32, '-e1': 32, '-e2': 32}
+
+    The points around e1 are Gaussian with standard deviation `spread`, cut off at `radius`. They are reflected in e1,
+    in e2 and (for d > 2) in all other coordinates together; then e1 and e2 are swapped for the other label. So the data
+    are exactly symmetric, and `points` give 8 (d = 2) or 16 times as many. Groups are the four clusters. The authors'
+    code has labels 0 and 1, with 0 around the first axis: the opposite sign.
     """
     if d < 2:
         raise ValueError(f"`d` should be at least 2. Found d = {d}.")
@@ -47,9 +47,9 @@ def symmetric_clusters(
 
 
 def _cut_gaussian(points: int, d: int, spread: float, radius: float, rng: np.random.Generator) -> np.ndarray:
-    """Gaussian points given that they lie within the radius: the law of their length is inverted.
+    """Gaussian points conditioned to lie within the radius, drawn by inverting the distribution of their length.
 
-    Drawing until a point is inside would take forever in many dimensions, where nearly all of them are outside.
+    Rejection sampling would take forever in many dimensions, where nearly all points lie outside.
     """
     inside = gammainc(d / 2.0, (radius / spread) ** 2 / 2.0)
     length = spread * np.sqrt(2.0 * gammaincinv(d / 2.0, inside * rng.random(points)))

@@ -1,4 +1,4 @@
-"""coloured: images whose colour goes with the label, more faithfully than their shape does (Arjovsky et al., 2019)."""
+"""coloured: images whose colour predicts the label better than their shape does (Arjovsky et al., 2019)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tiltmeter.data.grouped import GroupedData
 def coloured(
     images: Any, positive: Any, agreement: float = 0.9, label_noise: float = 0.25, seed: int = 0
 ) -> GroupedData:
-    """Images in one of two colour channels; labels 0 and 1 are what `positive` says, a share `label_noise` flipped.
-
-    The colour is the (flipped) label with probability `agreement`. With the defaults colour predicts the label better
-    (0.9) than shape can (0.75); a set with `agreement=0.1` shows who relied on colour. Groups are the pairs
-    (shape, colour) of 0 and 1, whose members agree where both are equal.
+    """Images in one of two colour channels; labels 0 and 1 are those of `positive`, with a share `label_noise` flipped.
 
     >>> images = np.ones((400, 8, 8))
     >>> data = coloured(images, np.arange(400) % 2)
     >>> data.x.shape, data.groups
     ((400, 2, 8, 8), ((0, 0), (0, 1), (1, 0), (1, 1)))
+
+    The colour equals the (flipped) label with probability `agreement`. With the defaults, colour predicts the label
+    better (0.9) than shape can (0.75); a data set with `agreement=0.1` shows which model relies on colour. Groups are
+    the pairs (shape, colour) of 0 and 1; shape and colour agree if both are equal.
     """
     for name, value in (("agreement", agreement), ("label_noise", label_noise)):
         if not 0 <= value <= 1:

@@ -1,4 +1,4 @@
-"""dominoes: two images in one, an easy one that usually tells the label and a hard one that always does."""
+"""dominoes: two images in one, an easy one that usually predicts the label and a hard one that always does."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ def dominoes(
     cells: bool = False,
     seed: int = 0,
 ) -> GroupedData:
-    """Every hard image below an easy one, label y of the hard image; a share `agreement` of pairs has equal labels.
-
-    Images (points, height, width) or (points, channels, height, width) are put one above the other, the narrower one
-    centred and padded with zeros, the one with fewer channels repeated; flat arrays (points, features) are put side by
-    side, easy first. The other pairs get an easy image of a label drawn among *all* labels, so `agreement=0` is the
-    independent ("out of distribution") set, in which 1 in C still agree by chance.
-
-    Groups are "agree" and "disagree" (as far as both occur); with `cells` they are the pairs (easy label, hard label)
-    that `CueAdoption` reads, of which there are many: small ones are not warned about.
+    """Every hard image below an easy one, with the label of the hard image; a share `agreement` of pairs has equal
+    labels.
 
     >>> ones, labels = np.ones((200, 4, 4)), np.arange(200) % 2
     >>> data = dominoes(ones, labels, 2 * ones, labels, agreement=0.5)
     >>> data.x.shape, data.sizes["agree"] > data.sizes["disagree"]
     ((200, 8, 4), True)
+
+    Images (points, height, width) or (points, channels, height, width) are placed one above the other; the narrower one
+    is centred and padded with zeros, and the one with fewer channels is repeated. Flat arrays (points, features) are
+    placed side by side, easy first. The other pairs get an easy image with a label drawn from *all* labels. So
+    `agreement=0` is the independent ("out of distribution") set, in which 1 in C still agree by chance.
+
+    Groups are "agree" and "disagree" (as far as both occur). With `cells` they are the pairs (easy label, hard label)
+    that `CueAdoption` uses. There are many of these, so there is no warning about small ones.
     """
     if not 0 <= agreement <= 1:
         raise ValueError(f"`agreement` should be a share from 0 to 1. Found agreement = {agreement}.")
@@ -64,7 +65,7 @@ def dominoes(
 
 
 def one_hot_block(labels: Any, amplitude: float = 3.0, classes: int | None = None) -> np.ndarray:
-    """The easiest cue there is: one coordinate per class, `amplitude` at that of the label; 0 is the control without.
+    """The easiest cue there is: one coordinate per class, `amplitude` at that of the label; amplitude 0 is the control.
 
     >>> one_hot_block([0, 2], 3.0).tolist()
     [[3.0, 0.0, 0.0], [0.0, 0.0, 3.0]]

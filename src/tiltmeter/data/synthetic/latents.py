@@ -1,4 +1,6 @@
-"""Latents: two features that differ in how well they predict and how loudly they show (Hermann et al., 2024)."""
+"""Latents: two features that differ in how well they predict the label and how large they are (Hermann et al.,
+2024).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from tiltmeter.data.grouped import GroupedData
 class Latents:
     """Latent features z_i ~ N(y mu_i, 1) with Phi(mu_i) = `predictivity`, amplified and embedded in `d` dimensions.
 
-    The first feature is the shortcut, the second the core. A point is x = availability_1 z_1 e_1 + availability_2 z_2
-    e_2 with random orthonormal e_1, e_2 (drawn with `seed`). Availability changes how large a feature is in the input,
-    not what it tells: the optimal decision is the sign of mu . z whatever the availability.
-
     >>> Latents((0.85, 0.9)).means.round(3).tolist()
     [1.036, 1.282]
+
+    The first feature is the shortcut, the second the core. A point is x = availability_1 z_1 e_1 + availability_2 z_2
+    e_2 with random orthonormal e_1, e_2 (drawn with `seed`). Availability changes how large a feature is in the input,
+    not what it predicts: the optimal decision is the sign of mu . z at any availability.
     """
 
     predictivity: tuple[float, float] = (0.85, 0.9)

@@ -1,4 +1,4 @@
-"""moons: two half circles that a straight line separates, or just fails to (Pezeshki et al., 2021)."""
+"""moons: two half circles that a straight line separates, or just does not (Pezeshki et al., 2021)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from tiltmeter.data.grouped import GroupedData
 
 
 def moons(margin: float = 0.1, points: int = 300, noise: float = 0.0, seed: int = 0) -> GroupedData:
-    """Labels 1 (upper moon) and 0 (lower moon), `margin` apart along the second coordinate; below 0 they overlap.
-
-    With a positive margin the second coordinate alone, a straight line, separates the labels; the bent boundary that
-    runs midway needs both. Groups are the "tip" and the "belly" of the moons: the line passes the tips closely.
+    """Labels 1 (upper moon) and 0 (lower moon), `margin` apart along the second coordinate; with margin < 0 they
+    overlap.
 
     >>> data = moons(margin=0.1, points=200)
     >>> upper = data.y == 1
     >>> round(float(data.x[upper, 1].min() - data.x[~upper, 1].max()), 6)
     0.1
+
+    With a positive margin, the second coordinate alone separates the labels by a straight line; the curved boundary
+    halfway between the moons needs both coordinates. Groups are the "tip" and the "belly" of the moons: the line passes
+    close to the tips.
     """
     if points < 4 or noise < 0:
         raise ValueError(

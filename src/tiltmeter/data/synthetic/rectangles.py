@@ -20,15 +20,15 @@ def rectangles(
 ) -> GroupedData:
     """Two labels, -1 and +1, uniform on rectangles with these `sides` around `centre` and its opposite.
 
-    The first side makes `angle` (degrees) with the first axis. `extra` coordinates of unit Gaussian noise come after
-    the two that matter. With `gaussian` both classes are Gaussians with the means and covariances of the rectangles:
-    what a model learns of the one and not of the other, it learned from moments beyond the second. A perceptron that
-    starts small is expected to go through the mean difference, then Fisher's direction, then a correction for the
-    shape (Refinetti et al., 2023). Groups are labels.
-
     >>> data = rectangles(4000, extra=2)
     >>> data.x.shape, data.x[data.y > 0, :2].mean(0).round(1).tolist()
     ((4000, 4), [1.0, 1.0])
+
+    The first side makes `angle` (degrees) with the first axis. `extra` coordinates of unit Gaussian noise come after
+    the two that matter. With `gaussian` both classes are Gaussians with the means and covariances of the rectangles, so
+    any difference in what a model learns comes from moments beyond the second. A perceptron with a small start is
+    expected to learn first the difference of means, then Fisher's direction, then a correction for the shape (Refinetti
+    et al., 2023). Groups are the labels.
     """
     if points < 2:
         raise ValueError(f"`points` should be at least 2. Found points = {points}.")

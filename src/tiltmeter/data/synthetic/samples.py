@@ -1,4 +1,4 @@
-"""samples: points of a mixture in d dimensions, for networks to be trained on the problems of the theory."""
+"""samples: points of a mixture in d dimensions, to train networks on the problems of the theory."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def samples(
     proportions: Mapping[Any, float] | None = None,
     paired: bool = False,
 ) -> GroupedData:
-    """Points of the mixture with labels -1 and +1, groups as often as in the mixture or in these `proportions`.
-
-    `world` chooses the directions of means and teachers, `seed` the points: data to train on and to look at share the
-    one and differ in the other. A module w.x trained on them with `SGD(lr).to_torch(d)` is the student of `predict` and
-    `simulate` in d dimensions, as long as no point is seen twice. With `paired`, groups of equal size have the same
-    noise z, which makes their *difference* more exact; every value alone is as exact as without.
+    """Points of the mixture with labels -1 and +1; groups as frequent as in the mixture or in these `proportions`.
 
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> data = samples(problem, d=50, points=1000)
     >>> data.x.shape, data.sizes
     ((1000, 50), {'+': 800, '-': 200})
+
+    `world` selects the directions of means and teachers, `seed` the points. Training and held-out data should have the
+    same world and different seeds. A module w.x trained on them with `SGD(lr).to_torch(d)` is the student of `predict`
+    and `simulate` in d dimensions, as long as no point is used twice. With `paired`, groups of equal size have the same
+    noise z. This makes their *difference* more precise; the precision of each value is unchanged.
     """
     if problem.grid().sizes:
         raise ValueError(
@@ -65,7 +65,7 @@ def samples(
 
 
 def _sizes(problem: Mixture, points: int, proportions: Mapping[Any, float] | None) -> list[int]:
-    """Whole numbers of points per group that add up."""
+    """Integer numbers of points per group, with the right sum."""
     shares = problem.weight.values
     if proportions is not None:
         for group in proportions:

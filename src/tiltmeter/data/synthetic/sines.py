@@ -1,4 +1,4 @@
-"""sines: sums of sines to be learned, seen evenly or more densely in some places (Rahaman 2019; Basri 2020)."""
+"""sines: sums of sines as targets, sampled evenly or more densely in some regions (Rahaman 2019; Basri 2020)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tiltmeter.data.grouped import GroupedData
 class Sines:
     """sum_i A_i sin(2 pi (k_i u + phase_i)), where u runs from 0 to 1 as x runs from `low` to `high`.
 
-    Frequencies count whole periods on the interval, so that each lies in one bin of a Fourier transform. Empty
-    amplitudes are all 1, empty phases all 0.
-
     >>> Sines((1, 4), (1.0, 0.5))(np.array([-0.5, 0.0])).round(6).tolist()
     [1.0, -0.0]
+
+    Frequencies count whole periods on the interval, so that each lies in one bin of a Fourier transform. By default all
+    amplitudes are 1 and all phases 0.
     """
 
     frequencies: tuple[int, ...] = (1, 2, 4, 8)
@@ -49,7 +49,7 @@ class Sines:
         return np.asarray(sum(a * np.sin(2.0 * np.pi * (k * u + phase)) for k, a, phase in waves))
 
     def grid(self, points: int) -> np.ndarray:
-        """Equispaced points without the end point, which is the first again after a whole period."""
+        """Equally spaced points without the end point, which is the same as the first after a whole period."""
         return np.asarray(self.low + (self.high - self.low) * np.arange(points) / points)
 
 
@@ -71,14 +71,14 @@ def sines(
 ) -> GroupedData:
     """Points of the interval with the target's values as labels.
 
-    The interval is cut into equal regions, one per entry of `densities`, which hold points in that proportion; each is
-    a group. Points are equispaced in their region, or drawn at random with `seed`. On the `circle` a point is given as
-    (cos, sin) of its angle, once around for the whole interval.
-
     >>> sines(points=500, densities=(4, 1)).sizes
     {'region 1': 400, 'region 2': 100}
     >>> sines(points=64, circle=True).x.shape
     (64, 2)
+
+    The interval is divided into equal regions, one per entry of `densities`; the numbers of points are in that
+    proportion. Each region is a group. Points are equally spaced in their region, or drawn at random with `seed`. On
+    the `circle` a point is given as (cos, sin) of its angle, once around for the whole interval.
     """
     shares = np.asarray(densities, dtype=float)
     if shares.ndim != 1 or not len(shares) or not np.isfinite(shares).all() or (shares <= 0).any():

@@ -1,4 +1,4 @@
-"""slabs: coordinates of graded complexity that all tell the label (Shah et al., 2020)."""
+"""slabs: coordinates of different complexity that all predict the label (Shah et al., 2020)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
 
-#: Number of slabs -> for each distance from the centre, the label found there and its share of that label.
+#: Number of slabs -> for each distance from the centre, the label there and its share of that label.
 SLABS: dict[int, tuple[tuple[int, float], ...]] = {
     3: ((0, 1.0), (1, 1.0)),
     5: ((0, 3 / 4), (1, 1.0), (0, 1 / 4)),
@@ -26,7 +26,7 @@ def linear_and_slabs(d: int, k: int = 5) -> tuple[int, ...]:
 
 
 def five_and_seven(d: int) -> tuple[int, ...]:
-    """The kinds of MS-(5,7): one coordinate of 5 slabs, then d - 1 of 7; no linear rule helps.
+    """The kinds of MS-(5,7): one coordinate of 5 slabs, then d - 1 of 7; no linear rule is better than chance.
 
     >>> five_and_seven(3)
     (5, 7, 7)
@@ -37,15 +37,17 @@ def five_and_seven(d: int) -> tuple[int, ...]:
 def slabs(
     kinds: Sequence[int], points: int, margin: float = 0.1, basis: np.ndarray | None = None, seed: int = 0
 ) -> GroupedData:
-    """Points in [-1, 1]^d whose every coordinate alone tells the label 0 or 1 without error; both labels equally often.
-
-    A coordinate of kind 1 is linear, one of kind k = 3, 5, 7 alternates labels over k slabs of equal width, so that no
-    linear rule on it beats chance. Labels lie `margin` from the borders. Given the label, coordinates are independent.
-    With a `basis` (orthonormal rows, as `random_basis` gives) coordinate i is the one along row i. Groups are labels.
+    """Points in [-1, 1]^d in which each coordinate alone determines the label, 0 or 1; both labels are equally
+    frequent.
 
     >>> data = slabs(linear_and_slabs(3), 1000)
     >>> data.x.shape, data.sizes, bool(np.all((data.x[:, 0] > 0) == data.y))
     ((1000, 3), {0: 500, 1: 500}, True)
+
+    A coordinate of kind 1 is linear. One of kind k = 3, 5, 7 alternates labels over k slabs of equal width, so that no
+    linear rule on it beats chance. Points keep a distance `margin` from the borders. Given the label, coordinates are
+    independent. With a `basis` (orthonormal rows, for example from `random_basis`) coordinate i is the one along row i.
+    Groups are the labels.
     """
     if not kinds or any(kind not in (1, *SLABS) for kind in kinds):
         raise ValueError(f"`kinds` should be 1 (linear) or slabs of {', '.join(map(str, SLABS))}. Found {list(kinds)}.")

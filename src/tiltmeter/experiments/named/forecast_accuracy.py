@@ -24,7 +24,7 @@ from tiltmeter.report.page import Table
 
 TITLE = "A forecast from the initial weights foretells who leads, when, and by how much"
 PAPER = "tiltmeter's own claim, see docs/forecast.md"
-NEEDS = (*PICTURES, *PEOPLE)
+NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.named.forecast_accuracy import Prepared
 from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score
-from tiltmeter.experiments.shared.forecast_tasks import PICTURES, draw
+from tiltmeter.experiments.shared.forecast_tasks import draw
 from tiltmeter.losses import Square
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.recipe import Recipe
@@ -25,7 +25,7 @@ from tiltmeter.report.page import Table
 
 TITLE = "Reweighted training follows its forecast, and weights found without training help the worst group"
 PAPER = "tiltmeter's own claim, see docs/forecast.md"
-NEEDS = tuple(PICTURES)
+NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10")
 #: Added to the seed of a training, the seed of the batches of its second one.
 OTHER = 1000
 #: Ways to weigh the groups: as they come, each as if equally frequent, and as the forecast advises.

@@ -1,1 +1,1 @@
-"""The measures of the catalogue, one file each. What several of them need is in `measures/shared`."""
+"""The measures of the catalogue, one file each. Code that several of them need is in `measures/shared`."""

@@ -1,4 +1,4 @@
-"""availability: reliance on each of two latent features, against the optimum (Hermann et al., ICLR 2024)."""
+"""availability: reliance on each of two latent features, compared with the optimum (Hermann et al., ICLR 2024)."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ FEATURES = ("shortcut", "core")
 
 @dataclass(frozen=True)
 class Availability:
-    """How often the decision agrees with the sign of each latent feature, over a square of latents.
-
-    `latents` is what made the data; its square from -`extent` to `extent` is covered by a grid of `side` x `side`
-    points, embedded and put through the model. The null is the same for the optimal decision sign(mu . z), which does
-    not depend on availability. `availability_bias` is (reliance on the shortcut - reliance on the core) of the model
-    minus that of the optimum: positive where the model leans on the more available feature more than it should.
-
-    It does not tell *why*: a linear model trained for too few steps shows a large one that vanishes when it converges.
-    The square is not the distribution of the data: it weighs rare conflicts as much as anything else.
+    """How often the decision agrees with the sign of each latent feature, over a square of latent values.
 
     >>> import tiltmeter as tm
     >>> latents = Latents((0.85, 0.9), (10.0, 1.0))
@@ -37,14 +29,24 @@ class Availability:
     >>> best.weight.data = torch.as_tensor(weight[None], dtype=torch.float32)
     >>> round(float(tm.measure(Availability(latents), best, latents.sample(400))["availability_bias"]), 3)
     0.0
+
+    `latents` is the description that made the data. The square from -`extent` to `extent` is covered by a grid of
+    `side` x `side` points, which are embedded and given to the model. The null value is that of the optimal decision
+    sign(mu . z), which does not depend on availability. `availability_bias` is (reliance on the shortcut - reliance on
+    the core) of the model, minus the same for the optimum. It is positive if the model uses the more available feature
+    more than it should.
+
+    What it does not mean: it does not tell *why*. A linear model trained for too few steps shows a large bias that
+    vanishes when it converges. The square is not the distribution of the data: rare conflicts count as much as anything
+    else.
     """
 
     latents: Latents | None = None
     extent: float = 3.0
     side: int = 60
-    title: ClassVar[str] = "Reliance on a loud and on a faithful feature, against the optimum"
-    takes: ClassVar[str] = "Points made by data.availability.Latents, and a model that decides between two labels"
-    exact: ClassVar[str] = "On the grid; it is even, so that no point has a latent of 0"
+    title: ClassVar[str] = "Reliance on an easily available and on a predictive feature, compared with the optimum"
+    takes: ClassVar[str] = "Points made by data.synthetic.latents.Latents, and a model that decides between two labels"
+    exact: ClassVar[str] = "On the grid; its side is even, so that no latent feature is 0"
     absent: ClassVar[str] = "A converged linear model, whatever the availability"
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class Availability:
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if self.latents is None:
-            raise ValueError("`latents` should say what made the data, as Availability(Latents(...)). Found None.")
+            raise ValueError("`latents` should describe the data: pass Availability(Latents(...)). Found None.")
         if not snapshot.task.binary:
             raise ValueError("Availability is measured on a decision between two labels.")
         line = np.linspace(-self.extent, self.extent, self.side)
@@ -80,7 +82,7 @@ class Availability:
                 "reliance",
                 reliance,
                 feature,
-                long_name="share of the square decided as this feature says",
+                long_name="share of the square where the decision follows this feature",
                 better="neither",
             ),
             "reliance_null": snapshot.reading(
@@ -90,7 +92,7 @@ class Availability:
                 "availability_bias",
                 np.asarray(bias),
                 {},
-                long_name="reliance on the shortcut over the core, less that of the optimum",
+                long_name="reliance on the shortcut minus that on the core, compared with the optimum",
                 better="neither",
                 null="0, that of the optimal decision",
             ),

@@ -1,4 +1,4 @@
-"""Balancedness: what gradient flow conserves between linear layers that follow one another."""
+"""Balancedness: what gradient flow conserves between consecutive linear layers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ from tiltmeter.measures.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Balancedness:
-    """`imbalance`, the size of D = W2' W2 - W1 W1' - b1 b1' for Linear layers that follow one another (`layers`).
+    """`imbalance`: the size of D = W2' W2 - W1 W1' - b1 b1' for consecutive Linear layers (`layers`).
 
-    D is constant along gradient flow where nothing nonlinear lies between the layers; where a ReLU or dropout does, its
-    diagonal is, and the size is that of the diagonal. Layers with anything else between them, as tanh or normalisation,
-    conserve neither and are left out. `imbalance` is the Frobenius norm, `imbalance_nuclear` the sum of
-    absolute eigenvalues, which bounds the `weight_excess` of the layers. For the drift of D itself, which gradient
-    descent makes in proportion to the learning rate, compare `imbalances(model)` at two moments: D can move while its
-    size stays.
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3, bias=False), torch.nn.Linear(3, 2, bias=False))
+    >>> model[1].weight.data = model[0].weight.data.T  # W2' W2 = W1 W1'
+    >>> data = tm.GroupedData(torch.eye(2).repeat(30, 1), [0, 1] * 30, ["all"] * 60)
+    >>> tm.measure(Balancedness(), model, data)["imbalance"].values
+    array([0.])
 
-    A small imbalance does *not* mean that training has converged or that it is good: small initial weights are
-    balanced. Momentum, weight decay, Adam and noise break the conservation.
+    If nothing nonlinear lies between the layers, D is constant along gradient flow. With a ReLU or dropout between them
+    only its diagonal is, and the size is that of the diagonal. Layers with anything else between them, such as tanh or
+    normalisation, conserve neither and are left out. `imbalance` is the Frobenius norm. `imbalance_nuclear` is the sum
+    of absolute eigenvalues, which bounds the `weight_excess` of the layers.
+
+    Gradient descent changes D in proportion to the learning rate. To see this drift, compare `imbalances(model)` at two
+    moments: D can change while its size stays the same.
+
+    What it does not mean: a small imbalance does *not* mean that training has converged or that the model is good.
+    Small initial weights are balanced. Momentum, weight decay, Adam and noise break the conservation.
     """
 
     title: ClassVar[str] = "conserved difference of adjacent layers' weights"
-    takes: ClassVar[str] = "chains of Linear layers (nn.Sequential), ReLU or nothing between"
+    takes: ClassVar[str] = "chains of Linear layers (nn.Sequential) with a ReLU or nothing between them"
     exact: ClassVar[str] = "gradient flow: constant; gradient descent: drifts in proportion to the learning rate"
     absent: ClassVar[str] = "other activations between the layers, momentum, weight decay, Adam"
 
@@ -50,12 +58,12 @@ class Balancedness:
         }
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """No pass: weights only."""
+        """No pass: it uses only the weights."""
         return 0.0
 
 
 def imbalances(module: nn.Module) -> dict[str, Tensor]:
-    """D of every two Linear layers that follow one another, by name; its diagonal if a ReLU or dropout lies between.
+    """D of every two consecutive Linear layers, by name; only its diagonal if a ReLU or dropout lies between them.
 
     >>> first, second = nn.Linear(2, 3, bias=False), nn.Linear(3, 2, bias=False)
     >>> _ = second.weight.data.copy_(first.weight.data.T)
@@ -75,7 +83,7 @@ def imbalances(module: nn.Module) -> dict[str, Tensor]:
         found[two.name] = matrix if two.linear else torch.diag(torch.diag(matrix))
     if not found:
         raise ValueError(
-            "Balancedness needs Linear layers that follow one another in nn.Sequential with nothing or a ReLU between. "
+            "Balancedness needs consecutive Linear layers in nn.Sequential with nothing or a ReLU between them. "
             f"Found none in {type(module).__name__}."
         )
     return found

@@ -1,4 +1,4 @@
-"""bias-amplification: how far decisions exaggerate the association of labels and groups in the data."""
+"""bias-amplification: how much decisions exaggerate the association of labels and groups in the data."""
 
 from __future__ import annotations
 
@@ -20,23 +20,30 @@ from tiltmeter.measures.snapshot import Snapshot
 class BiasAmplification:
     """Directional amplification (Wang and Russakovsky, 2021) over attribute sets (Zhao, Andrews and Xiang, 2023).
 
-    An attribute a is a group, or any combination of the attributes that groups with tuples as labels consist of, seen
-    more than `least` times; a task t is a label (of two, the positive one). With s the sign of P(a, t) - P(a) P(t)
-    among the labels of `train` (default: the points looked at):
+    >>> import tiltmeter as tm, torch
+    >>> x, y = [[1.0]] * 60 + [[-1.0]] * 60, [1] * 40 + [0] * 60 + [1] * 20  # 2/3 and 1/3 of the groups are positive
+    >>> data = tm.GroupedData(x, y, ["a"] * 60 + ["b"] * 60)  # decided: all of "a" and none of "b"
+    >>> round(float(tm.measure(BiasAmplification(), torch.nn.Identity(), data)["amplification"]), 3)
+    0.333
 
-    - `amplification_pair` = s (P(decided t | a) - P(t | a)); `amplification`, its mean over pairs, is the direction
-      A -> T: above 0 where decisions lean further the way the data lean;
-    - `amplification_variance` over pairs, and `amplification_absolute`, the mean without signs, which cannot cancel;
-    - `amplification_t_to_a`, the direction T -> A, where the model also says attributes: `guess` maps its scores to the
-      group of each point;
+    An attribute a is a group or, if groups have tuples as labels, any combination of their attributes with more than
+    `least` points. A task t is a label (of two labels, the positive one). With s the sign of P(a, t) - P(a) P(t) among
+    the labels of `train` (default: the held-out points):
+
+    - `amplification_pair` = s (P(decided t | a) - P(t | a)). `amplification`, its mean over pairs, is the direction A
+      -> T: above 0 if decisions exaggerate the association in the data;
+    - `amplification_variance` is its variance over pairs; `amplification_absolute` is the mean absolute value, which
+      cannot cancel;
+    - `amplification_t_to_a` is the direction T -> A, for models that also predict attributes: `guess` maps the scores
+      to the group of each point;
     - `amplification_undirected` = mean of P(a | decided t) - P(a | t) over pairs in which the attribute is more common
       than 1 / (number of its alternatives).
 
-    Each null is the value for as many decisions of each kind dealt out blindly. A pair that is independent in the data
-    has no direction, and is NaN in the signed curves. Standard errors need several runs.
+    Each null value is that of random decisions with the same frequencies. A pair that is independent in the data has no
+    direction, and is NaN in the signed curves. Standard errors need several runs.
 
-    What it does not mean: 0 is not fair. A model that repeats the association in the data exactly scores 0 whatever
-    that association is, and signed values of different pairs cancel.
+    What it does not mean: 0 is not fair. A model that reproduces the association in the data exactly has amplification
+    0, whatever that association is. Signed values of different pairs may cancel.
     """
 
     train: GroupedData | None = None
@@ -44,9 +51,9 @@ class BiasAmplification:
     least: int = 0
 
     needs_score: ClassVar[bool] = True
-    title: ClassVar[str] = "How far decisions exaggerate the association of labels with groups and sets of attributes"
-    takes: ClassVar[str] = "labels that are decided on; for T -> A also a guess of the group"
-    exact: ClassVar[str] = "always, for the points looked at"
+    title: ClassVar[str] = "How much decisions exaggerate the association of labels with groups and sets of attributes"
+    takes: ClassVar[str] = "a model that decides between labels; for T -> A also a prediction of the group"
+    exact: ClassVar[str] = "always, for the held-out points"
     absent: ClassVar[str] = "a perfect predictor: 0; labels independent of groups: no pair has a direction"
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
@@ -63,13 +70,13 @@ class BiasAmplification:
         found = _both(snapshot, "amplification_pair", "amplification of a pair", lean * delta, lean * blind, pairs)
         for name, meaning, value, null in (
             ("amplification", "mean amplification of pairs", _nanmean(lean * delta), _nanmean(lean * blind)),
-            ("amplification_variance", "variance of it over pairs", _nanvar(lean * delta), _nanvar(lean * blind)),
-            ("amplification_absolute", "mean size of it", _nanmean(np.abs(delta)), _nanmean(np.abs(blind))),
+            ("amplification_variance", "variance over pairs", _nanvar(lean * delta), _nanvar(lean * blind)),
+            ("amplification_absolute", "mean absolute value", _nanmean(np.abs(delta)), _nanmean(np.abs(blind))),
         ):
             found |= _both(snapshot, name, meaning, value, null, {})
         common = _share_of(member, task) > sets.chance[:, None]
         over = [np.where(common, v, np.nan) for v in _composition(member, task, decided)]
-        text = "mean rise of over-represented attributes among those decided"
+        text = "mean increase of over-represented attributes among the decisions"
         found |= _both(snapshot, "amplification_undirected", text, _nanmean(over[0]), _nanmean(over[1]), {})
         if self.guess is not None:
             found |= self._t_to_a(snapshot, sets, member, task, lean)
@@ -88,28 +95,30 @@ class BiasAmplification:
         return _both(snapshot, "amplification_t_to_a", text, *values, {})
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the decisions are known already."""
+        """None: the decisions are already known."""
         return 0.0
 
     @classmethod
     def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
-        """Digits with two labels, most positives of one group left out: there is an association to exaggerate."""
+        """Digits with two labels, where most positives of one group are left out, so that there is an association to
+        exaggerate.
+        """
         model, data = two_labels(seed)
         away = (data.codes == 0) & (data.y == 1) & (np.arange(len(data)) % 4 > 0)
         return cls(), model, data.take(np.flatnonzero(~away))
 
 
 def _lean(member: np.ndarray, task: np.ndarray) -> np.ndarray:
-    """The sign of each association, NaN where there is none."""
+    """The sign of each association, NaN if there is none."""
     joint = member.T.astype(float) @ task / len(task)
     excess = joint - np.outer(member.mean(0), task.mean(0))
-    # Shares of n points are multiples of 1/n^2 in products: anything smaller is rounding.
+    # Products of shares of n points are multiples of 1/n^2: anything smaller is rounding error.
     sign = np.where(np.abs(excess) < 0.5 / len(task) ** 2, 0.0, np.sign(excess))
     return np.where(sign == 0, np.nan, sign)
 
 
 def _change(given: np.ndarray, truth: np.ndarray, said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P(said | given) - P(truth | given) of every pair, (given, said); and the same for what is said blindly."""
+    """P(said | given) - P(truth | given) of every pair, (given, said); and the same for random decisions."""
     base = _share_of(truth, given).T
     return _share_of(said, given).T - base, said.mean(0)[None, :] - base
 
@@ -120,7 +129,7 @@ def _composition(member: np.ndarray, task: np.ndarray, decided: np.ndarray) -> t
 
 
 def _share_of(what: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """P(what | among), (what, among); NaN where there is nobody among them."""
+    """P(what | among), (what, among); NaN if there are no points among them."""
     count = among.sum(0)
     with np.errstate(all="ignore"):
         return np.where(count > 0, what.T.astype(float) @ among / count, np.nan)
@@ -141,5 +150,5 @@ def _both(
 ) -> dict[str, xr.DataArray]:
     return {
         key: snapshot.reading(key, values, coords, long_name=text, better="neither")
-        for key, values, text in ((name, value, meaning), (f"{name}_null", null, f"{meaning}, blind decisions"))
+        for key, values, text in ((name, value, meaning), (f"{name}_null", null, f"{meaning}, random decisions"))
     }

@@ -18,14 +18,8 @@ from tiltmeter.networks.mlp import mlp
 
 @dataclass(frozen=True)
 class BooleanSensitivity:
-    """The share of (point, bit) whose flip changes the decision, over the whole cube and not only the points seen.
-
-    S = E_x (1/n) #{i: f(x) != f(x with bit i flipped)}. A constant has 0, a parity of k bits k/n, a random function
-    with these shares of decisions the null. Beyond 16 bits it is estimated from `samples` random strings.
-
-    Low does not mean simple by itself: a model that nearly always decides the same has a low S and a low null, so read
-    it beside `majority_share`. It does not say whether the decisions are right, and it concerns random strings, which
-    may be unlike the data.
+    """The share of (point, bit) pairs where flipping the bit changes the decision, over the whole cube, not only the
+    data.
 
     >>> import tiltmeter as tm
     >>> model = torch.nn.Linear(8, 1, bias=False)
@@ -33,13 +27,21 @@ class BooleanSensitivity:
     >>> found = tm.measure(BooleanSensitivity(), model, boolean_data(Parity((2,)), n=8))
     >>> float(found["boolean_sensitivity"])  # the decision is one bit of eight
     0.125
+
+    S = E_x (1/n) #{i: f(x) != f(x with bit i flipped)}. A constant has S = 0 and a parity of k bits has k/n. The null
+    value is that of a random function with the same shares of decisions. With more than 16 bits S is estimated from
+    `samples` random strings.
+
+    What it does not mean: a low value alone does not mean that the model is simple. A model that nearly always makes
+    the same decision has a low S and a low null value, so compare with `majority_share`. S does not say whether the
+    decisions are right, and it concerns random strings, which may be unlike the data.
     """
 
     samples: int = 1000
     seed: int = 0
     title: ClassVar[str] = "How often one flipped bit changes the decision"
     takes: ClassVar[str] = "Points whose features have two values (bits or two tokens), and labels"
-    exact: ClassVar[str] = f"Up to {EXACT_BITS} bits, by the whole cube; sampled beyond, with its standard error"
+    exact: ClassVar[str] = f"Up to {EXACT_BITS} bits, on the whole cube; with more bits sampled, with a standard error"
     absent: ClassVar[str] = "Label noise that is fitted: sensitivity rises above that of the clean function"
 
     def __post_init__(self) -> None:
@@ -48,7 +50,7 @@ class BooleanSensitivity:
 
     @classmethod
     def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
-        """A parity of two among eight bits, and a network that has not learned it yet."""
+        """A parity of two out of eight bits, and a network that has not learned it yet."""
         return cls(seed=seed), mlp(8, (16,), 1), boolean_data(Parity((0, 1)), 8)
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
@@ -60,7 +62,7 @@ class BooleanSensitivity:
             decision, flips, error = self._sampled(cube)
         counts = np.unique(decision, return_counts=True)[1] / len(decision)
         bits = np.arange(cube.bits)
-        null = "0.5 for a random function of balanced decisions"
+        null = "0.5 for a random function with balanced decisions"
         return {
             "boolean_sensitivity": _scalar(
                 snapshot, "boolean_sensitivity", flips.mean(), "share of single flips that change the decision"
@@ -90,7 +92,9 @@ class BooleanSensitivity:
         }
 
     def _sampled(self, cube: BooleanCube) -> tuple[np.ndarray, np.ndarray, float]:
-        """Decisions on random strings, the flips of each bit, and the standard error of their mean over strings."""
+        """Decisions on random strings, the effect of flipping each bit, and the standard error of their mean over
+        strings.
+        """
         stream = torch.Generator().manual_seed(self.seed)
         strings = torch.rand(self.samples, cube.bits, generator=stream) < 0.5
         decision = cube.seen.decide(cube.scores(strings))
@@ -110,7 +114,7 @@ class BooleanSensitivity:
 
 
 def flip_shares(decision: np.ndarray) -> np.ndarray:
-    """For each bit the share of the cube where flipping it changes the decision; their mean is the sensitivity.
+    """For each bit, the share of the cube where flipping it changes the decision; their mean is the sensitivity.
 
     >>> flip_shares(np.array([0, 1, 1, 0])).tolist()  # parity of two bits
     [1.0, 1.0]

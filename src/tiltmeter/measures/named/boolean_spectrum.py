@@ -20,30 +20,31 @@ from tiltmeter.networks.mlp import mlp
 class BooleanSpectrum:
     """Fourier weights f_S^2 of the decision as +-1 (or of the score, with `decided=False`), summed in three ways.
 
-    `noise_stability` at rho is sum rho^size(S) f_S^2: the correlation of f at x and at a copy whose bits are redrawn
-    with probability 1 - rho. `influence` of bit i sums the S that hold i; for a decision it is the share of points that
-    the bit flips. `degree_weight` sums by size of S: a low-degree bias shows as weight on few bits that moves up during
-    training. All weights are divided by their sum, so that the scale of a score does not matter. Nulls are those of a
-    random function with the same weight on the empty set.
-
-    A large weight on low degrees does not mean a low-degree function was *chosen* by training: see the value at
-    initialisation. For 0/1 labels the decision is still read as -1 and +1.
-
     >>> weights = walsh_hadamard(np.array([1.0, -1.0, -1.0, 1.0])) ** 2  # parity of two bits: all weight on both
     >>> weights.tolist()
     [0.0, 0.0, 0.0, 1.0]
+
+    `noise_stability` at rho is sum rho^size(S) f_S^2: the correlation of f at x and at a copy whose bits are redrawn
+    with probability 1 - rho. `influence` of bit i sums the sets S that contain i; for a decision it is the share of
+    points where flipping the bit changes the decision. `degree_weight` sums by the size of S: with a low-degree bias,
+    the weight is at small sizes first and moves up during training. All weights are divided by their sum, so that the
+    scale of a score does not matter. The null values are those of a random function with the same weight on the empty
+    set.
+
+    What it does not mean: a large weight on low degrees does not mean that training *chose* a low-degree function:
+    compare with the value at initialisation. For 0/1 labels the decision still counts as -1 and +1.
     """
 
     rho: tuple[float, ...] = (0.8,)
     decided: bool = True
     title: ClassVar[str] = "Noise stability, influences and degrees of the decision as a function of bits"
     takes: ClassVar[str] = f"Points whose features have two values, at most {EXACT_BITS} bits, and two labels"
-    exact: ClassVar[str] = "Always: the whole cube goes through the model"
-    absent: ClassVar[str] = "Targets of high degree that are learned, as parities: the weight ends up there"
+    exact: ClassVar[str] = "Always: the model is evaluated on the whole cube"
+    absent: ClassVar[str] = "If a target of high degree, such as a parity, is learned: the weight ends up there"
 
     def __post_init__(self) -> None:
         if not self.rho or not all(0 <= value <= 1 for value in self.rho):
-            raise ValueError(f"`rho` should hold correlations from 0 to 1. Found rho = {self.rho}.")
+            raise ValueError(f"`rho` should contain correlations from 0 to 1. Found rho = {self.rho}.")
 
     @classmethod
     def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:  # noqa: ARG003
@@ -54,7 +55,7 @@ class BooleanSpectrum:
         cube = boolean_cube(snapshot)
         if snapshot.task.outputs > 1:
             raise ValueError(
-                f"A Boolean spectrum is one of a single output. Found {snapshot.task.outputs} outputs: read one of "
+                f"A Boolean spectrum needs a single output. Found {snapshot.task.outputs} outputs: read one of "
                 "them with read=."
             )
         score = cube.every()
@@ -73,7 +74,7 @@ class BooleanSpectrum:
             note = ", for a random function" if end else ""
             for name, numbers, coords, meaning in (
                 ("noise_stability", noise_stability(part, self.rho), {"rho": np.asarray(self.rho)}, "stability"),
-                ("influence", influences(part), {"bit": np.arange(n)}, "weight of the sets that hold this bit"),
+                ("influence", influences(part), {"bit": np.arange(n)}, "weight of the sets that contain this bit"),
                 ("degree_weight", degree_weights(part), {"degree": np.arange(n + 1)}, "weight of sets of this size"),
             ):
                 found[name + end] = snapshot.reading(
@@ -86,9 +87,10 @@ class BooleanSpectrum:
 
 
 def walsh_hadamard(values: np.ndarray) -> np.ndarray:
-    """Coefficients f_S = E_x f(x) prod_{i in S} x_i, place S having binary digit i where S holds i; n 2^n operations.
+    """Coefficients f_S = E_x f(x) prod_{i in S} x_i; index S has binary digit i if S contains i. Takes n 2^n
+    operations.
 
-    Place k of `values` is the point whose bit i is +1 where k has that binary digit.
+    Entry k of `values` belongs to the point whose bit i is +1 if binary digit i of k is 1.
     """
     found = np.asarray(values, dtype=float)
     bits = int(np.log2(len(found)))
@@ -101,7 +103,7 @@ def walsh_hadamard(values: np.ndarray) -> np.ndarray:
 
 
 def set_sizes(count: int) -> np.ndarray:
-    """How many bits each of the 2^n sets holds."""
+    """The number of bits in each of the 2^n sets."""
     return np.bitwise_count(np.arange(count)).astype(np.int64)
 
 
@@ -115,13 +117,13 @@ def noise_stability(weights: np.ndarray, rho: tuple[float, ...]) -> np.ndarray:
 
 
 def influences(weights: np.ndarray) -> np.ndarray:
-    """For each bit the sum of f_S^2 over the sets that hold it; their sum is the total influence."""
+    """For each bit, the sum of f_S^2 over the sets that contain it; their sum is the total influence."""
     every = np.arange(len(weights))
     return np.array([weights[(every >> bit) & 1 == 1].sum() for bit in range(int(np.log2(len(weights))))])
 
 
 def degree_weights(weights: np.ndarray) -> np.ndarray:
-    """The sum of f_S^2 over the sets of each size, 0 to n; of equal weights it is binomial.
+    """The sum of f_S^2 over the sets of each size, 0 to n; for equal weights it is binomial.
 
     >>> degree_weights(np.full(8, 1 / 8)).tolist()
     [0.125, 0.375, 0.375, 0.125]

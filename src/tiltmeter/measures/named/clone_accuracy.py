@@ -1,4 +1,4 @@
-"""CloneAccuracy: how a model does on data that share only low-order statistics with the real (Belrose et al., 2024)."""
+"""CloneAccuracy: accuracy on data that share only low-order statistics with the real data (Belrose et al., 2024)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tiltmeter.data.synthetic.clones import (
 from tiltmeter.measures.shared.exchanged_features import chance
 from tiltmeter.measures.snapshot import Snapshot
 
-#: Name of the points as they are, the level that every clone is compared with.
+#: Name of the real points, with which every clone is compared.
 REAL = "real"
 #: From fewer to more statistics of the data; edits last.
 CLONES: Mapping[str, Clone] = {
@@ -40,42 +40,51 @@ CLONES: Mapping[str, Clone] = {
 class CloneAccuracy:
     """`clone_accuracy` and `clone_loss` on the real points and on clones and edits of them, dimension `clone`.
 
-    `clones` maps names to clones (see `data.synthetic.clones`), fitted to `fit` or else to the points looked at, drawn
-    with `seed` and the same at every look. A clone has the labels of the points; an edit carries the label of the class
-    that it was moved to, so accuracy there is the share called by the *target* class.
+    >>> import numpy as np, tiltmeter as tm, torch
+    >>> x = np.random.default_rng(0).uniform(size=(120, 3))
+    >>> data = tm.GroupedData(x, [0, 1] * 60, "label")
+    >>> found = tm.measure(CloneAccuracy(), torch.nn.Linear(3, 2), data)
+    >>> found["clone_accuracy"].clone.values[:3].tolist()
+    ['real', 'isotropic', 'marginals']
 
-    A model that does as well on a clone as on the real points has used nothing yet beyond the statistics that they
-    share; a loss that falls and then rises says that it went on to others. It does *not* say that the model would
-    *train* as well on the clone. With few points per class the statistics themselves are noise, and clones of points
-    that the model was not trained on differ from clones of those that it was.
+    `clones` maps names to clones (see `data.synthetic.clones`). They are fitted to `fit`, by default the held-out
+    points, and drawn with `seed`, so they are the same at every observation. A clone has the labels of the points. An
+    edit has the label of the class that it was moved to, so its accuracy is the share that is assigned to the *target*
+    class.
+
+    A model that does as well on a clone as on the real points has used only the statistics that they share. If the loss
+    on a clone falls and then rises, the model has moved on to other statistics.
+
+    What it does not mean: it does *not* say that the model would *train* as well on the clone. With few points per
+    class the statistics themselves are noisy, and clones of held-out points differ from clones of training points.
     """
 
-    title: ClassVar[str] = "accuracy and loss on data with only the low-order statistics of the real"
+    title: ClassVar[str] = "accuracy and loss on data that share only low-order statistics with the real data"
     takes: ClassVar[str] = "a model that decides, real inputs in classes (not tokens); several points of every class"
     exact: ClassVar[str] = "moments of the clones; transported points have the mean and covariance of their target"
-    absent: ClassVar[str] = "a linear model may never tell a Gaussian clone from the real points"
+    absent: ClassVar[str] = "a linear model may never distinguish a Gaussian clone from the real points"
     weighs: ClassVar[bool] = True
 
     clones: Mapping[str, Clone] = field(default_factory=lambda: dict(CLONES))
     fit: GroupedData | None = None
     seed: int = 0
-    # Drawn once for the points looked at; the same numbers would come every time.
+    # Drawn once for the held-out points; drawing again would give the same numbers.
     _drawn: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.clones, Mapping):
             raise TypeError(f"`clones` should map names to clones. Found {type(self.clones).__name__}.")
         if REAL in self.clones:
-            raise ValueError(f"`clones` should not use the name {REAL!r}, which is that of the points themselves.")
+            raise ValueError(f"`clones` should not use the name {REAL!r}, which is the name of the real points.")
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if not snapshot.task.decides:
-            raise ValueError("A model of a regression decides nothing: clones need classes.")
+            raise ValueError("A regression makes no decisions: clones need classes.")
         found = [self._judged(snapshot, data) for data in self.sets(snapshot.data).values()]
         coords = {"clone": np.array([REAL, *self.clones])}
         readings = {
             "clone_accuracy": ("share of right decisions on clones", "higher"),
-            "clone_accuracy_null": ("accuracy of decisions that know nothing of the label", "neither"),
+            "clone_accuracy_null": ("accuracy of random decisions with the same frequencies", "neither"),
             "clone_loss": ("loss on clones", "lower"),
         }
         attrs = {"null": f'the value of clone "{REAL}"'}
@@ -87,7 +96,7 @@ class CloneAccuracy:
         }
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """One pass over the points and each clone."""
+        """One pass over the real points and one over each clone."""
         return 1.0 + len(self.clones)
 
     def sets(self, data: GroupedData) -> dict[str, GroupedData]:

@@ -1,4 +1,4 @@
-"""component-error: what a deep linear network has learned of each principal component (Hacohen, 2022)."""
+"""component-error: what a deep linear network has learned along each principal component (Hacohen, 2022)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from tiltmeter.networks.deep_linear import compact_weight, deep_linear
 class ComponentError:
     """Distance of the compact weight W from the least-squares optimum W*, along each principal component u_i.
 
-    `component_error` is the length of (W - W*) u_i, over outputs; its null that of a network that answers zero, the
-    length of W* u_i. `component_weight` is W u_i per output, from which `component_spread` needs no optimum.
-    `component_variance` is the variance of the inputs along u_i, the same at every look.
-
-    With half the mean squared error and gradient descent of rate eta on these points, a network of one layer has error
-    (1 - eta variance_i)^t along component i exactly. `components` keeps the leading ones. The optimum is that of
-    centred inputs and labels; train on such, or say `centre=False`. Labels of several outputs are one-hot.
-
-    A small error does *not* mean a small loss: the loss weighs component i by its variance. Components of equal
-    variance are arbitrary. The law needs gradient descent: Adam, whitening and batch normalisation remove or invert
-    the order.
-
     >>> from tiltmeter.measures.measure import measure
     >>> from tiltmeter.networks.deep_linear import deep_linear
     >>> x = np.random.default_rng(0).normal(size=(60, 3)) * [3, 2, 1]
     >>> data = GroupedData(x, x @ [1, 1, 1], ["a"] * 60)
     >>> sorted(measure(ComponentError(), deep_linear(3, 10, 2), data))
     ['component_error', 'component_error_null', 'component_variance', 'component_weight']
+
+    `component_error` is the norm of (W - W*) u_i over outputs. Its null value is that of a network that outputs zero,
+    the norm of W* u_i. `component_weight` is W u_i per output; `component_spread` is computed from it and needs no
+    optimum. `component_variance` is the variance of the inputs along u_i, the same at every observation.
+
+    With half the mean squared error and gradient descent with learning rate eta on these points, the error of a network
+    of one layer along component i is exactly (1 - eta variance_i)^t times the initial error. `components` keeps the
+    leading ones. The optimum is that of centred inputs and labels: train on centred data, or set `centre=False`. Labels
+    of several outputs are one-hot.
+
+    What it does not mean: a small error is *not* a small loss, because the loss weights component i by its variance.
+    Components of equal variance are arbitrary. The order needs gradient descent: Adam, whitening and batch
+    normalisation remove or invert it.
     """
 
     components: int | None = None
@@ -53,7 +54,7 @@ class ComponentError:
 
     @classmethod
     def example(cls, seed: int) -> tuple[ComponentError, nn.Module, GroupedData]:
-        """The measure with a small linear network and inputs of three scales."""
+        """The measure with a small linear network, and inputs with three different scales."""
         x = np.random.default_rng(seed).normal(size=(60, 3)) * [3.0, 2.0, 1.0]
         return cls(), deep_linear(3, 10, 2, scale=0.5), GroupedData(x, x.sum(1), ["all"] * 60)
 
@@ -62,7 +63,7 @@ class ComponentError:
         weight = compact_weight(snapshot.model.module).double().cpu().numpy()
         if weight.shape[1] != found.directions.shape[1]:
             raise ValueError(
-                f"The compact weight should take the inputs. Found {weight.shape[1]} inputs of the network and "
+                f"The compact weight should fit the inputs. Found {weight.shape[1]} inputs of the network and "
                 f"{found.directions.shape[1]} of the data."
             )
         count = min(len(found), self.components or len(found))
@@ -82,7 +83,7 @@ class ComponentError:
                 "component_error_null",
                 np.linalg.norm(optimum, axis=0),
                 component,
-                long_name="distance from the least-squares optimum of a network that answers zero",
+                long_name="distance from the least-squares optimum of a network that outputs zero",
                 better="neither",
             ),
             "component_weight": snapshot.reading(
@@ -104,7 +105,7 @@ class ComponentError:
         }
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the weights are read, not the answers."""
+        """None: it uses the weights, not the outputs."""
         return 0.0
 
 
@@ -120,13 +121,13 @@ def least_squares(data: GroupedData, components: PrincipalComponents, outputs: i
 def component_spread(weights: np.ndarray, components: PrincipalComponents) -> np.ndarray:
     """Standard deviation over seeds of W u_i, for a stack (seeds, outputs, inputs) of compact weights.
 
-    Squares are averaged over outputs. It falls to zero once every seed has found the same W u_i: a sign of learning
-    that needs no optimum. It is also zero where no seed has begun from different weights.
-
     >>> from tiltmeter.data.principal_components import principal_components
     >>> x = np.random.default_rng(0).normal(size=(50, 3)) * [3, 2, 1]
     >>> component_spread(np.zeros((4, 1, 3)), principal_components(x)).tolist()
     [0.0, 0.0, 0.0]
+
+    Squares are averaged over outputs. It falls to zero once all seeds have found the same W u_i: a sign of learning
+    that needs no optimum. It is also zero if all seeds started from the same weights.
     """
     stack = np.asarray(weights, dtype=float)
     if stack.ndim != 3 or len(stack) < 2:

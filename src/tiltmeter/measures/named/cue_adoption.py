@@ -1,4 +1,4 @@
-"""cue-adoption: which of several cues a model decides by, where they disagree (Scimeca et al., ICLR 2022)."""
+"""cue-adoption: which of several cues the decisions follow where the cues disagree (Scimeca et al., ICLR 2022)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ from tiltmeter.networks.mlp import mlp
 
 @dataclass(frozen=True, eq=False)
 class CueAdoption:
-    """The share of points decided as each cue says, among points whose cues all say something different.
-
-    The groups of `points` (default: of those looked at) are cells, tuples with the label that each cue gives, as made
-    by `dominoes(..., agreement=0, cells=True)` or `GroupedData(frame, "y", ["colour", "shape"])`; `names` are those of
-    the cues. All cells count alike, so the shares add up to at most 1. The null is one over the number of labels.
-
-    A high share says which cue the decisions follow, not that the others could not be read off the features: see
-    `LastLayerProbe`. It says nothing of points on which the cues agree.
+    """The share of decisions that follow each cue, among points where all cues disagree.
 
     >>> import tiltmeter as tm
     >>> easy, hard = np.arange(160) // 80, np.arange(160) % 2
@@ -33,18 +26,26 @@ class CueAdoption:
     >>> model.weight.data = torch.eye(2)
     >>> tm.measure(CueAdoption(("easy", "hard")), model, cells)["cue_adoption"].values.round(6).tolist()
     [1.0, 0.0]
+
+    The groups of `points` (default: the held-out points) are cells: tuples with the label that each cue gives. Make
+    them with `dominoes(..., agreement=0, cells=True)` or `GroupedData(frame, "y", ["colour", "shape"])`. `names` are
+    the names of the cues. All cells have equal weight, so the shares add up to at most 1. The null value is one over
+    the number of labels.
+
+    What it does not mean: a high share says which cue the decisions follow, not that the features contain no
+    information about the others: see `LastLayerProbe`. It says nothing about points where the cues agree.
     """
 
     names: tuple[str, ...] = ()
     points: GroupedData | None = None
-    title: ClassVar[str] = "Which cue decides where cues disagree"
+    title: ClassVar[str] = "Which cue the decisions follow where cues disagree"
     takes: ClassVar[str] = "Points in groups that are tuples, with the label that each cue gives; a model that decides"
-    exact: ClassVar[str] = "On the cells given; sampling error of the points in them"
-    absent: ClassVar[str] = "Cues that are equally easy: no one is adopted"
+    exact: ClassVar[str] = "On the given cells; up to the sampling error of their points"
+    absent: ClassVar[str] = "Cues that are equally easy: none is adopted"
 
     @classmethod
     def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
-        """Two one-hot blocks of three classes that say different things, and an untrained network."""
+        """Two one-hot blocks of three classes that disagree, and an untrained network."""
         y = np.arange(360) % 3
         block = one_hot_block(y)
         return cls(("first", "second")), mlp(6, (8,), 3), dominoes(block, y, block, y, 0.0, cells=True, seed=seed)
@@ -73,7 +74,7 @@ class CueAdoption:
         return {
             name: snapshot.reading(name, values, cue, long_name=meaning, better="neither")
             for name, values, meaning in (
-                ("cue_adoption", share, "share decided as this cue says where cues differ"),
+                ("cue_adoption", share, "share of decisions that follow this cue where cues differ"),
                 ("cue_adoption_se", error, "its standard error"),
                 ("cue_adoption_null", null, "one over the number of labels"),
             )

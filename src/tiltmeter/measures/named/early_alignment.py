@@ -1,4 +1,4 @@
-"""early-alignment: neurons of a small two-layer network turn to few directions first (Tsoy and Konstantinov, 2024)."""
+"""early-alignment: neurons of a small two-layer network first turn to few directions (Tsoy and Konstantinov, 2024)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.networks.two_layer import two_layer
 
 _MEANINGS = {
-    "alignment": "cosine of neurons with the nearest extreme of G of their sign, weighed by size",
+    "alignment": "cosine of neurons with the nearest extreme of G of their sign, weighted by size",
     "directions": "clusters of prominent neurons by direction and sign",
-    "prominent": "fewest neurons that hold most of the size of all",
-    "condensation": "share of size in the largest clusters",
+    "prominent": "fewest neurons that hold most of the total size",
+    "condensation": "share of the total size in the largest clusters",
     "network_scale": "sum of the sizes of all neurons",
-    "merged_distance": "relative distance of outputs between the network and its largest clusters merged",
+    "merged_distance": "relative distance of outputs between the network and its largest clusters, merged",
 }
 
 
@@ -32,20 +32,20 @@ _MEANINGS = {
 class EarlyAlignment:
     """How far the neurons of sum_j u_j relu(v_j . x) have turned to the extremes of G, and how few directions remain.
 
-    Neurons are weighed by size norm(v_j) abs(u_j). The *prominent* ones are the fewest that hold a share `cumulative`
-    of all size. *Clusters* are neurons of one sign of u around the largest of them, within `degrees` plus twice the
-    angle by which gradient descent of step `lr` jumps about a kink of G: lr max abs(G), less as the slope of the loss
-    goes down. `clusters` is how many are kept for `condensation` and for the merged network. The nulls keep every size
-    and turn each neuron at random.
-
-    A cosine near 1 says where neurons point, not that the network has learned: the loss has hardly moved by then. G is
-    that of the points looked at: pass the training points.
-
     >>> import tiltmeter as tm
     >>> _ = torch.manual_seed(0)
     >>> found = tm.measure(EarlyAlignment(), two_layer(2, 50), symmetric_clusters())
     >>> abs(float(found["alignment"] - found["alignment_null"])) < 0.2  # nothing is aligned before training
     True
+
+    Neurons are weighted by their size norm(v_j) abs(u_j). The *prominent* ones are the fewest that hold a share
+    `cumulative` of the total size. A *cluster* has the neurons with one sign of u around the largest of them, within an
+    angle. This angle is `degrees` plus twice the angle by which gradient descent with step `lr` jumps around a kink of
+    G: lr max abs(G), less as the slope of the loss decreases. `clusters` is the number of clusters kept for
+    `condensation` and for the merged network. The null values keep all sizes and turn each neuron at random.
+
+    What it does not mean: a cosine near 1 says where neurons point, not that the network has learned. The loss has
+    hardly changed by then. G is computed from the points given to the measure: pass the training points.
     """
 
     lr: float = 0.0
@@ -53,10 +53,10 @@ class EarlyAlignment:
     cumulative: float = 0.95
     clusters: int = 4
     seed: int = 0
-    title: ClassVar[str] = "Alignment of neurons with few directions before the loss moves"
+    title: ClassVar[str] = "Alignment of neurons with few directions before the loss falls"
     takes: ClassVar[str] = "A two-layer ReLU network without biases and with one output, two labels, a loss per point"
-    exact: ClassVar[str] = "Extremes of G in two dimensions; beyond, by ascent from random starts"
-    absent: ClassVar[str] = "Large initialisation: the loss moves before neurons turn, and they stay spread out"
+    exact: ClassVar[str] = "Extremes of G in two dimensions; in more, by ascent from random starts"
+    absent: ClassVar[str] = "Large initialisation: the loss falls before neurons turn, and they stay spread out"
     _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class EarlyAlignment:
         nulls = self._read(Neurons(drawn, found.u), extremes, degrees)
         words = {
             "network_scale": "value at initialisation",
-            "merged_distance": "1, that of the network that is zero everywhere",
+            "merged_distance": "1, that of a network that is zero everywhere",
         }
         readings = {
             name: snapshot.reading(
@@ -126,7 +126,7 @@ class EarlyAlignment:
         }
 
     def extremes(self, snapshot: Snapshot) -> Extremes:
-        """The extremes of G for the points looked at; found once, since they do not depend on the network."""
+        """The extremes of G for the given points; computed once, because they do not depend on the network."""
         seen = snapshot.model
         if not snapshot.task.binary or snapshot.task.outputs != 1:
             raise ValueError("Early alignment is defined for two labels and one output.")
@@ -154,7 +154,7 @@ def _slopes(seen: SeenModel, score: torch.Tensor) -> np.ndarray:
 
 
 def _slope_left(snapshot: Snapshot) -> float:
-    """How steep the loss still is, over how steep it was at scores of 0; at most 1."""
+    """The present slope of the loss, relative to the slope at scores of 0; at most 1."""
     seen = snapshot.model
     now, first = (np.abs(_slopes(seen, score)).mean() for score in (seen.scores(seen.x), torch.zeros(len(seen.x))))
     return float(min(1.0, now / first)) if first > 0 else 1.0

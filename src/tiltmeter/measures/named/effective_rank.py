@@ -1,4 +1,6 @@
-"""EffectiveRank: over how many directions features, their Gram matrix or a linear map spread (Huh et al., 2023)."""
+"""EffectiveRank: the number of directions over which features, a Gram matrix or a linear map spread (Huh et al.,
+2023).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tiltmeter.networks.deep_linear import compact_weight
 
 
 class Embedding(Protocol):
-    """Something of a model with a spectrum: its entropy, and that of Gaussian numbers in its place."""
+    """A matrix of a model: the entropy of its spectrum, and that of Gaussian numbers of the same shape."""
 
     def entropies(self, seen: SeenModel) -> tuple[float, float]: ...
 
@@ -28,8 +30,9 @@ class Embedding(Protocol):
 
 @dataclass(frozen=True)
 class Features:
-    """The outputs of the module called `layer` on the points looked at, one row per point (default: what the Linear
-    layer called last is given); `centred`: minus their mean; `cosine`: rows of length 1."""
+    """The outputs of the module called `layer` on the held-out points, one row per point (default: the input of the
+    last Linear layer that is called). `centred`: minus their mean; `cosine`: rows of length 1.
+    """
 
     layer: str | None = None
     centred: bool = False
@@ -44,7 +47,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Gram:
-    """The Gram matrix of such features, whose spectrum is their squared singular values; `cosine` by default."""
+    """The Gram matrix of such features; its spectrum is their squared singular values. `cosine` by default."""
 
     layer: str | None = None
     centred: bool = False
@@ -59,7 +62,7 @@ class Gram:
 
 @dataclass(frozen=True)
 class LinearMap:
-    """The one matrix that a network of Linear layers without bias amounts to."""
+    """The product of all matrices of a network of Linear layers without bias."""
 
     def entropies(self, seen: SeenModel) -> tuple[float, float]:
         matrix = compact_weight(seen.module).detach().cpu()
@@ -73,19 +76,26 @@ class LinearMap:
 class EffectiveRank:
     """`effective_rank`, the exponential of the entropy of normalised singular values, and `spectral_entropy` itself.
 
-    Papers report either, so both are here under their own names: rank in directions, entropy in nats. `of` says of
-    what: `Features()`, `Gram()` (squares the spectrum, so it is lower) or `LinearMap()`. Nulls: independent Gaussian
-    numbers of the same shape, treated likewise.
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(3, 3, bias=False)
+    >>> model.weight.data = torch.eye(3)
+    >>> data = tm.GroupedData(torch.eye(3).repeat(20, 1), [0, 1, 2] * 20, ["all"] * 60)
+    >>> round(float(tm.measure(EffectiveRank(LinearMap()), model, data)["effective_rank"]), 6)
+    3.0
 
-    Both fall with depth already at initialisation, so compare with the value at step 0, not with the width. A low rank
-    is *not* a low-rank matrix (nothing need be zero), and the number depends on what is counted: with fewer points than
-    features the points cap it, and uncentred ReLU features are low because of their positive mean alone.
+    Papers report one or the other, so each has its own name here: rank in directions, entropy in nats. `of` selects the
+    matrix: `Features()`, `Gram()` (lower, because it squares the spectrum) or `LinearMap()`. The null values are those
+    of independent Gaussian numbers of the same shape, with the same treatment.
+
+    What it does not mean: both fall with depth already at initialisation, so compare with the value at step 0, not with
+    the width. A low effective rank is *not* a low-rank matrix (no singular value need be zero). It cannot exceed the
+    number of points, and uncentred ReLU features have a low value because of their positive mean alone.
     """
 
     title: ClassVar[str] = "effective rank of features, their Gram matrix or a linear map"
     takes: ClassVar[str] = "any model with a Linear layer or a named one; LinearMap: Linear layers without bias only"
     exact: ClassVar[str] = "identity of size n: n; outer product: 1; product of orthogonal matrices: the width"
-    absent: ClassVar[str] = "orthogonal initialisation, residual links and normalisation: no fall with depth"
+    absent: ClassVar[str] = "orthogonal initialisation, residual connections and normalisation: no fall with depth"
 
     of: Embedding = Features()
 
@@ -108,7 +118,7 @@ class EffectiveRank:
 
 
 def features(seen: SeenModel, layer: str | None = None) -> Tensor:
-    """The outputs of a module on the points looked at, or what the last Linear layer is given: one row per point."""
+    """The outputs of a module on the held-out points, or the input of the last Linear layer: one row per point."""
     if layer is None:
         return torch.as_tensor(layer_features(seen, seen.x))
     modules = dict(seen.module.named_modules())
@@ -117,7 +127,7 @@ def features(seen: SeenModel, layer: str | None = None) -> Tensor:
     parts: list[Tensor] = []
 
     def output(_: nn.Module, __: object, result: object) -> None:
-        # Attention and recurrent modules return more than their features, which come first.
+        # Attention and recurrent modules return a tuple; the features are its first entry.
         rows = result[0] if isinstance(result, tuple) else result
         if not isinstance(rows, Tensor):
             raise TypeError(f"Features should be a tensor. Found that {layer!r} returns {type(rows).__name__}.")

@@ -1,4 +1,4 @@
-"""exact-bias: bits of inductive bias, from how rare models that do this well are before training."""
+"""exact-bias: bits of inductive bias, from the share of random models that do as well before any training."""
 
 from __future__ import annotations
 
@@ -17,30 +17,38 @@ from tiltmeter.measures.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class ExactBias:
-    """-log2 of the chance that a random model of this architecture errs on at most a share eps of the points.
+    """-log2 of the probability that a random model of this architecture has an error of at most eps on the points.
 
-    That is how many bits of information the choice of such a model takes, on top of the architecture and its
-    initialisation (Boopathy et al., 2024, by counting instead of extrapolating). `draws` models are initialised anew
-    (`reset_parameters`; parameters without it are drawn normal, at their present scale).
+    >>> import tiltmeter as tm, torch
+    >>> from tiltmeter.data.public.digits import digits
+    >>> found = tm.measure(ExactBias(draws=20, targets=(0.9, 0.5)), torch.nn.Linear(64, 10), digits()[1])["bias_bits"]
+    >>> found.target.values.tolist(), bool(found[0] < found[1])
+    (['0.9', '0.5', 'model'], True)
 
-    - `bias_bits` (target: shares of `targets`, then "model", the error of the model itself); null: the bits that
-      labels drawn at random need, exactly, which no architecture favours;
-    - `bias_bits_se`: its standard error; NaN, and the bits a lower bound of log2(draws), where no draw did as well;
-    - `bias_bits_short`: the null minus the bits, what the architecture gives for free; null 0; NaN for a mere bound.
+    This is the number of bits of information needed to choose such a model, in addition to the architecture and its
+    initialisation (Boopathy et al., 2024; here by counting instead of extrapolating). `draws` models are initialised
+    with `reset_parameters`; parameters without such a method are drawn from a normal distribution at their present
+    scale.
 
-    What it does not mean: more than about log2(draws) bits cannot be counted, and nothing is extrapolated, since fits
-    of a law to the tail are off by half a bit even in the easiest case. Random models are not asked to fit training
-    data first, so that these are bits for the whole task rather than for what training leaves open.
+    - `bias_bits` (target: the errors in `targets`, then "model", the error of the model itself); null value: the exact
+      number of bits for random labels, which no architecture favours;
+    - `bias_bits_se`: its standard error; NaN if no draw did as well, and then the bits are a lower bound, log2(draws);
+    - `bias_bits_short`: the null value minus the bits, the information that the architecture provides; null value 0;
+      NaN if the bits are only a bound.
+
+    What it does not mean: more than about log2(draws) bits cannot be counted. Nothing is extrapolated, because fitting
+    a distribution to the tail is wrong by half a bit even in the easiest case. Random models are not required to fit
+    training data first, so these are bits for the whole task, not for what training leaves open.
     """
 
     draws: int = 256
     targets: tuple[float, ...] = (0.5, 0.2, 0.1)
     seed: int = 0
 
-    title: ClassVar[str] = "Bits of inductive bias: how rare random models that err this little are"
-    takes: ClassVar[str] = "labels that are decided on; a model whose layers can be initialised anew"
+    title: ClassVar[str] = "Bits of inductive bias: how rare random models with so low an error are"
+    takes: ClassVar[str] = "a model that decides between labels and whose layers can be initialised again"
     exact: ClassVar[str] = "in the limit of many draws; -log2 eps for linear classifiers in the plane"
-    absent: ClassVar[str] = "an architecture no better than random labels: as many bits as the null"
+    absent: ClassVar[str] = "an architecture no better than random labels: as many bits as the null value"
 
     def __post_init__(self) -> None:
         if self.draws < 1:
@@ -55,7 +63,7 @@ class ExactBias:
         targets = np.array([*self.targets, own])
         bits, error = bias_bits(self.errors(snapshot), targets)
         count, points = len(snapshot.task.labels), len(snapshot.data)
-        # Down to its place on the lattice of shares of n points.
+        # Rounded down to a multiple of 1/n.
         null = -binom.logcdf(np.floor(targets * points + 1e-9), points, 1.0 - 1.0 / count) / np.log(2.0)
         names = np.array([f"{target:g}" for target in self.targets] + ["model"], dtype=object)
         coords = {"target": names}
@@ -80,7 +88,7 @@ class ExactBias:
         """The share of wrong decisions of every random model."""
         seen, found = snapshot.model, np.zeros(self.draws)
         drawn = type(seen)(copy.deepcopy(seen.module), seen.task, seen.loss, seen.x, seen.y, seen.read, seen.chunk)
-        torch.manual_seed(self.seed)  # the look puts the streams back
+        torch.manual_seed(self.seed)  # the random streams are restored after the observation
         for draw in range(self.draws):
             start_anew(drawn.module, seen.module)
             found[draw] = np.mean(seen.decide(drawn.scores(seen.x)) != snapshot.data.y)
@@ -92,7 +100,7 @@ class ExactBias:
 
 
 def bias_bits(errors: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """-log2 of the share of errors at or below each target, and its standard error (NaN, a bound: there is none).
+    """-log2 of the share of errors at or below each target, and its standard error (NaN if there are none: a bound).
 
     >>> bits, _ = bias_bits(np.linspace(0.0, 1.0, 1001)[1:], np.array([0.5, 0.125]))
     >>> bits.tolist()
@@ -105,7 +113,9 @@ def bias_bits(errors: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def start_anew(module: nn.Module, like: nn.Module) -> None:
-    """Draw every parameter anew, by its layer's own rule or else normal at the scale it has in `like`."""
+    """Draw every parameter again, by its layer's own rule, or from a normal distribution at the scale that it has in
+    `like`.
+    """
     done: set[int] = set()
     with torch.no_grad():
         for part in module.modules():

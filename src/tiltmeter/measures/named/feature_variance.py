@@ -17,15 +17,6 @@ from tiltmeter.measures.snapshot import Snapshot
 class FeatureVariance:
     """Share of the variance of the last hidden features that a linear regression on each given feature explains.
 
-    `features` maps names to one number (or one row) per point looked at; by default the label and the group, as
-    classes. Every unit is centred and regressed on the feature; explained variances are added over units and divided by
-    the total. `layer` names the layer whose *input* is read (default: the last Linear). The null is what k independent
-    columns explain by chance, k / (n - 1).
-
-    A small share does not mean that a feature is not computed or not used: features that are learned equally well take
-    up very unequal shares, the simpler ones more. Shares of correlated features overlap and may add up to more than 1:
-    choose points on which the features are independent and balanced.
-
     >>> import tiltmeter as tm, torch
     >>> bits = np.array([[a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)] * 20)
     >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 1))
@@ -34,14 +25,23 @@ class FeatureVariance:
     >>> measure = FeatureVariance({"first": bits[:, 0], "second": bits[:, 1]})
     >>> tm.measure(measure, model, data)["feature_variance"].values.round(3).tolist()
     [0.9, 0.1]
+
+    `features` maps names to one number (or one row) per held-out point; the default is the label and the group, as
+    classes. Every unit is centred and regressed on the feature. The explained variances are added over units and
+    divided by the total. `layer` names the layer whose *input* is used (default: the last Linear). The null value is
+    what k independent columns explain by chance, k / (n - 1).
+
+    What it does not mean: a small share does not mean that a feature is not computed or not used. Features that are
+    learned equally well have very unequal shares; simpler ones have larger shares. Shares of correlated features
+    overlap and may add up to more than 1: choose points on which the features are independent and balanced.
     """
 
     features: Mapping[str, np.ndarray] | None = None
     layer: str | None = None
     title: ClassVar[str] = "How much of the last hidden features each input feature explains"
-    takes: ClassVar[str] = "Any model with a Linear layer (or a named one), and features of the points looked at"
-    exact: ClassVar[str] = "On the points looked at, if the features are independent there"
-    absent: ClassVar[str] = "Features of equal complexity take up equal shares"
+    takes: ClassVar[str] = "Any model with a Linear layer (or a named one), and features of the held-out points"
+    exact: ClassVar[str] = "On the held-out points, if the features are independent there"
+    absent: ClassVar[str] = "Features of equal complexity have equal shares"
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         data = snapshot.data
@@ -49,7 +49,7 @@ class FeatureVariance:
         for name, values in given.items():
             if len(values) != len(data):
                 raise ValueError(
-                    f"`features` should have one row per point looked at, {len(data)}. Found {len(values)} in {name!r}."
+                    f"`features` should have one row per held-out point, {len(data)}. Found {len(values)} in {name!r}."
                 )
         hidden = layer_features(snapshot.model, snapshot.model.x, self.layer)
         found = np.array([explained(hidden, np.asarray(values, dtype=float)) for values in given.values()])
@@ -65,7 +65,7 @@ class FeatureVariance:
                 better="neither",
             ),
             "feature_variance_null": snapshot.reading(
-                "feature_variance_null", null, feature, long_name="what it explains by chance", better="neither"
+                "feature_variance_null", null, feature, long_name="share that it explains by chance", better="neither"
             ),
         }
 

@@ -1,4 +1,4 @@
-"""frequency-error: how much of each frequency of a function of one number is learned (Rahaman et al., 2019)."""
+"""frequency-error: how well each frequency of a function of one number is learned (Rahaman et al., 2019)."""
 
 from __future__ import annotations
 
@@ -14,27 +14,15 @@ from tiltmeter.data.synthetic.sines import Sines, sines
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.networks.mlp import mlp
 
-#: Amplitudes of the data below this part of the largest are rounding or leakage, not frequencies to be learned.
+#: Amplitudes of the data below this share of the largest are rounding or leakage, not frequencies to be learned.
 PRESENT = 1e-3
-#: Amplitudes of a target below this part of the largest are rounding: nothing to divide an error by.
+#: Amplitudes of a target below this share of the largest are rounding errors: an error cannot be divided by them.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class FrequencyError:
-    """Error of the model's Fourier transform at the frequencies of its target, on a grid of its own.
-
-    `frequency_error` at k is the size of F_model(k) - F_target(k) over that of F_target(k), with F complex: 0 is
-    learned, 1 is what answering zero gives (`frequency_error_null`). `amplitude_ratio` is the size of F_model over that
-    of F_target, 1 for learned, and ignores phase: a wave in the wrong place counts as learned.
-
-    `target` is the function to be learned; the grid has `points` on its interval. With `target=None` the points looked
-    at are the grid, and should be equispaced over one period without its end point; frequencies are then those present
-    in their labels.
-
-    It does *not* say how fast a frequency is learned by time alone: that depends on the scale of the inputs, the
-    optimiser and the activation. Nor does a low error off the data follow: between training points the model may do
-    anything. Under label noise, high frequencies may come and go, so the order holds for first arrival only.
+    """Error of the model's Fourier transform at the frequencies of its target, on a regular grid.
 
     >>> import torch
     >>> from tiltmeter.data.synthetic.sines import sines
@@ -42,6 +30,20 @@ class FrequencyError:
     >>> found = measure(FrequencyError(Sines((1, 3))), torch.nn.Linear(1, 1), sines(Sines((1, 3))))
     >>> found["frequency_error"].dims, found["frequency_error_null"].values.tolist()
     (('frequency',), [1.0, 1.0])
+
+    `frequency_error` at k is the magnitude of F_model(k) - F_target(k) divided by that of F_target(k), with F complex.
+    0 means learned; 1 is the error of a model that outputs zero (`frequency_error_null`). `amplitude_ratio` is the
+    magnitude of F_model divided by that of F_target. It is 1 if learned, but it ignores the phase: a wave in the wrong
+    place counts as learned.
+
+    `target` is the function to be learned; the grid has `points` points on its interval. With `target=None` the
+    held-out points are the grid. They should be equally spaced over one period without its end point; the frequencies
+    are then those present in their labels.
+
+    What it does not mean: the time alone does *not* say how fast a frequency is learned, because it depends on the
+    scale of the inputs, the optimiser and the activation. A low error also says nothing about points off the grid. With
+    label noise, high frequencies may be learned and lost again, so the order holds only for the first time that they
+    are learned.
     """
 
     target: Sines | None = None
@@ -64,17 +66,19 @@ class FrequencyError:
             sizes = np.abs(np.fft.rfft(self.target(self.target.grid(self.points))))
             missing = [k for k in self.target.frequencies if not sizes[k] > ROUNDING * sizes.max()]
             if missing:
-                raise ValueError(f"`target` should have every frequency that it names. Found none of {missing[0]}.")
+                raise ValueError(
+                    f"`target` should contain every frequency that it names. Found nothing at frequency {missing[0]}."
+                )
 
     @classmethod
     def example(cls, seed: int) -> tuple[FrequencyError, nn.Module, GroupedData]:  # noqa: ARG003
-        """The measure with a small network and the waves it is to learn."""
+        """The measure with a small network and the waves that it should learn."""
         return cls(Sines((1, 2, 4))), mlp(1, (32,)), sines(Sines((1, 2, 4)), 64)
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if int(np.prod(snapshot.data.x.shape[1:])) != 1 or snapshot.task.outputs != 1:
             raise ValueError(
-                f"`frequency-error` should see a model of one number with one output. Found inputs of shape "
+                f"`frequency-error` needs a model of one number with one output. Found inputs of shape "
                 f"{tuple(snapshot.data.x.shape[1:])} and {snapshot.task.outputs} outputs: see line-spectrum."
             )
         grid, wanted, frequencies = self._on_grid(snapshot)
@@ -83,7 +87,7 @@ class FrequencyError:
         goal = np.fft.rfft(wanted)[frequencies]
         found = np.fft.rfft(answers)[frequencies]
         coords = {"frequency": frequencies}
-        null = "1: answering zero; the value at initialisation"
+        null = "1: a model that outputs zero; the value at initialisation"
         return {
             "frequency_error": snapshot.reading(
                 "frequency_error",
@@ -97,14 +101,14 @@ class FrequencyError:
                 "frequency_error_null",
                 np.ones(len(frequencies)),
                 coords,
-                long_name="relative error of answering zero",
+                long_name="relative error of a model that outputs zero",
                 better="neither",
             ),
             "amplitude_ratio": snapshot.reading(
                 "amplitude_ratio",
                 np.abs(found) / np.abs(goal),
                 coords,
-                long_name="amplitude over that of the target, phase ignored",
+                long_name="amplitude relative to the target, phase ignored",
                 better="neither",
                 null=null.replace("1", "0"),
             ),
@@ -112,17 +116,17 @@ class FrequencyError:
                 "amplitude_ratio_null",
                 np.zeros(len(frequencies)),
                 coords,
-                long_name="amplitude of answering zero",
+                long_name="amplitude of a model that outputs zero",
                 better="neither",
             ),
         }
 
     def passes(self, snapshot: Snapshot) -> float:
-        """The points of the grid over those looked at."""
+        """The number of grid points divided by the number of held-out points."""
         return 1.0 if self.target is None else self.points / len(snapshot.data)
 
     def _on_grid(self, snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs, the target's values there, and the frequencies to read."""
+        """Inputs, the target's values there, and the frequencies to measure."""
         if self.target is not None:
             grid = self.target.grid(self.points)
             return grid, self.target(grid), np.asarray(sorted(set(self.target.frequencies)))
@@ -131,7 +135,7 @@ class FrequencyError:
         gaps = np.diff(x[order])
         if len(x) < 4 or not np.allclose(gaps, gaps.mean(), rtol=1e-3, atol=0.0):
             raise ValueError(
-                "`target` should be given where the points looked at are not an even grid of at least 4. Found "
+                "`target` should be given where the held-out points are not an even grid of at least 4. Found "
                 f"{len(x)} points with gaps from {gaps.min(initial=np.inf):.3g} to {gaps.max(initial=0.0):.3g}."
             )
         wanted = np.asarray(snapshot.data.y, dtype=float)[order]

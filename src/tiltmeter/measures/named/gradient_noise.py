@@ -1,4 +1,4 @@
-"""gradient-noise: how many points a batch needs before its gradient is signal rather than noise."""
+"""gradient-noise: how many points a batch needs before its gradient is more signal than noise."""
 
 from __future__ import annotations
 
@@ -18,20 +18,27 @@ from tiltmeter.tangent.gradient import Losses, count_of, gradient, trained
 class GradientNoise:
     """The noise scale tr(Sigma) / G . G of all points and of each group (McCandlish et al., 2018).
 
-    G is the mean gradient of one point and Sigma its covariance, both of the population that the points were drawn
-    from. They are estimated without bias from the squared lengths of the gradients of small batches, of `small` points
-    each (half the group where it is smaller than two), and of all n points: E (g_b . g_b) = G . G + tr(Sigma) / b. With
-    `small=1` nothing better can be had from these points; the default needs fewer calls. A scale is NaN where the
-    estimate of G . G is not positive (the signal is lost in the noise of so few points); a group of one point has
-    none, and is left out of all.
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> model.weight.data = torch.zeros(1, 1)
+    >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["all"] * 120)  # gradients of -1 and +1
+    >>> round(float(tm.measure(GradientNoise(small=1), model, data, tm.Square())["gradient_noise_scale"]), 1)
+    8.6
 
-    `gradient_noise_scale`, `gradient_signal` (G . G) and `gradient_noise` (tr Sigma) are of all points; those of each
-    group are called `group_...`. The null is the same for labels that are shuffled among all points: what is left has
-    nothing to do with inputs.
+    G is the mean gradient of one point and Sigma its covariance, both for the population from which the points were
+    drawn. They are estimated without bias from the squared lengths of the gradients of small batches, of `small` points
+    each (half the group if it has fewer than two batches), and of all n points: E (g_b . g_b) = G . G + tr(Sigma) / b.
+    `small=1` gives the estimate with the smallest variance; the default needs fewer calls. A scale is NaN if the
+    estimate of G . G is not positive: so few points do not show a signal above the noise. A group of one point has no
+    scale, and is left out of all.
 
-    What it does not mean: not a batch size to train with. It is the size at which a larger batch begins not to pay for
-    plain SGD at this moment, and it grows during training. A larger scale of a group says that its gradient is known
-    worse from as many points, not that it is treated worse.
+    `gradient_noise_scale`, `gradient_signal` (G . G) and `gradient_noise` (tr Sigma) are for all points; the curves for
+    each group are called `group_...`. The null value is the same for labels that are shuffled among all points, so that
+    they do not depend on the inputs.
+
+    What it does not mean: it is not a batch size to train with. It is roughly the size above which a larger batch no
+    longer pays off, for plain SGD at this moment, and it grows during training. A larger scale of a group means that
+    its gradient is known less precisely from the same number of points, not that the group is treated worse.
     """
 
     small: int = 8
@@ -39,8 +46,8 @@ class GradientNoise:
 
     title: ClassVar[str] = "Gradient-noise scale, of all points and of each group"
     takes: ClassVar[str] = "a loss of each point; any model with trained parameters; two points of a group"
-    exact: ClassVar[str] = "unbiased in signal and noise (not in their ratio); least varying with small=1"
-    absent: ClassVar[str] = "points that are all alike: no noise, scale 0"
+    exact: ClassVar[str] = "unbiased in signal and noise (not in their ratio); smallest variance with small=1"
+    absent: ClassVar[str] = "points that are all the same: no noise, scale 0"
 
     def __post_init__(self) -> None:
         if self.small < 1:
@@ -59,7 +66,7 @@ class GradientNoise:
                 (
                     ("gradient_signal", "squared length of the mean gradient"),
                     ("gradient_noise", "variance of the gradient of one point"),
-                    ("gradient_noise_scale", "points at which gradient noise equals its signal"),
+                    ("gradient_noise_scale", "batch size at which gradient noise equals its signal"),
                 )
             ):
                 text = {"long_name": meaning if not end else f"{meaning}, labels shuffled", "better": "neither"}
@@ -69,11 +76,11 @@ class GradientNoise:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """Forward and backward, with the labels and with shuffled ones."""
+        """Forward and backward, with the labels and with shuffled labels."""
         return 6.0
 
     def _all(self, snapshot: Snapshot, losses: Losses, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(signal, noise, scale) of all points, and of each group in a row; every point is passed once."""
+        """(signal, noise, scale) of all points, and of each group in a row; every point is used once."""
         parameters, codes = trained(snapshot.model.module), snapshot.data.codes
         groups = len(snapshot.data.groups)
         signal, noise = np.full(groups, np.nan), np.full(groups, np.nan)
@@ -105,7 +112,8 @@ class GradientNoise:
 
 
 def two_sizes(small_square: float, small: int, large_square: float, large: int) -> tuple[float, float]:
-    """G . G and tr(Sigma) from mean squared lengths of gradients of small batches and of the large one they make up.
+    """G . G and tr(Sigma) from the mean squared gradient lengths of small batches and of the large batch that they
+    form.
 
     >>> two_sizes(1.0 + 8.0 / 2, 2, 1.0 + 8.0 / 100, 100)
     (1.0, 8.0)

@@ -1,4 +1,4 @@
-"""gradient-pull: whose loss moves the parameters, and whether groups pull the same way."""
+"""gradient-pull: how much each group contributes to the gradient, and whether the gradients of groups agree."""
 
 from __future__ import annotations
 
@@ -18,28 +18,36 @@ from tiltmeter.tangent.gradient import gradient, trained
 
 @dataclass(frozen=True)
 class GradientPull:
-    """Gradients of the mean loss of every group and every class: how long they are and where they point.
+    """Gradients of the mean loss of every group and every class: their lengths and directions.
 
-    With g_a the gradient of group a, p_a its share of the points and G = sum p_a g_a that of all:
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> model.weight.data = torch.zeros(1, 1)
+    >>> data = tm.GroupedData([[1.0]] * 120, [1] * 80 + [-1] * 40, ["a"] * 80 + ["b"] * 40)  # opposite labels
+    >>> tm.measure(GradientPull(), model, data, tm.Square())["gradient_pull"].values  # the next step harms "b"
+    array([ 2., -1.])
+
+    With g_a the gradient of group a, p_a its share of the points and G = sum p_a g_a the gradient of all points:
 
     - `gradient_norm` is the length of g_a, `class_gradient_norm` that of a class;
-    - `gradient_pull` is p_a g_a . G / G . G, the part of the common step that is the group's; the parts add up to 1,
-      and a group whose part is negative loses by a small step along -G;
-    - `gradient_cosine` of a pair is the cosine of their gradients, `class_gradient_cosine` of a class that with G.
+    - `gradient_pull` is p_a g_a . G / G . G, the group's part of the common step. The parts add up to 1. If the part of
+      a group is negative, a small step along -G increases its loss;
+    - `gradient_cosine` of a pair is the cosine between their gradients, `class_gradient_cosine` that between a class
+      and G.
 
-    The null is the same for points dealt out to groups (or classes) at random, as many to each: a small group has a
-    long gradient by noise alone. For `gradient_pull` it is the group's share.
+    The null value is the same for points that are assigned to groups (or classes) of the same sizes at random: a small
+    group has a long gradient because of noise alone. For `gradient_pull` it is the group's share.
 
-    What it does not mean: the gradients are those of the points looked at, in the plain geometry of the parameters, so
-    that they say what plain gradient descent would do next, not what Adam does or where training ends.
+    What it does not mean: the gradients are those of the held-out points, in the plain geometry of the parameters. They
+    say what plain gradient descent would do next, not what Adam does or where training ends.
     """
 
     seed: int = 0
 
-    title: ClassVar[str] = "Lengths and angles of the gradients of groups and classes: who pulls where"
-    takes: ClassVar[str] = "a loss of each point; any model with trained parameters"
-    exact: ClassVar[str] = "always, for the points looked at"
-    absent: ClassVar[str] = "groups drawn from one distribution: lengths, cosines and parts as those of random groups"
+    title: ClassVar[str] = "Lengths and angles of the gradients of groups and classes"
+    takes: ClassVar[str] = "a loss of each point; any model with trainable parameters"
+    exact: ClassVar[str] = "always, for the held-out points"
+    absent: ClassVar[str] = "groups from one distribution: lengths, cosines and parts are those of random groups"
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         data, classes = snapshot.data, _classes(snapshot)
@@ -72,13 +80,13 @@ class GradientPull:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """Forward and backward, for the groups and for random ones."""
+        """Forward and backward, for the groups and for random groups."""
         return 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Gradients:
-    """Gradients of all points, of each group (rows; NaN: no points) and of each class."""
+    """Gradients of all points, of each group (rows; NaN if it has no points) and of each class."""
 
     whole: np.ndarray
     group: np.ndarray
@@ -86,7 +94,7 @@ class _Gradients:
 
 
 def _gradients(snapshot: Snapshot, codes: np.ndarray, classes: np.ndarray | None) -> _Gradients:
-    """Every point once: gradients of (group, class) cells, then their weighted means."""
+    """Gradients of (group, class) cells, using every point once, then their weighted means."""
     seen, groups = snapshot.model, len(snapshot.data.groups)
     kinds = np.zeros(len(codes), dtype=np.int64) if classes is None else classes
     count = 1 if classes is None else len(snapshot.task.labels)
@@ -108,7 +116,7 @@ def _gradients(snapshot: Snapshot, codes: np.ndarray, classes: np.ndarray | None
 
 
 def _classes(snapshot: Snapshot) -> np.ndarray | None:
-    """The class of each point as a place among the labels; None where there are no classes, or too many to read."""
+    """The class of each point as an index into the labels; None if there are no classes, or too many to be readable."""
     labels = snapshot.task.labels
     if not 2 <= len(labels) <= MOST:
         return None

@@ -1,4 +1,4 @@
-"""infra-marginality: the error rates that a group's own distribution of risk implies at a common threshold."""
+"""infra-marginality: the error rates that follow from a group's own distribution of risk at a common threshold."""
 
 from __future__ import annotations
 
@@ -17,36 +17,40 @@ from tiltmeter.measures.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class InfraMarginality:
-    """Error rates beside those that calibrated risks alone would give (Corbett-Davies and Goel, 2018).
+    """Error rates compared with those that follow from calibrated risks alone (Corbett-Davies and Goel, 2018).
 
-    Let p be the risk that the model gives a point and everyone above one `threshold` be decided positive. If p were
-    calibrated in each group, its rates would follow from how p is distributed there, far from the threshold as well as
-    near it:
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData([[-2.0], [1.0]] * 30 + [[-1.0], [2.0]] * 30, [0, 1] * 60, ["a"] * 60 + ["b"] * 60)
+    >>> tm.measure(InfraMarginality(), torch.nn.Identity(), data, tm.Logistic())["implied_tpr"].values.round(3)
+    array([0.86 , 0.766])
+
+    Let p be the risk that the model gives a point, and let every point above one `threshold` be decided positive. If p
+    is calibrated in each group, its rates follow from the distribution of p in that group, far from the threshold as
+    well as near it:
 
         tpr = E[p, p > threshold] / E[p],   fpr = E[1 - p, p > threshold] / E[1 - p],   ppv = E[p | p > threshold].
 
-    - `implied_tpr`, `implied_fpr`, `implied_ppv`: these; null: those of all points taken as one group;
-    - `unexplained_tpr`, `unexplained_fpr`, `unexplained_ppv`: rate counted minus rate implied; null 0;
-    - `marginal_outcome`: share of positives among points with a risk within `width` of the threshold, where a common
-      bar shows itself; null: that of all points. NaN where a group has none.
+    - `implied_tpr`, `implied_fpr`, `implied_ppv`: these rates; null value: those of all points taken as one group;
+    - `unexplained_tpr`, `unexplained_fpr`, `unexplained_ppv`: observed rate minus implied rate; null value 0;
+    - `marginal_outcome`: share of positives among points whose risk is within `width` of the threshold. It is similar
+      in all groups if they share one threshold; null value: that of all points. NaN if a group has no such points.
 
-    Groups that differ in the first but not in the others are treated alike at the margin: the gap in their error rates
-    comes from whom they consist of (infra-marginality), under this model's view of risk.
+    If groups differ in the implied rates but not in the other curves, they are treated equally at the margin. The gap
+    in their error rates then comes from their different distributions of risk (infra-marginality), according to this
+    model.
 
-    What it does not mean: not that the risks are right or fair. A model may be calibrated in each group and still
-    ignore what would tell its members apart, and labels may be biased themselves.
+    What it does not mean: it does not mean that the risks are right or fair. A model may be calibrated in each group
+    and still ignore what distinguishes its members, and labels may be biased themselves.
     """
 
     threshold: float = 0.5
     width: float = 0.1
 
     needs_score: ClassVar[bool] = True
-    title: ClassVar[str] = (
-        "Error rates that follow from a group's distribution of risk, and what they leave unexplained"
-    )
+    title: ClassVar[str] = "Error rates that follow from a group's distribution of risk, and the unexplained rest"
     takes: ClassVar[str] = "two labels and probabilities (logistic loss, cross-entropy, squared error)"
-    exact: ClassVar[str] = "always, for the points looked at"
-    absent: ClassVar[str] = "groups with one distribution of risk: implied rates as of all points"
+    exact: ClassVar[str] = "always, for the held-out points"
+    absent: ClassVar[str] = "groups with one distribution of risk: implied rates are those of all points"
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
@@ -72,7 +76,7 @@ class InfraMarginality:
             )
             key, text = f"unexplained_{name}", f"{name} minus the one that the group's risks imply"
             rest = counted[place] - implied[place]
-            null_words = "0: risks are calibrated where it matters"
+            null_words = "0: risks are calibrated on both sides of the threshold"
             found[key] = snapshot.reading(key, rest, groups, long_name=text, better="neither", null=null_words)
         near = np.abs(p - self.threshold) <= self.width
         share = np.array([_mean(positive[near & (codes == code)]) for code in range(count)])
@@ -85,7 +89,7 @@ class InfraMarginality:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the scores are known already."""
+        """None: the scores are already known."""
         return 0.0
 
     @classmethod
@@ -95,7 +99,7 @@ class InfraMarginality:
 
 
 def rates(positive: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """(tpr, fpr, ppv) of decisions, where each point is positive with this probability (or is, or is not).
+    """(tpr, fpr, ppv) of decisions; `positive` gives the probability that each point is positive (or True or False).
 
     >>> rates(np.array([0.9, 0.6, 0.2, 0.3]), np.array([True, True, False, False]))
     array([0.75, 0.25, 0.75])

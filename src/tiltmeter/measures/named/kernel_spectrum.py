@@ -1,4 +1,6 @@
-"""kernel-spectrum: what a network would learn first from where it stands, by the eigenvalues of its tangent kernel."""
+"""kernel-spectrum: what a network would learn first from its current weights, by the eigenvalues of its tangent
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,27 @@ from tiltmeter.tangent.kernel import tangent_kernel
 
 @dataclass(frozen=True)
 class KernelSpectrum:
-    """Eigenvalues of the tangent kernel over the number of points, and how much of the labels lies along each.
-
-    Under gradient flow on half the mean squared error, what is missing along mode i falls as exp(-eigenvalue_i t) while
-    the kernel stays as it is: large eigenvalues are learned first. `kernel_eigenvalue` holds the leading `modes`; its
-    null is the mean of all, as where every direction is learned alike. `kernel_alignment` is the share of the labels
-    (one-hot for several outputs, centred) in the modes so far; its null is what shuffled labels have on average.
-
-    With `frequencies`, the points looked at should lie in order and evenly around a circle or along an interval;
-    `frequency_eigenvalue` is then the kernel's mean along cos and sin of each, and its null the same mean of all. At
-    most `points` points are used, evenly chosen. With several outputs it is the mean kernel over them.
-
-    It does *not* say what a network learns in the end, nor how fast once its kernel has changed, which in training it
-    does. Eigenvalues depend on the scale of inputs, weights and layers: compare their order, or ratios.
+    """Eigenvalues of the tangent kernel divided by the number of points, and how much of the labels lies along each.
 
     >>> from tiltmeter.measures.measure import measure
     >>> found = measure(KernelSpectrum(frequencies=(1, 5)), *KernelSpectrum.example(0)[1:])["frequency_eigenvalue"]
     >>> bool(found.sel(frequency=1) > found.sel(frequency=5))
     True
+
+    Under gradient flow on half the mean squared error, the remaining error along mode i falls as exp(-eigenvalue_i t)
+    while the kernel stays constant: modes with large eigenvalues are learned first. `kernel_eigenvalue` holds the
+    leading `modes`; its null value is the mean of all eigenvalues, as if every direction were learned equally fast.
+    `kernel_alignment` is the cumulative share of the labels (centred; one-hot for several outputs) in the leading
+    modes; its null value is the average for shuffled labels.
+
+    With `frequencies`, the held-out points should be in order and evenly spaced around a circle or along an interval.
+    `frequency_eigenvalue` is then the kernel's mean along cos and sin of each frequency; its null value is the mean of
+    all eigenvalues. At most `points` points are used, evenly chosen. With several outputs it is the mean kernel over
+    them.
+
+    What it does not mean: it does *not* say what a network learns in the end, or how fast it learns once its kernel has
+    changed, as it does in training. Eigenvalues depend on the scale of inputs, weights and layers: compare their order,
+    or ratios.
     """
 
     modes: int = 16
@@ -44,9 +49,9 @@ class KernelSpectrum:
     frequencies: tuple[int, ...] = ()
 
     title: ClassVar[str] = "what a network would learn first, by the eigenvalues of its tangent kernel"
-    takes: ClassVar[str] = "any network with trained parameters; for frequencies, points in order on an even grid"
-    exact: ClassVar[str] = "the kernel itself; as rates of learning, for very wide networks and small steps"
-    absent: ClassVar[str] = "equal eigenvalues learn all alike; without bias, odd frequencies from 3 on have none"
+    takes: ClassVar[str] = "any network with trainable parameters; for frequencies, points in order on an even grid"
+    exact: ClassVar[str] = "the kernel itself; learning rates of modes for very wide networks and small steps"
+    absent: ClassVar[str] = "equal eigenvalues: no order; without bias, odd frequencies from 3 on are not learned"
 
     def __post_init__(self) -> None:
         if self.modes < 1 or self.points < 2:
@@ -95,7 +100,7 @@ class KernelSpectrum:
                 "kernel_alignment_null",
                 np.cumsum(shuffled_shares(vectors)),
                 mode,
-                long_name="share of shuffled labels in as many modes",
+                long_name="share of shuffled labels in the same number of modes",
                 better="neither",
             ),
         }
@@ -118,19 +123,19 @@ class KernelSpectrum:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:
-        """A forward pass, and a backward one per output, of the points used."""
+        """A forward pass and one backward pass per output, over the points that are used."""
         return (1.0 + 2.0 * snapshot.task.outputs) * len(self._places(snapshot)) / len(snapshot.data)
 
     def _places(self, snapshot: Snapshot) -> np.ndarray:
         count = len(snapshot.data)
         if count < 2:
-            raise ValueError(f"A spectrum should be of two points or more. Found {count}.")
+            raise ValueError(f"A spectrum needs at least two points. Found {count}.")
         places = np.arange(0, count, -(-count // self.points))
         if self.frequencies and 2 * max(self.frequencies) >= len(places):
             raise ValueError(f"`frequencies` should lie below half of {len(places)} points. Found {self.frequencies}.")
         if self.frequencies and count % len(places):
             raise ValueError(
-                f"For frequencies, `points` should leave an even grid of the {count} points looked at. Found points = "
+                f"For frequencies, `points` should leave an even grid of the {count} held-out points. Found points = "
                 f"{self.points}."
             )
         return places
@@ -149,7 +154,7 @@ def frequency_means(kernel: np.ndarray, frequencies: tuple[int, ...]) -> np.ndar
 
 
 def label_shares(snapshot: Snapshot, places: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Share of the energy of the centred labels along each mode; zero where labels do not vary."""
+    """Share of the energy of the centred labels along each mode; zero if the labels are constant."""
     y = snapshot.data.y[places]
     outputs = snapshot.task.outputs
     labels = np.asarray(y, dtype=float)[:, None] if outputs == 1 else np.eye(outputs)[y.astype(int)]
@@ -159,12 +164,13 @@ def label_shares(snapshot: Snapshot, places: np.ndarray, vectors: np.ndarray) ->
 
 
 def shuffled_shares(vectors: np.ndarray) -> np.ndarray:
-    """What `label_shares` gives on average over all orders of the labels.
-
-    Centred labels have nothing along the constant, which a leading mode often is nearly: (1 - its overlap) / (n - 1).
+    """The average of `label_shares` over all permutations of the labels.
 
     >>> shuffled_shares(np.eye(4)[:, :2]).tolist()
     [0.25, 0.25]
+
+    Centred labels have no component along the constant vector, and a leading mode is often nearly constant: hence (1 -
+    its overlap) / (n - 1).
     """
     points = len(vectors)
     return np.asarray((1.0 - vectors.sum(0) ** 2 / points) / (points - 1))

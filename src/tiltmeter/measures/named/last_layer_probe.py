@@ -1,4 +1,4 @@
-"""last-layer-probe: how much of a label a linear probe finds in the features the model decides from."""
+"""last-layer-probe: how well a linear probe predicts a label from the features from which the model decides."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ from tiltmeter.measures.snapshot import Snapshot
 
 @dataclass(frozen=True, eq=False)
 class LastLayerProbe:
-    """Accuracy of a logistic regression on the last hidden features of `points` (default: those looked at).
-
-    Give it points on which a shortcut tells nothing, as `dominoes(..., agreement=0)`: features are read, divided by
-    their root mean square norm (else the penalty 1/`C` would mean nothing), a regression is fitted anew on a share
-    `fit` of them and scored on the rest. The null is the share of the most frequent label among the rest.
-
-    A low number means that the features *no longer hold* the label in linear form; a high one does not mean that the
-    model uses it. Random features of an untrained network often score well: compare with step 0. A fall late in
-    training may be weight decay rather than a bias towards the simple: compare with a run without.
+    """Accuracy of a logistic regression on the last hidden features of `points` (default: the held-out points).
 
     >>> import tiltmeter as tm, torch
     >>> from tiltmeter.data.public.digits import digits
@@ -33,6 +25,16 @@ class LastLayerProbe:
     >>> found = tm.measure(LastLayerProbe(), model, look)
     >>> float(found["probe_accuracy"]) > 0.5 > float(found["probe_accuracy_null"])
     True
+
+    Use points on which a shortcut is uninformative, such as `dominoes(..., agreement=0)`. The features are divided by
+    their root mean square norm, so that the penalty 1/`C` has the same meaning at any scale. A regression is fitted on
+    a share `fit` of the points and evaluated on the rest. The null value is the share of the most frequent label among
+    the rest.
+
+    What it does not mean: a low number means that the features *no longer contain* the label in linear form, but a high
+    one does not mean that the model uses it. Random features of an untrained network often have a high accuracy:
+    compare with step 0. A fall late in training may be due to weight decay and not to a simplicity bias: compare with a
+    run without.
     """
 
     points: GroupedData | None = None
@@ -41,10 +43,10 @@ class LastLayerProbe:
     layer: str | None = None
     seed: int = 0
     most_steps: int = 2000
-    title: ClassVar[str] = "What a linear probe finds in the last hidden features"
+    title: ClassVar[str] = "How well a linear probe predicts a label from the last hidden features"
     takes: ClassVar[str] = "Any model with a Linear layer (or a named one); points with labels of two classes or more"
-    exact: ClassVar[str] = "Up to the convergence of the regression; sampling error of the points held back"
-    absent: ClassVar[str] = "No easy cue in the data: the probe rises during training"
+    exact: ClassVar[str] = "Up to the convergence of the regression and the sampling error of the evaluated points"
+    absent: ClassVar[str] = "No easy cue in the data: the probe accuracy rises during training"
 
     def __post_init__(self) -> None:
         if not self.C > 0 or not 0 < self.fit < 1:
@@ -59,7 +61,7 @@ class LastLayerProbe:
         data = snapshot.data if self.points is None else self.points
         features = layer_features(seen, data.tensors()[0], self.layer)
         if not np.isfinite(features).all():
-            raise ValueError("A probe needs finite features. Found others: the training may have diverged.")
+            raise ValueError("A probe needs finite features. Found NaN or inf: the training may have diverged.")
         size = np.sqrt((features**2).sum(1).mean())
         features = features / size if size > 0 else features
         order = np.random.default_rng(self.seed).permutation(len(data))
@@ -67,12 +69,12 @@ class LastLayerProbe:
         first, rest = order[:cut], order[cut:]
         if len(np.unique(data.y[first])) < 2 or not len(rest):
             raise ValueError(
-                "A probe needs points of two labels to fit and some to score. Found "
+                "A probe needs points of two labels to fit, and some to evaluate. Found "
                 f"{len(np.unique(data.y[first]))} labels among {len(first)} points, {len(rest)} left."
             )
         regression = LogisticRegression(C=self.C, max_iter=self.most_steps)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # not converged: its accuracy is what the probe found within its steps
+            warnings.simplefilter("ignore")  # not converged: the accuracy is that reached within the allowed steps
             regression.fit(features[first], data.y[first])
         right = regression.predict(features[rest]) == data.y[rest]
         accuracy = float(right.mean())
@@ -81,7 +83,7 @@ class LastLayerProbe:
         return {
             name: snapshot.reading(name, np.asarray(float(value)), {}, long_name=meaning, better=better, **attrs)
             for name, value, meaning, better, attrs in (
-                ("probe_accuracy", accuracy, "share right of a linear probe of the last features", "higher", {}),
+                ("probe_accuracy", accuracy, "accuracy of a linear probe of the last features", "higher", {}),
                 (
                     "probe_accuracy_se",
                     np.sqrt(middle * (1.0 - middle) / (len(rest) + 4.0)),

@@ -1,4 +1,4 @@
-"""line-spectrum: how fast a model's answers vary along lines between inputs (Zhang 2021; Fridovich-Keil 2022)."""
+"""line-spectrum: how fast a model's outputs vary along lines between inputs (Zhang 2021; Fridovich-Keil 2022)."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from tiltmeter.measures.shared.lines import PATHS, Path, line_ends
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task
 
-#: What is transformed: scores, probabilities of the classes, or the distance of these from where the line starts.
+#: What is transformed: scores, probabilities of the classes, or their distance from those at the start of the line.
 Signal: TypeAlias = Literal["logits", "probabilities", "distance"]
-#: Input numbers that are made at once.
+#: Input numbers that are made together.
 TOGETHER = 2**23
 
 
 @dataclass(frozen=True)
 class LineSpectrum:
-    """Energy A_k of a model's answers along lines, averaged over outputs and lines, for every kind of path.
-
-    `line_energy` is A_k itself, one-sided; `energy_ratio` is R_k = log(A_k / sum_j A_j); `line_frequency` the mean of k
-    under A_k (k from 1), in periods per line; `path_length` the mean length of the lines in input units. Nulls are
-    those of a model whose logits are linear along every line and agree with this one's at both ends: a ramp leaks into
-    all frequencies, and hides what little there is unless it is windowed and detrended.
-
-    Every choice changes the numbers, so that they compare only with the same choices: `paths` (to a point of the same
-    class, of another, or in a random direction), `length` (None: all the way to the other point), `points` per line
-    without its end, `window`, `detrend`, `constant` (whether k = 0 counts in the ratio: it dominates) and `signal`:
-    logits, probabilities (softmax over classes, or sigmoid), or the distance of the probabilities from their value at
-    the start of the line. Frequencies count periods per *line*, not per unit of length. Lines are drawn from `seed`,
-    the same at every look.
-
-    It does *not* say that the model is right, nor that a low frequency is simple in another sense: lines leave the
-    region where data lie, and there the answers were never trained.
+    """Energy A_k of a model's outputs along lines, averaged over outputs and lines, for every kind of path.
 
     >>> from tiltmeter.data.public.digits import digits
     >>> from tiltmeter.measures.measure import measure
     >>> found = measure(LineSpectrum(lines=8), torch.nn.Linear(64, 10), digits()[1])
     >>> bool(np.allclose(found["energy_ratio"], found["energy_ratio_null"], atol=1e-3))  # linear: nothing but the ramp
     True
+
+    `line_energy` is A_k itself, one-sided; `energy_ratio` is R_k = log(A_k / sum_j A_j); `line_frequency` is the mean
+    of k weighted by A_k (k from 1), in periods per line; `path_length` is the mean length of the lines in input units.
+    The null values are those of a model whose logits are linear along every line and equal to this model's at both
+    ends. Such a ramp leaks into all frequencies, and hides a small signal unless it is windowed and detrended.
+
+    You can compare numbers only if all options are the same: `paths` (to a point of the same class, of another class,
+    or in a random direction), `length` (None: all the way to the other point), `points` per line without its end,
+    `window`, `detrend`, `constant` (whether k = 0, which dominates, is included in the ratio) and `signal`: logits,
+    probabilities (softmax over classes, or sigmoid), or the distance of the probabilities from their value at the start
+    of the line. Frequencies count periods per *line*, not per unit of length. Lines are drawn with `seed`, so they are
+    the same at every observation.
+
+    What it does not mean: it does *not* say that the model is right, or that a low frequency is simple in another
+    sense. Lines leave the region of the data, and the model was never trained there.
     """
 
     paths: tuple[Path, ...] = ("within", "between")
@@ -57,10 +57,10 @@ class LineSpectrum:
     signal: Signal = "logits"
     seed: int = 0
 
-    title: ClassVar[str] = "how fast answers vary along lines between inputs"
+    title: ClassVar[str] = "how fast outputs vary along lines between inputs"
     takes: ClassVar[str] = "inputs that are numbers, not tokens; classes for paths within and between them"
-    exact: ClassVar[str] = "for whole periods per line; else a window trades leakage for resolution"
-    absent: ClassVar[str] = "a linear model shows the ramp's leakage and nothing else"
+    exact: ClassVar[str] = "for whole periods per line; otherwise a window trades leakage for resolution"
+    absent: ClassVar[str] = "a linear model shows only the leakage of a ramp"
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -81,7 +81,7 @@ class LineSpectrum:
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         if not snapshot.model.x.is_floating_point():
-            raise ValueError("Lines should run between inputs that are numbers. Found integer inputs (tokens).")
+            raise ValueError("Lines need inputs that are numbers. Found integer inputs (tokens).")
         if not snapshot.task.decides and set(self.paths) != {"random"}:
             raise ValueError('A regression has no classes: `paths` should be ("random",).')
         energy, null, lengths = (
@@ -124,18 +124,20 @@ class LineSpectrum:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:
-        """The points of all lines over those looked at; their ends are for the null."""
+        """The number of points of all lines divided by the number of held-out points; the ends are needed for the
+        null value.
+        """
         return len(self.paths) * self.lines * (self.points + 1) / len(snapshot.data)
 
     def _of(self, snapshot: Snapshot, path: Path) -> tuple[np.ndarray, np.ndarray, float]:
-        """Energy of the model, energy of its ramps, and mean length, for one kind of path."""
+        """Energy of the model, energy of the linear null model, and mean length, for one kind of path."""
         seen = snapshot.model
         x = seen.x.flatten(1)
         places = x.double().cpu().numpy()
         start, end = line_ends(places, snapshot.data.y, path, self.lines, self.length, self.seed)
         length = float(np.linalg.norm(end - start, axis=1).mean())
         first, last = (torch.as_tensor(side, dtype=x.dtype, device=x.device) for side in (start, end))
-        # One point more than the transform takes: the end, where the ramp of the null arrives.
+        # One point more than the transform uses: the end of the line, which the linear null model needs.
         t = torch.arange(self.points + 1, dtype=x.dtype, device=x.device) / self.points
         block = max(1, TOGETHER // (len(t) * x.shape[1]))
         parts = []
@@ -151,7 +153,7 @@ class LineSpectrum:
 
 
 def signal_of(scores: Tensor, task: Task, signal: Signal) -> Tensor:
-    """What is transformed, for scores (lines, points, outputs); probabilities sum to one over outputs at every point.
+    """The signal to be transformed, for scores (lines, points, outputs); probabilities sum to one over outputs.
 
     >>> ten = Task(10, tuple(range(10)), None, "softmax")
     >>> signal_of(torch.zeros(1, 3, 10), ten, "probabilities").sum(-1).round(decimals=5).tolist()

@@ -1,4 +1,4 @@
-"""network-complexity: how intricate the function of a network is on a plane through its inputs (Teney et al., 2024)."""
+"""network-complexity: how complex the function of a network is on a plane through its inputs (Teney et al., 2024)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tiltmeter.measures.snapshot import Snapshot
 
 
 def lempel_ziv(symbols: Iterable[Hashable]) -> int:
-    """Phrases after one pass: each is the shortest not met before, and an unfinished last one is not counted.
-
-    A constant sequence of n symbols has about the square root of 2 n phrases, a random one about n / log n: a size
-    means little except beside those of the same length.
+    """The number of phrases in one pass: each is the shortest new one; an unfinished last phrase is not counted.
 
     >>> lempel_ziv("1001111011000010"), lempel_ziv("10" * 8), lempel_ziv("0" * 1024)
     (8, 7, 44)
+
+    A constant sequence of n symbols has about the square root of 2 n phrases, a random one about n / log n. Compare
+    only sequences of the same length.
     """
-    # A phrase is a phrase met before and one more symbol, so that a pair of its number and that symbol names it.
+    # A phrase is an earlier phrase and one more symbol, so the number of the earlier one and the symbol identify it.
     numbers: dict[tuple[int, Hashable], int] = {}
     phrase = 0
     for symbol in symbols:
@@ -42,20 +42,7 @@ Plane: TypeAlias = Literal["components", "points", "inputs"]
 
 @dataclass(frozen=True)
 class NetworkComplexity:
-    """Mean frequency and Lempel-Ziv size of a network's answers on a square grid of `points` by `points`.
-
-    `grid_frequency` is the mean distance from the origin of a cosine transform, weighted by amplitude and over the
-    largest (0: flat, about 0.5: noise), averaged over outputs. `lempel_ziv` is the size of the answers as symbols, row
-    by row: the decision for several outputs, else `levels` equal steps between least and greatest. Both nulls are those
-    of the plane fitted to the answers: what a linear model shows by its edges alone.
-
-    `plane` is that of the leading two principal components of the points looked at, from -`extent` to `extent` standard
-    deviations about the mean; that through three of the points, drawn from `seed`; or the square from -`extent` to
-    `extent` of a network of two inputs.
-
-    Numbers compare only on the same grid, plane and levels. The size depends on the order of the scan, and the network
-    may be intricate off this plane. A low number is a property of the function, *not* of training: random ReLU networks
-    have it at any scale of their weights.
+    """Mean frequency and Lempel-Ziv size of a network's outputs on a square grid of `points` by `points`.
 
     >>> from tiltmeter.data.public.digits import digits
     >>> from tiltmeter.measures.measure import measure
@@ -63,6 +50,20 @@ class NetworkComplexity:
     >>> found = measure(NetworkComplexity(points=32), mlp(64, (32,), 10), digits()[1])
     >>> bool(0 < found["grid_frequency"] < 0.2)
     True
+
+    `grid_frequency` is the mean distance from the origin of a cosine transform, weighted by amplitude and relative to
+    the largest distance (0: flat, about 0.5: noise), averaged over outputs. `lempel_ziv` is the size of the outputs as
+    symbols, row by row. The symbol is the decision for several outputs, otherwise one of `levels` equal steps between
+    minimum and maximum. Both null values are those of the plane fitted to the outputs: what a linear model shows
+    because of the edges of the grid alone.
+
+    `plane` is that of the two leading principal components of the held-out points, from -`extent` to `extent` standard
+    deviations about the mean; or the one through three of the points, drawn with `seed`; or, for a network of two
+    inputs, the square from -`extent` to `extent`.
+
+    What it does not mean: you can compare numbers only on the same grid, plane and levels. The size depends on the
+    order of the scan, and the function may be complex outside this plane. A low number is a property of the function,
+    *not* of training: random ReLU networks have it at any scale of their weights.
     """
 
     plane: Plane = "components"
@@ -72,9 +73,9 @@ class NetworkComplexity:
     seed: int = 0
 
     title: ClassVar[str] = "frequency and Lempel-Ziv size of a network's function on a plane through its inputs"
-    takes: ClassVar[str] = "any network of inputs that are numbers, not tokens; two or more inputs"
-    exact: ClassVar[str] = "a bias-free ReLU network reads the same whatever the scale of its weights"
-    absent: ClassVar[str] = "sine, tanh and Gaussian activations with large weights are intricate at random"
+    takes: ClassVar[str] = "any network with two or more inputs that are numbers, not tokens"
+    exact: ClassVar[str] = "a ReLU network without bias has the same value at any scale of its weights"
+    absent: ClassVar[str] = "random networks with sine, tanh or Gaussian activations and large weights are complex"
 
     def __post_init__(self) -> None:
         if self.plane not in ("components", "points", "inputs"):
@@ -88,11 +89,11 @@ class NetworkComplexity:
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         seen = snapshot.model
         if not seen.x.is_floating_point():
-            raise ValueError("A plane should be of inputs that are numbers. Found integer inputs (tokens).")
+            raise ValueError("A plane needs inputs that are numbers. Found integer inputs (tokens).")
         inputs = self._grid(seen.x.flatten(1).double().cpu().numpy(), snapshot)
         answers = seen.scores(inputs.reshape(-1, *seen.x.shape[1:])).double().cpu().numpy()
         found = {}
-        for suffix, values, said in (("", answers, ""), ("_null", self._fitted(answers), ", of the plane fitted")):
+        for suffix, values, said in (("", answers, ""), ("_null", self._fitted(answers), ", of the fitted plane")):
             found[f"grid_frequency{suffix}"] = snapshot.reading(
                 f"grid_frequency{suffix}",
                 np.asarray(np.mean([grid_frequency(v.reshape(self.points, -1)) for v in values.T])),
@@ -110,7 +111,7 @@ class NetworkComplexity:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:
-        """The points of the grid over those looked at."""
+        """The number of grid points divided by the number of held-out points."""
         return self.points**2 / len(snapshot.data)
 
     def _grid(self, x: np.ndarray, snapshot: Snapshot) -> np.ndarray:
@@ -135,7 +136,7 @@ class NetworkComplexity:
         return np.asarray(origin + a.reshape(-1, 1) * axes[0] + b.reshape(-1, 1) * axes[1])
 
     def _fitted(self, answers: np.ndarray) -> np.ndarray:
-        """The plane nearest to the answers, by least squares on the grid."""
+        """The least-squares plane through the outputs on the grid."""
         side = np.linspace(-1.0, 1.0, self.points)
         a, b = (each.ravel() for each in np.meshgrid(side, side, indexing="ij"))
         # On a symmetric grid the three regressors are orthogonal.
@@ -147,17 +148,17 @@ class NetworkComplexity:
 
 
 def grid_frequency(values: np.ndarray) -> float:
-    """Mean distance from the origin of the cosine transform, weighted by amplitude, over the largest; 0 where flat.
-
-    A plane has about 0.03 on a grid of 64 by 64, by its edges.
+    """Mean distance from the origin of the cosine transform, weighted by amplitude, over the largest; 0 if constant.
 
     >>> side = np.pi * (np.arange(64) + 0.5) / 64
     >>> round(grid_frequency(np.cos(6 * side)[:, None] * np.cos(8 * side)) * 63 * 2**0.5, 6)  # 6 and 8: at distance 10
     10.0
+
+    A plane has about 0.03 on a grid of 64 by 64, because of its edges.
     """
     values = np.asarray(values, dtype=float)
     varying = values - values.mean()
-    # What is flat up to rounding has a spectrum of rounding, which means nothing.
+    # The spectrum of a function that is constant up to rounding has no meaning.
     if np.abs(varying).max() <= 1e-12 * max(np.abs(values).max(), np.finfo(float).tiny):
         return 0.0
     amplitude = np.abs(dctn(varying / np.abs(varying).max(), norm="ortho"))
@@ -167,7 +168,8 @@ def grid_frequency(values: np.ndarray) -> float:
 
 
 def symbols(answers: np.ndarray, levels: int) -> np.ndarray:
-    """Answers (points, outputs) as whole numbers: the largest output, or the step between least and greatest.
+    """Outputs (points, outputs) as whole numbers: the index of the largest output, or the step between minimum and
+    maximum.
 
     >>> symbols(np.array([[0.0], [0.2], [0.7], [1.0]]), 2).tolist()
     [0, 0, 1, 1]

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from tiltmeter.measures.snapshot import Snapshot
 
-#: Inputs that go through the model at once, and numbers of noise that are drawn at once (64 MB).
+#: Inputs per forward pass, and noise numbers that are drawn together (64 MB).
 TOGETHER, DRAWN = 4096, 2**24
-#: Side of a patch of an image, in pixels, unless told.
+#: Default side of an image patch, in pixels.
 PATCH = 4
 
 
@@ -22,23 +22,24 @@ PATCH = 4
 class NoiseSensitivity:
     """P[decision changes] when Gaussian noise of *standard deviation* `sigma` is added to one token of the input.
 
-    A token is one contiguous piece: a square of `patch` x `patch` pixels in all channels of an image (channels,
-    height, width), `patch` neighbouring positions of a sequence (length, features), `patch` neighbouring coordinates
-    of flat points. By default patches of 4 pixels, 1 position, 1
-    coordinate. `sigma` is in units of the input as the model sees it. Every token of every point is tried `repeats`
-    times, for at most `points` of the points looked at, evenly chosen. For a linear classifier the answer is
-    Phi(-margin / (sigma norm(w_token))).
-
-    The null is the chance that two points drawn at random are decided differently: what noise would do that erased the
-    whole input. A low number does not mean that the model ignores a token, only that small noise there does not matter;
-    and models compare at equal training accuracy only (`analysis.matched.at_matched_error`), since an untrained one
-    that always decides the same is not sensitive at all.
-
     >>> import tiltmeter as tm
     >>> from tiltmeter.data.public.digits import digits
     >>> _, look = digits()
     >>> tm.measure(NoiseSensitivity(patch=8), torch.nn.Linear(64, 10), look)["token_sensitivity"].shape
     (8,)
+
+    A token is one contiguous piece: a square of `patch` x `patch` pixels in all channels of an image (channels, height,
+    width), `patch` neighbouring positions of a sequence (length, features), or `patch` neighbouring coordinates of flat
+    points. The defaults are patches of 4 pixels, 1 position, 1 coordinate. `sigma` is in units of the model's input.
+    Every token of every point is tried `repeats` times, for at most `points` of the held-out points, evenly chosen. For
+    a linear classifier the answer is Phi(-margin / (sigma norm(w_token))).
+
+    The null value is the probability that two random points get different decisions: the effect of noise that erases
+    the whole input.
+
+    What it does not mean: a low number does not mean that the model ignores a token, only that small noise there does
+    not matter. Compare models only at equal training accuracy (`analysis.matched.at_matched_error`): an untrained model
+    that always makes the same decision is not sensitive at all.
     """
 
     sigma: float = 0.1
@@ -49,7 +50,7 @@ class NoiseSensitivity:
     title: ClassVar[str] = "How often noise on one token or patch changes the decision"
     takes: ClassVar[str] = "Images, sequences of vectors or flat points of real numbers, and labels"
     exact: ClassVar[str] = "Never: sampled, with its standard error over points"
-    absent: ClassVar[str] = "Models of different training accuracy: compare at matched error only"
+    absent: ClassVar[str] = "Models of different training accuracy: compare only at matched error"
 
     def __post_init__(self) -> None:
         if not self.sigma > 0:
@@ -89,7 +90,7 @@ class NoiseSensitivity:
         token = {"token": np.arange(changed.shape[1])}
         each = changed.mean(1)
         said = "share of points whose decision changes with noise on "
-        chance = "chance that two points are decided differently"
+        chance = "probability that two points get different decisions"
         found: dict[str, xr.DataArray] = {}
         for name, values, coords, meaning in (
             ("token_sensitivity", changed.mean(0), token, said + "this token"),
@@ -109,7 +110,8 @@ class NoiseSensitivity:
 
 
 def token_masks(shape: tuple[int, ...], patch: int | None = None) -> Tensor:
-    """Which entries of an input of this shape belong to each token: (tokens, *shape), contiguous, covering all once.
+    """Which entries of an input of this shape belong to each token: (tokens, *shape), contiguous, each entry in one
+    token.
 
     >>> [int(mask.sum()) for mask in token_masks((3, 8, 8), 4)], len(token_masks((6, 5))), len(token_masks((10,), 4))
     ([48, 48, 48, 48], 6, 3)
@@ -121,7 +123,7 @@ def token_masks(shape: tuple[int, ...], patch: int | None = None) -> Tensor:
         places = [(piece,) for piece in _pieces(shape[0], patch or 1)]  # type: ignore[misc]
     else:
         raise ValueError(
-            "Tokens are found in images (channels, height, width), sequences (length, features) and flat points. "
+            "Tokens are defined for images (channels, height, width), sequences (length, features) and flat points. "
             f"Found points of shape {shape}."
         )
     masks = torch.zeros(len(places), *shape, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""opposing-signals: the few points whose losses change most between looks, some up while others go down."""
+"""opposing-signals: the few points whose losses change most between observations, some rising while others fall."""
 
 from __future__ import annotations
 
@@ -15,31 +15,39 @@ SIDES = np.array(["falling", "rising"], dtype=object)
 
 @dataclass(frozen=True)
 class OpposingSignals:
-    """The `points` points with the largest change of loss since the look before, those that fall and those that rise
-    (Rosenfeld and Risteski, 2023).
+    """The `points` points whose loss changed most since the last observation (Rosenfeld and Risteski, 2023).
 
-    - `opposing_concentration`: their part of all changes, added without sign; null: their share of the points, which
-      they always exceed, being chosen so: compare two moments or two runs;
-    - `opposing_balance`: 1 where the falls among them make up for the rises, 0 where all go one way; null: the same
-      for all points;
-    - `opposing_change` and `opposing_loss`: mean change and loss now of each side (NaN: nobody on it);
-    - `opposing_share`: the part of each group among the points of a side; null: its share of all points.
+    >>> import tiltmeter as tm, torch
+    >>> measure, model = OpposingSignals(points=60), torch.nn.Linear(1, 1, bias=False)
+    >>> data = tm.GroupedData([[1.0]] * 60, [1, -1] * 30, ["all"] * 60)  # one feature, opposite labels
+    >>> for weight in (-0.1, 0.1):
+    ...     model.weight.data = torch.full((1, 1), weight)
+    ...     found = tm.measure(measure, model, data, tm.Square())
+    >>> round(float(found["opposing_balance"]), 6)  # what half of the points gain the other half loses
+    1.0
 
-    The one measure of losses with a memory: the object keeps the losses of its last look (and nothing else of it), so
-    each training needs an object of its own. The first look has no change to show and gives NaN, and so does a look
-    at other points. Look at every step to see what a single step does.
+    - `opposing_concentration`: their share of all absolute changes; null value: their share of the points. They always
+      exceed it, because they were chosen so: compare two moments or two runs;
+    - `opposing_balance`: 1 if falls and rises among them cancel, 0 if all change in the same direction; null value: the
+      same for all points;
+    - `opposing_change` and `opposing_loss`: mean change and present loss of each side (NaN if it is empty);
+    - `opposing_share`: the share of each group among the points of a side; null value: its share of all points.
+
+    This measure has a memory: the object keeps the losses of its last observation and nothing else. So use a separate
+    object for each training run. The first observation has no change to show and gives NaN; so does an observation of
+    other points. Observe every step to see the effect of a single step.
 
     What it does not mean: opposite changes alone are no sign of instability. Two sets of points that share a strong
-    feature and differ in label have opposite changes by algebra, whether or not anything oscillates.
+    feature and differ in label have opposite changes by algebra, even if nothing oscillates.
     """
 
     points: int = 20
     memory: dict[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
-    title: ClassVar[str] = "Points whose losses change most between looks, falling against rising"
-    takes: ClassVar[str] = "a loss of each point, and two looks"
-    exact: ClassVar[str] = "always, between the two looks"
-    absent: ClassVar[str] = "one smooth descent in which all losses fall together: balance near 0"
+    title: ClassVar[str] = "Points whose losses change most between observations, falling against rising"
+    takes: ClassVar[str] = "a loss of each point, and two observations"
+    exact: ClassVar[str] = "always, between the two observations"
+    absent: ClassVar[str] = "a smooth descent in which all losses fall together: balance near 0"
 
     def __post_init__(self) -> None:
         if self.points < 1:
@@ -62,10 +70,10 @@ class OpposingSignals:
         size = np.abs(change)
         concentration = _divided(size[top].sum(), size.sum())
         readings = {
-            "opposing_concentration": (concentration, "part of all changes in loss"),
+            "opposing_concentration": (concentration, "share of all changes in loss"),
             "opposing_concentration_null": (count / len(now), "share of the points chosen"),
-            "opposing_balance": (_balance(change[top]), "how far falls and rises cancel"),
-            "opposing_balance_null": (_balance(change), "how far they cancel among all points"),
+            "opposing_balance": (_balance(change[top]), "how much falls and rises cancel"),
+            "opposing_balance_null": (_balance(change), "how much falls and rises cancel among all points"),
         }
         found = {
             name: snapshot.reading(name, np.asarray(value), {}, long_name=meaning, better="neither")
@@ -82,12 +90,12 @@ class OpposingSignals:
         coords = {"side": SIDES, "group": snapshot.data.group_labels}
         base = np.tile(_parts(snapshot.data.codes, groups), (2, 1))
         for key, array in (("opposing_share", shares), ("opposing_share_null", base)):
-            text = "part of a group among the points of a side"
+            text = "share of a group among the points of a side"
             found[key] = snapshot.reading(key, array, coords, long_name=text, better="neither")
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the losses are known already."""
+        """None: the losses are already known."""
         return 0.0
 
 

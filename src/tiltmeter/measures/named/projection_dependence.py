@@ -1,4 +1,4 @@
-"""ProjectionDependence: the few directions of input space that decide (Morwani et al., 2023)."""
+"""ProjectionDependence: the few directions of input space on which decisions depend (Morwani et al., 2023)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,23 @@ from tiltmeter.measures.snapshot import Snapshot
 class ProjectionDependence:
     """How few directions the decisions depend on: `dependence_rank` k, and `projection_accuracy` for each rank tried.
 
-    For every rank, `search` finds a subspace on one half of the points; on the other half points keep their part in it
-    and get the rest from other points ("rest"), or the other way round ("set"); "none" is nothing exchanged.
-    `dependence_rank` is the smallest rank tried at which exchanging the rest leaves the share `keep` of the accuracy
-    above chance, judged on the half that chose; d where none does. Its null is the same with random directions;
-    `projection_accuracy_random` shows those at every rank.
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData(torch.eye(3).repeat(40, 1), [0, 1, 1] * 40, ["all"] * 120)
+    >>> model = torch.nn.Linear(3, 1)
+    >>> model.weight.data, model.bias.data = torch.tensor([[-1.0, 1.0, 1.0]]), torch.zeros(1)
+    >>> float(tm.measure(ProjectionDependence(), model, data)["dependence_rank"])  # one direction decides
+    1.0
 
-    Compare k with d: near d every subspace does. A low rank does *not* mean that the rest of the input is
-    uninformative, nor that the weights have that rank: a network may use one direction with a first layer of stable
-    rank 3. `FirstLayer` ranks directions by the size of weights, which is not importance; a rank found is therefore an
-    upper bound.
+    For every rank, `search` finds a subspace on one half of the points. On the other half, points keep their component
+    in the subspace and take the rest from other points ("rest"), or the other way round ("set"); "none" is the
+    unchanged points. `dependence_rank` is the smallest rank tried at which exchanging the rest keeps the share `keep`
+    of the accuracy above chance, evaluated on the half used for the search; d if there is none. Its null value is the
+    same with random directions; `projection_accuracy_random` shows those at every rank.
+
+    What it does not mean: compare k with d, because near d every subspace is sufficient. A low rank does *not* mean
+    that the rest of the input is uninformative, or that the weights have that rank: a network may use one direction
+    with a first layer of stable rank 3. `FirstLayer` ranks directions by the size of weights, which is not importance,
+    so the rank found is an upper bound.
     """
 
     title: ClassVar[str] = "number of input directions that the decisions depend on"
@@ -60,7 +67,9 @@ class ProjectionDependence:
         order = np.random.default_rng(self.seed).permutation(len(seen.x))
         choose, judge = np.array_split(order, 2)
         if len(judge) < 2:
-            raise ValueError(f"One half of the points chooses, the other judges: at least 4. Found {len(seen.x)}.")
+            raise ValueError(
+                f"The search needs one half of the points, the evaluation the other: at least 4. Found {len(seen.x)}."
+            )
         random = torch.linalg.qr(torch.as_tensor(np.random.default_rng([self.seed, 1]).normal(size=(d, ranks[-1]))))[0]
         accuracy, null, other = (np.zeros((len(ranks), 3)) for _ in range(3))
         found, found_random = d, d
@@ -81,15 +90,15 @@ class ProjectionDependence:
             "rank_share_null": found_random / d,
         }
         words = {
-            "rank": "smallest rank tried whose directions decide",
+            "rank": "smallest rank tried whose directions are sufficient",
             "rank_null": "the same with random directions",
-            "rank_share": "that rank over the number of inputs",
+            "rank_share": "that rank divided by the number of inputs",
             "rank_share_null": "the same with random directions",
         }
         readings = {
             "projection_accuracy": (accuracy, "accuracy with directions found, or the rest, from other points"),
-            "projection_accuracy_null": (null, "accuracy of decisions that know nothing of the label"),
-            "projection_accuracy_random": (other, "the same with as many random directions"),
+            "projection_accuracy_null": (null, "accuracy of random decisions with the same frequencies"),
+            "projection_accuracy_random": (other, "the same with equally many random directions"),
         }
         return {
             **{
@@ -105,7 +114,7 @@ class ProjectionDependence:
         }
 
     def passes(self, snapshot: Snapshot) -> float:
-        """Three passes over each half of the points for the directions found and for random ones, and the search."""
+        """Three passes over each half of the points, for the directions found and for random ones, and the search."""
         _, ranks = self._size(snapshot)
         return sum(6.0 + self.search.passes(rank) for rank in ranks)
 

@@ -1,4 +1,4 @@
-"""Randomised: what a model still gets right when some features come from other points (Shah et al., 2020)."""
+"""Randomised: how well a model still does when some features come from other points (Shah et al., 2020)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import xarray as xr
 from tiltmeter.measures.shared.exchanged_features import Kept, Subspace, auc, kept, permutation
 from tiltmeter.measures.snapshot import Snapshot
 
-#: Without names, the coordinates are cut into at most so many consecutive blocks.
+#: By default, the coordinates are split into at most this many consecutive blocks.
 BLOCKS = 16
 #: What is exchanged: nothing, the features of the set, or all others.
 PARTS = np.array(["none", "set", "rest"])
@@ -22,24 +22,36 @@ PARTS = np.array(["none", "set", "rest"])
 
 @dataclass(frozen=True)
 class Randomised:
-    """Accuracy, and AUC for two labels, after features of a set come from other points: `randomised_accuracy`, `_auc`.
+    """Accuracy, and AUC for two labels, when the features of a set come from other points.
 
-    `features` names sets of coordinates of the flattened points, or subspaces by rows that span them (k, d); without
-    it, blocks of consecutive coordinates. With a `basis` (orthonormal rows) coordinates are those along its rows. All
-    coordinates of a set are exchanged by *one* order of the points, so that their joint law stays and only their tie
-    to the label and to the rest is cut; `draws` orders are averaged. `part` says what was exchanged: "none", the
-    "set", or the "rest", everything but the set.
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(2, 1)
+    >>> model.weight.data, model.bias.data = torch.tensor([[1.0, 0.0]]), torch.zeros(1)  # uses the first feature only
+    >>> data = tm.GroupedData([[-1.0, -1.0], [1.0, 1.0]] * 60, [0, 1] * 60, ["all"] * 120)  # both tell the label
+    >>> found = tm.measure(Randomised({"first": [0], "second": [1]}), model, data)["randomised_auc"]
+    >>> found.sel(part="set").values.round(1).tolist()
+    [0.5, 1.0]
 
-    Chance after exchanging the set says that the model uses it and nothing else that suffices; no loss after exchanging
-    the rest says that it needs nothing else. It does *not* say that the other features carry no information, nor that
-    the model is wrong to use these. Exchanged points may be unlike any in the data: a fall can come from that alone.
-    Use the AUC where there is one: an exchange may shift scores past the threshold and cost accuracy, not order.
+    `features` maps names to sets of coordinates of the flattened points, or to subspaces given by rows that span them
+    (k, d); the default is blocks of consecutive coordinates. With a `basis` (orthonormal rows), coordinates are those
+    along its rows. All coordinates of a set are permuted over the points by *one* permutation. So their joint
+    distribution stays the same, but they no longer depend on the label or on the rest. The result is averaged over
+    `draws` permutations. `part` says what was permuted: nothing ("none"), the "set", or the "rest", which is everything
+    except the set.
+
+    If permuting the set brings the model down to chance, the model uses the set, and nothing else is sufficient. If
+    permuting the rest costs nothing, the model needs nothing else.
+
+    What it does not mean: it does *not* say that the other features carry no information, or that the model is wrong to
+    use these. Permuted points may be unlike any point in the data, and a fall may come from that alone. Prefer the AUC
+    where there is one: permuting may move scores across the threshold and lower the accuracy while the ranking stays
+    the same.
     """
 
     title: ClassVar[str] = "accuracy and AUC when chosen features come from other points"
-    takes: ClassVar[str] = "any model that decides; tokens too, if sets are coordinates; AUC needs two labels"
+    takes: ClassVar[str] = "any model that decides; also tokens, if sets are coordinates; AUC needs two labels"
     exact: ClassVar[str] = "a model of one coordinate: 0.5 with it exchanged, unchanged with the rest exchanged"
-    absent: ClassVar[str] = "features that are equally simple share the work: no set alone brings chance"
+    absent: ClassVar[str] = "features that are equally simple: no single set brings the model down to chance"
     weighs: ClassVar[bool] = True
 
     features: Mapping[str, Any] | None = None
@@ -55,7 +67,7 @@ class Randomised:
         rows = None if self.basis is None else np.asarray(self.basis, dtype=float)
         # Single precision rounds a product of rows to 1e-7 of their length.
         if rows is not None and (rows.ndim != 2 or not np.allclose(rows @ rows.T, np.eye(len(rows)), atol=1e-4)):
-            raise ValueError("`basis` should have orthonormal rows, as `random_basis` gives. Found others.")
+            raise ValueError("`basis` should have orthonormal rows, like those of `random_basis`. Found other rows.")
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         sets = self.subspaces(snapshot)
@@ -73,7 +85,7 @@ class Randomised:
         coords = {"feature": np.array(list(sets)), "part": PARTS}
         found = {
             "randomised_accuracy": (accuracy, "accuracy with a part of the features from other points", "higher"),
-            "randomised_accuracy_null": (null, "accuracy of decisions that know nothing of the label", "neither"),
+            "randomised_accuracy_null": (null, "accuracy of random decisions with the same frequencies", "neither"),
         }
         if plain.ranking is not None:
             found["randomised_auc"] = (area, "AUC with a part of the features from other points", "higher")
@@ -84,7 +96,7 @@ class Randomised:
         }
 
     def passes(self, snapshot: Snapshot) -> float:
-        """One pass over the points, and two for each set and order."""
+        """One pass over the points, and two for each set and permutation."""
         return 1.0 + 2.0 * self.draws * len(self.subspaces(snapshot))
 
     def subspaces(self, snapshot: Snapshot) -> dict[str, Subspace]:
@@ -116,7 +128,7 @@ class Randomised:
 
 
 def span(rows: np.ndarray) -> Subspace:
-    """The subspace that some rows span, which need not be orthonormal."""
+    """The subspace spanned by some rows, which need not be orthonormal."""
     _, values, right = np.linalg.svd(rows, full_matrices=False)
     keep = values > values[0] * 1e-10 if len(values) and values[0] > 0 else np.zeros(len(values), dtype=bool)
     if not keep.any():

@@ -21,17 +21,25 @@ from tiltmeter.tangent.hessian import PASSES, hessian_times, top_eigenpairs
 class Sharpness:
     """The largest `count` eigenvalues of the Hessian of the mean loss, by Lanczos; its trace, by Hutchinson's estimate.
 
-    - `hessian_top` (rank 1, 2, ...): of all points; `hessian_top_error`: within it of each lies a true eigenvalue;
-    - `group_hessian_top`: the largest of the mean loss of each group alone;
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData([[2.0]] * 60, [1, -1] * 30, ["a", "b"] * 30)
+    >>> found = tm.measure(Sharpness(count=1), torch.nn.Linear(1, 1, bias=False), data, tm.Square())
+    >>> float(found["hessian_top"][0]), float(found["hessian_trace"])  # x^2
+    (4.0, 4.0)
+
+    - `hessian_top` (rank 1, 2, ...): eigenvalues for all points; `hessian_top_error`: the distance within which a true
+      eigenvalue lies;
+    - `group_hessian_top`: the largest eigenvalue for the mean loss of each group alone;
     - `hessian_trace` and `group_hessian_trace`, with standard errors `..._se` over `probes` random vectors.
 
-    Gradient descent at rate lr is stable where lr times the largest eigenvalue is below 2. Every look starts from the
-    vectors found at the look before: the object keeps them, and nothing else, so each training should have an object
-    of its own (otherwise the first look merely starts from a worse guess). They turn slowly, so that a few
-    `iterations` do.
+    Gradient descent with learning rate lr is stable where lr times the largest eigenvalue is below 2. Every observation
+    starts from the vectors found at the previous one. The object keeps these vectors and nothing else, so use a
+    separate object for each training run (otherwise the first observation starts from a worse guess). The vectors
+    change slowly, so a few `iterations` are enough.
 
-    What it does not mean: not flatness of the function. Eigenvalues change when layers are rescaled without changing
-    what the network computes, and how sharp a minimum is says nothing by itself about how well it generalises.
+    What it does not mean: it is not the flatness of the function. Eigenvalues change when layers are rescaled, even if
+    the network still computes the same function, and the sharpness of a minimum alone says nothing about how well it
+    generalises.
     """
 
     count: int = 3
@@ -43,9 +51,9 @@ class Sharpness:
     title: ClassVar[str] = "Largest eigenvalues and trace of the Hessian of the loss, of all points and of each group"
     takes: ClassVar[str] = "a twice differentiable model and loss of each point"
     exact: ClassVar[str] = (
-        "eigenvalues to the residual that is reported; the trace in the mean, and of diagonal matrices"
+        "eigenvalues up to the reported residual; the trace in expectation, and for diagonal matrices"
     )
-    absent: ClassVar[str] = "loss linear in the parameters: all zero; at interpolation all but points times outputs are"
+    absent: ClassVar[str] = "loss linear in the parameters: all are zero; at interpolation all but points times outputs"
 
     def __post_init__(self) -> None:
         for name, least in (("count", 1), ("iterations", 2), ("probes", 2)):
@@ -63,7 +71,7 @@ class Sharpness:
             return hessian_times(losses, parameters, places, vector, seen.chunk)
 
         def start(key: object) -> Tensor:
-            # A little noise: the vector of the look before may have lost a direction that has grown since.
+            # A little noise: the previous vector may have no component along a direction that has grown since.
             fresh = torch.randn(size, generator=random).to(parameters[0])
             kept = self.memory.get(key)
             return fresh if kept is None or len(kept) != size else kept.to(fresh) + 0.1 * fresh / fresh.norm()
@@ -103,7 +111,7 @@ class Sharpness:
         }
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """A product with the Hessian per iteration, for all points and for the groups, and one per probe."""
+        """A Hessian-vector product per iteration, for all points and for the groups, and one per probe."""
         return PASSES * float(2 * self.iterations + self.probes)
 
 
@@ -115,7 +123,7 @@ def _mean(
     coords: dict[str, np.ndarray],
     attrs: dict[str, str],
 ) -> dict[str, xr.DataArray]:
-    """The mean over probes, last, and its standard error."""
+    """The mean over probes (the last axis), and its standard error."""
     error = values.std(-1, ddof=1) / np.sqrt(values.shape[-1])
     return {
         name: snapshot.reading(name, values.mean(-1), coords, long_name=meaning, **attrs),

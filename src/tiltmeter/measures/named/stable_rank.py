@@ -1,4 +1,4 @@
-"""StableRank: how close weight matrices come to rank 1, and whether neighbours align (Le and Jegelka, 2022)."""
+"""StableRank: how close weight matrices are to rank 1, and whether neighbouring layers align (Le and Jegelka, 2022)."""
 
 from __future__ import annotations
 
@@ -15,30 +15,40 @@ from torch import Tensor
 from tiltmeter.measures.shared.weight_matrices import adjacent, weight_matrices
 from tiltmeter.measures.snapshot import Snapshot
 
-#: Sides up to which the null is drawn, and how often: its standard error is then below 1 %.
+#: Largest side for which the null value is drawn, and number of draws: its standard error is then below 1 %.
 DRAWN, DRAWS = 32, 256
-#: Mean of the Tracy-Widom law of real matrices: how far, in its scale, the largest eigenvalue stays off the edge.
+#: Mean of the Tracy-Widom distribution of real matrices: the scaled distance of the largest eigenvalue from the edge.
 TRACY_WIDOM = -1.2065
 
 
 @dataclass(frozen=True)
 class StableRank:
-    """`stable_rank` and `weight_excess` of every `layer`, `alignment` of Linear layers that follow one another.
+    """`stable_rank` and `weight_excess` of every `layer`, and `alignment` of consecutive Linear layers.
 
-    Stable rank is the squared Frobenius norm over the squared spectral norm, from 1 to the rank; the excess is their
-    difference, which stays bounded while the last linear layers of a network grow on separable data, so that their
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(4, 4)
+    >>> data = tm.GroupedData(torch.eye(4).repeat(15, 1), [0, 1, 2, 3] * 15, ["all"] * 60)
+    >>> for weight in (torch.eye(4), torch.ones(4, 4)):
+    ...     model.weight.data = weight
+    ...     print(tm.measure(StableRank(), model, data)["stable_rank"].values.round(6))
+    [4.]
+    [1.]
+
+    Stable rank is the squared Frobenius norm divided by the squared spectral norm, from 1 to the rank. The excess is
+    their difference. It stays bounded while the last linear layers of a network grow on separable data, so that their
     stable rank goes to 1. Alignment is the absolute overlap of the top left singular vector of a layer with the top
-    right one of the next. Kernels of convolutions are matrices of outputs by everything else. Nulls: Gaussian matrices
-    of the same shape, two random directions.
+    right one of the next. Convolution kernels are taken as matrices of outputs by everything else. The null values are
+    those of Gaussian matrices of the same shape, and of two random directions.
 
-    A stable rank near 1 does *not* mean that the model depends on one input direction, nor a larger one that it does
-    not: a network that uses one direction can have a first layer of stable rank 3. Only adjacent *linear* layers are
-    known to align; the limit is reached as the logarithm of the loss, so slowly that plain training rarely shows it.
+    What it does not mean: a stable rank near 1 does *not* mean that the model depends on one input direction, and a
+    larger one does not mean the opposite: a network that uses one direction can have a first layer of stable rank 3.
+    Only adjacent *linear* layers are known to align. The limit is approached only as fast as the logarithm of the loss,
+    so ordinary training rarely shows it.
     """
 
-    title: ClassVar[str] = "stable rank of every weight matrix and alignment of neighbours"
+    title: ClassVar[str] = "stable rank of every weight matrix and alignment of neighbouring layers"
     takes: ClassVar[str] = "any model with weight matrices; alignment only in chains of Linear layers (nn.Sequential)"
-    exact: ClassVar[str] = "always: read off the weights, no data involved"
+    exact: ClassVar[str] = "always: it uses only the weights, no data"
     absent: ClassVar[str] = "large initialisation, early layers, weight decay or many classes (limit: classes - 1)"
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
@@ -76,14 +86,14 @@ class StableRank:
             values = np.array([overlap(two.before.weight, two.after.weight) for two in pairs])
             chance = np.array([random_overlap(two.before.out_features) for two in pairs])
             for name, numbers, meaning in (
-                ("alignment", values, "overlap of top singular vectors of neighbours"),
+                ("alignment", values, "overlap of top singular vectors of neighbouring layers"),
                 ("alignment_null", chance, "overlap of two random directions"),
             ):
                 found[name] = snapshot.reading(name, numbers, coords, long_name=meaning, better="neither")
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """No pass: weights only."""
+        """No pass: it uses only the weights."""
         return 0.0
 
 
@@ -105,11 +115,12 @@ def overlap(before: Tensor, after: Tensor) -> float:
 def gaussian_stable_rank(rows: int, columns: int) -> float:
     """The mean stable rank of matrices of independent Gaussian numbers.
 
-    Where one side is at most `DRAWN` long it is a mean of `DRAWS` draws, always the same; beyond, m n over the mean of
-    the largest eigenvalue of such a matrix times its transpose (Johnstone, 2001), near m n / (sqrt m + sqrt n)^2.
-
     >>> gaussian_stable_rank(1, 50), round(gaussian_stable_rank(100, 100), 1)
     (1.0, 26.0)
+
+    If one side is at most `DRAWN` long, it is a mean of `DRAWS` draws with a fixed seed. For larger matrices it is m n
+    divided by the mean of the largest eigenvalue of such a matrix times its transpose (Johnstone, 2001), about m n /
+    (sqrt m + sqrt n)^2.
     """
     short, long = sorted((rows, columns))
     if short <= DRAWN:
@@ -120,7 +131,9 @@ def gaussian_stable_rank(rows: int, columns: int) -> float:
 
 
 def _drawn_stable_rank(short: int, long: int) -> float:
-    """By triangles whose product with their transpose has the law of the matrix's (Bartlett): `long` costs nothing."""
+    """Drawn as triangular matrices that have the same singular values in distribution (Bartlett), so `long` costs
+    nothing.
+    """
     rng = np.random.default_rng(0)
     triangles = np.tril(rng.normal(size=(DRAWS, short, short)), -1)
     triangles[:, range(short), range(short)] = np.sqrt(rng.chisquare(long - np.arange(short), size=(DRAWS, short)))

@@ -1,4 +1,6 @@
-"""gradient-starvation: how bent the boundary in the plane is, how large scores are (Pezeshki et al., 2021)."""
+"""gradient-starvation: how bent the decision boundary in the plane is, and how large scores are (Pezeshki et al.,
+2021).
+"""
 
 from __future__ import annotations
 
@@ -17,30 +19,31 @@ from tiltmeter.networks.mlp import mlp
 
 @dataclass(frozen=True)
 class Starvation:
-    """Height of the boundary over the plane: its standard deviation, and what is left of it beside a straight line.
-
-    Points have two coordinates; the boundary is followed along coordinate `along` over the range of the points, and
-    its place on the other one is found between neighbouring points of a grid of `side` x `side`. A model that uses
-    the straight feature alone has a flat boundary: `boundary_spread` 0. `boundary_bend` takes a tilted line away too.
-    `mean_score` is the mean absolute score (difference of the two outputs) of the points looked at: large scores are
-    what starves the gradient of other features.
-
-    A flat boundary says that the bent feature is not used, not that it was starved: a linear model has one too. A
-    penalty on scores bends the boundary also where nothing is starved, so a rise is no proof of a cure.
+    """Height of the decision boundary in the plane: its standard deviation, and that around a fitted straight line.
 
     >>> import tiltmeter as tm
     >>> flat = torch.nn.Linear(2, 1)
     >>> flat.weight.data, flat.bias.data = torch.tensor([[0.0, 1.0]]), torch.zeros(1)
     >>> float(tm.measure(Starvation(), flat, moons())["boundary_spread"])
     0.0
+
+    Points have two coordinates. The boundary is followed along coordinate `along` over the range of the points; its
+    position on the other coordinate is interpolated on a grid of `side` x `side`. A model that uses only the straight
+    feature has a flat boundary: `boundary_spread` is 0. `boundary_bend` also removes a tilted line. `mean_score` is the
+    mean absolute score (difference of the two outputs) of the held-out points: large scores starve the gradient of
+    other features.
+
+    What it does not mean: a flat boundary means that the bent feature is not used, not that it was starved: a linear
+    model has a flat boundary too. A penalty on scores bends the boundary also where nothing is starved, so an increase
+    does not prove that the penalty cured starvation.
     """
 
     along: int = 0
     side: int = 200
-    title: ClassVar[str] = "Bend of the boundary in the plane, and size of scores"
+    title: ClassVar[str] = "Bend of the decision boundary in the plane, and size of scores"
     takes: ClassVar[str] = "Points of two coordinates and a model that decides between two labels"
     exact: ClassVar[str] = "Up to linear interpolation between the points of the grid"
-    absent: ClassVar[str] = "Moons that overlap: no straight line fits, and the boundary bends"
+    absent: ClassVar[str] = "Moons that overlap: no straight line separates them, and the boundary bends"
 
     def __post_init__(self) -> None:
         if self.along not in (0, 1) or self.side < 3:
@@ -51,7 +54,7 @@ class Starvation:
 
     @classmethod
     def example(cls, seed: int) -> tuple[Self, torch.nn.Module, GroupedData]:
-        """Two moons a line separates, and an untrained network."""
+        """Two moons that a line separates, and an untrained network."""
         return cls(side=50), mlp(2, (16,), 1), moons(0.1, 200, seed=seed)
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
@@ -100,7 +103,7 @@ class Starvation:
 
 
 def boundary(score: np.ndarray, across: np.ndarray) -> np.ndarray:
-    """For each row of scores, where along `across` they first change sign, interpolated; NaN where they never do.
+    """For each row of scores, where along `across` they first change sign, interpolated; NaN if they never do.
 
     >>> boundary(np.array([[-1.0, 1.0, 2.0], [1.0, 1.0, 1.0]]), np.array([0.0, 1.0, 2.0])).tolist()
     [0.5, nan]

@@ -1,4 +1,6 @@
-"""subgroup-auc: how well scores rank within a group, across groups, and how far they are shifted for it."""
+"""subgroup-auc: how well scores rank points within a group and across groups, and how far a group's scores are
+shifted.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,31 @@ from tiltmeter.measures.snapshot import Snapshot
 class SubgroupAUC:
     """Areas under the ROC curve of each group against all others, its background (Borkan et al., 2019).
 
+    >>> import tiltmeter as tm, torch
+    >>> x = [[-2.0], [1.0]] * 30 + [[1.5], [3.0]] * 30  # the negatives of "b" score above the positives of "a"
+    >>> data = tm.GroupedData(x, [0, 1] * 60, ["a"] * 60 + ["b"] * 60)
+    >>> found = tm.measure(SubgroupAUC(), torch.nn.Identity(), data, tm.Logistic())
+    >>> found["subgroup_auc"].values, found["bpsn_auc"].values
+    (array([1., 1.]), array([1., 0.]))
+
     - `subgroup_auc`: positives of the group against its own negatives;
-    - `bpsn_auc`: positives of the background against negatives of the group; low where the group scores too high;
-    - `bnsp_auc`: negatives of the background against positives of the group; low where the group scores too low;
+    - `bpsn_auc`: positives of the background against negatives of the group; low if the group scores too high;
+    - `bnsp_auc`: negatives of the background against positives of the group; low if the group scores too low;
     - `positive_aeg`, `negative_aeg` (average equality gap): P(score in the group > in the background) - 1/2 among
-      positives, among negatives, ties half; above 0 where the group scores higher.
+      positives and among negatives, ties count one half; above 0 if the group scores higher.
 
-    All with standard errors (DeLong et al., 1988). The null of an area is that of all points, which a group chosen at
-    random has; of a gap it is 0. NaN where a group, or everybody else, has no points of a label.
+    All have standard errors (DeLong et al., 1988). The null value of an area is that of all points, which a random
+    group has; that of a gap is 0. NaN if a group, or all others together, have no points of a label.
 
-    What it does not mean: areas do not depend on a threshold, so that a group may have a perfect area and still be
-    decided wrong throughout; gaps follow from different shares of easy points as well as from the model.
+    What it does not mean: areas do not depend on a threshold, so a group may have a perfect area and still get only
+    wrong decisions. Gaps may come from different shares of easy points as well as from the model.
     """
 
     needs_score: ClassVar[bool] = True
     title: ClassVar[str] = "Areas under the ROC curve within and across groups, and average equality gaps"
     takes: ClassVar[str] = "two labels and a score"
-    exact: ClassVar[str] = "always, for the points looked at (ranks, ties half)"
-    absent: ClassVar[str] = "scores that follow one law per label in all groups: areas as of all points, gaps 0"
+    exact: ClassVar[str] = "always, for the held-out points (ranks; ties count one half)"
+    absent: ClassVar[str] = "scores with one distribution per label in all groups: areas as for all points, gaps 0"
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         positive, score, codes = positives(snapshot), positive_score(snapshot), snapshot.data.codes
@@ -61,7 +70,7 @@ class SubgroupAUC:
         for name, meaning in _MEANINGS.items():
             values = np.array(rows[name])
             gap = name.endswith("aeg")
-            attrs = {"better": "neither", "null": "0: scored like the others"} if gap else {"better": "higher"}
+            attrs = {"better": "neither", "null": "0: the same scores as the others"} if gap else {"better": "higher"}
             found[name] = snapshot.reading(name, values[:, 0], groups, long_name=meaning, **attrs)
             key = f"{name}_se"
             found[key] = snapshot.reading(key, values[:, 1], groups, long_name=f"standard error: {meaning}")
@@ -71,7 +80,7 @@ class SubgroupAUC:
         return found
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the scores are known already."""
+        """None: the scores are already known."""
         return 0.0
 
     @classmethod
@@ -90,7 +99,7 @@ _MEANINGS = {
 
 
 def auc(high: np.ndarray, low: np.ndarray) -> tuple[float, float]:
-    """P(a score of `high` > one of `low`), ties half, and its standard error (DeLong et al., 1988).
+    """P(a score of `high` > one of `low`), ties count one half, and its standard error (DeLong et al., 1988).
 
     >>> auc(np.array([3.0, 2.0]), np.array([1.0, 2.0]))[0]
     0.875

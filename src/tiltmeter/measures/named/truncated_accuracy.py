@@ -1,4 +1,4 @@
-"""truncated-accuracy: how much a network gets right from the leading principal components alone."""
+"""truncated-accuracy: the accuracy of a network that is given only the leading principal components."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tiltmeter.measures.snapshot import Snapshot, group_share
 class TruncatedAccuracy:
     """Share of right decisions on inputs truncated to their leading components, per number kept and group.
 
-    `truncated_accuracy_null` is the share of the commonest label of each group, the best that a constant answer can do.
-    `kept` lists how many components remain (default: 0, 1, 2, 4, ... and all); with 0 every input is the mean. The
-    components are those of the points looked at, or `components`, as `principal_components(train.x)`.
-
-    A network that needs few components reaches its full accuracy early. That does *not* mean that it ignores the
-    others: it may use them where they are there. Truncated inputs are unlike any trained on, and lower accuracy on them
-    may come from that alone.
-
     >>> from tiltmeter.data.public.digits import digits
     >>> from tiltmeter.measures.measure import measure
     >>> found = measure(TruncatedAccuracy((1, 64)), torch.nn.Linear(64, 10), digits()[1])["truncated_accuracy"]
     >>> found.dims, found.kept.values.tolist()
     (('kept', 'group'), [1, 64])
+
+    `truncated_accuracy_null` is the share of the most common label in each group, the best that a constant decision can
+    do. `kept` lists how many components remain (default: 0, 1, 2, 4, ... and all); with 0 every input is the mean. The
+    components are those of the held-out points, or `components`, for example `principal_components(train.x)`.
+
+    What it does not mean: a network that needs few components reaches its full accuracy early. That does *not* mean
+    that it ignores the others: it may use them where they are present. Truncated inputs are unlike those it was trained
+    on, and a lower accuracy may come from that alone.
     """
 
     kept: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class TruncatedAccuracy:
     title: ClassVar[str] = "accuracy on inputs truncated to the leading principal components"
     takes: ClassVar[str] = "any classifier of inputs that are numbers, not tokens"
     exact: ClassVar[str] = "with all components kept it is the accuracy itself"
-    absent: ClassVar[str] = "where labels depend on components of little variance, or all variances are equal"
+    absent: ClassVar[str] = "where labels depend on components of small variance, or all variances are equal"
     weighs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -48,9 +48,9 @@ class TruncatedAccuracy:
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
         seen, data = snapshot.model, snapshot.data
         if not seen.x.is_floating_point():
-            raise ValueError("Components should be of inputs that are numbers. Found integer inputs (tokens).")
+            raise ValueError("Components need inputs that are numbers. Found integer inputs (tokens).")
         if not snapshot.task.decides:
-            raise ValueError("A regression decides nothing: `truncated-accuracy` needs labels.")
+            raise ValueError("A regression makes no decisions: `truncated-accuracy` needs labels.")
         found = self._components(snapshot)
         rows = seen.x.flatten(1).double().cpu().numpy()
         kept = self._kept(found)
@@ -61,7 +61,7 @@ class TruncatedAccuracy:
             values.append(share)
             errors.append(error)
         coords = {"kept": np.asarray(kept), "group": data.group_labels}
-        said = "share decided right from the leading principal components alone"
+        said = "accuracy from the leading principal components alone"
         return {
             "truncated_accuracy": snapshot.reading(
                 "truncated_accuracy", np.stack(values), coords, long_name=said, better="higher"
@@ -72,13 +72,13 @@ class TruncatedAccuracy:
             "truncated_accuracy_null": snapshot.by_group(
                 "truncated_accuracy_null",
                 commonest_share(snapshot),
-                long_name="share of the commonest label of the group",
+                long_name="share of the most common label of the group",
                 better="neither",
             ),
         }
 
     def passes(self, snapshot: Snapshot) -> float:
-        """One per number of components kept."""
+        """One for each number of components kept."""
         return float(len(self._kept(self._components(snapshot))))
 
     def _components(self, snapshot: Snapshot) -> PrincipalComponents:
@@ -86,7 +86,7 @@ class TruncatedAccuracy:
         inputs = int(np.prod(snapshot.data.x.shape[1:]))
         if found.directions.shape[1] != inputs:
             raise ValueError(
-                f"`components` should be of inputs like those looked at, with {inputs} numbers. Found "
+                f"`components` should fit the held-out points, with {inputs} numbers. Found "
                 f"{found.directions.shape[1]}."
             )
         return found
@@ -98,7 +98,7 @@ class TruncatedAccuracy:
 
 
 def commonest_share(snapshot: Snapshot) -> np.ndarray:
-    """For each group the largest share of a label, by weight: what the best constant answer gets right."""
+    """For each group, the largest share of a label, by weight: the accuracy of the best constant decision."""
     data = snapshot.data
     labels, places = np.unique(data.y, return_inverse=True)
     mass = np.ones(len(data)) if data.weights is None else data.weights

@@ -1,1 +1,3 @@
-"""Parts that several measures share: spectra, lines through inputs, layer features, searches. No measure lives here."""
+"""Code that several measures share: spectra, lines through inputs, layer features, searches. No measure is defined
+here.
+"""

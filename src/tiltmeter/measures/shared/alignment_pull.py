@@ -1,4 +1,4 @@
-"""Pull: the function G that turns the neurons of a tiny network before the loss moves, and its maximisers."""
+"""Pull: the function G that turns the neurons of a tiny network before the loss changes, and its maximisers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Random starts and steps of the ascent in more than two dimensions.
+#: Number of random starts and steps of the ascent in more than two dimensions.
 STARTS, STEPS = 64, 200
-#: Directions closer than this are one maximiser; heights closer than this (relative) are the same.
+#: Directions closer than this count as one maximiser; heights closer than this (relative) count as equal.
 DEGREES, LEVEL = 1.0, 1e-9
-#: Pairs of a direction and a point that are worked on at once.
+#: Pairs of a direction and a point that are processed together.
 BLOCK = 2**22
 
 
@@ -19,14 +19,14 @@ BLOCK = 2**22
 class Pull:
     """G(v) = mean_i r_i relu(v . x_i) on the unit sphere, with r_i = -l'(0) for point i (y_i / 2 for logistic loss).
 
-    While a network is tiny its scores are near 0, so each neuron feels only G: those with u > 0 turn towards maxima
-    of G, those with u < 0 towards minima, and sizes grow as exp(lambda t) with lambda = max abs(G).
-
     >>> from tiltmeter.data.synthetic.clusters import symmetric_clusters
     >>> data = symmetric_clusters()
     >>> top = Pull(data.x, data.y / 2).extremes()
     >>> (np.degrees(np.arctan2(*top.direction.T[::-1])).round(6) % 360).tolist(), top.sign.tolist()
     ([0.0, 90.0, 180.0, 270.0], [1.0, -1.0, 1.0, -1.0])
+
+    While a network is tiny its scores are near 0, so each neuron depends only on G. Neurons with u > 0 turn towards
+    maxima of G, those with u < 0 towards minima, and sizes grow as exp(lambda t) with lambda = max abs(G).
     """
 
     x: np.ndarray
@@ -37,7 +37,7 @@ class Pull:
         return self._in_blocks(v, lambda part: np.maximum(part @ self.x.T, 0.0) @ self.r / len(self.r))
 
     def gradient(self, v: np.ndarray) -> np.ndarray:
-        """The gradient of G at every row of v (on a kink, that of the side where the point is off)."""
+        """The gradient of G at every row of v (on a kink, the one of the side where the point is inactive)."""
         return self._in_blocks(v, lambda part: ((part @ self.x.T > 0) * self.r) @ self.x / len(self.r))
 
     def _in_blocks(self, v: np.ndarray, work: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -45,7 +45,7 @@ class Pull:
         return np.concatenate([work(v[start : start + rows]) for start in range(0, len(v), rows)])
 
     def extremes(self, seed: int = 0) -> Extremes:
-        """All local maxima of abs(G): exactly in the plane, by projected ascent from random starts beyond."""
+        """All local maxima of abs(G): exact in two dimensions, by projected ascent from random starts in more."""
         found = self._in_plane() if self.x.shape[1] == 2 else self._by_ascent(seed)
         value = self(found)
         top = np.abs(value).max(initial=0.0)
@@ -53,7 +53,9 @@ class Pull:
         return Extremes(found[kept], value[kept])
 
     def _in_plane(self) -> np.ndarray:
-        """Between neighbouring kinks G is a . v with one vector a: candidates are the kinks, and +-a where inside."""
+        """Between neighbouring kinks G is a . v with one vector a. The candidates are the kinks, and +-a where it lies
+        between them.
+        """
         angle = np.arctan2(self.x[:, 1], self.x[:, 0])
         kinks = np.unique(np.concatenate([angle + np.pi / 2, angle - np.pi / 2]) % (2 * np.pi))
         ends = np.append(kinks, kinks[0] + 2 * np.pi)
@@ -65,12 +67,12 @@ class Pull:
             start = ends[:-1] + (inner + turn - ends[:-1]) % (2 * np.pi)
             inside.append(start[(start < ends[1:]) & (np.linalg.norm(slope, axis=1) > 0)])
         every = np.concatenate([kinks, *inside]) % (2 * np.pi)
-        # Kinks of mirrored points are equal but for rounding: one of each, with 0 and 2 pi the same.
+        # Kinks of mirrored points are equal up to rounding: keep one of each, with 0 and 2 pi the same.
         every = np.unique(every.round(10) % round(2 * np.pi, 10))
         height = np.abs(self(_unit(every)))
         slack = LEVEL * height.max(initial=0.0)
         peak = (height >= np.roll(height, 1) - slack) & (height >= np.roll(height, -1) - slack)
-        # Of a flat top, which a rounded kink beside a maximiser makes, one is enough.
+        # A rounded kink next to a maximiser makes a flat top: keep one of its points.
         chosen = _unit(every[peak])
         order = np.argsort(-height[peak], kind="stable")
         kept = _apart(chosen[order], np.sign(self(chosen[order])))
@@ -82,7 +84,7 @@ class Pull:
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         sign = np.where(np.arange(STARTS) % 2 == 0, 1.0, -1.0)
         best, height = v.copy(), sign * self(v)
-        # Steps of shrinking length: at a kink a step of any fixed length jumps to and fro for ever.
+        # Steps get shorter: at a kink, steps of a fixed length would oscillate for ever.
         for length in np.geomspace(1.0, 1e-6, STEPS):
             slope = sign[:, None] * self.gradient(v)
             size = np.linalg.norm(slope, axis=1, keepdims=True)
@@ -110,11 +112,11 @@ class Extremes:
 
     @property
     def rate(self) -> float:
-        """lambda: the rate at which an aligned neuron grows; 0 where nothing pulls."""
+        """lambda: the rate at which an aligned neuron grows; 0 if G is zero."""
         return float(np.abs(self.value).max(initial=0.0))
 
     def cosine(self, direction: np.ndarray, sign: np.ndarray) -> np.ndarray:
-        """The cosine of each direction with the nearest extreme of its sign; -1 where there is none."""
+        """The cosine of each direction with the nearest extreme of its sign; -1 if there is none."""
         beside = np.where(sign[:, None] == self.sign, direction @ self.direction.T, -1.0)
         return np.asarray(beside.max(1, initial=-1.0))
 
@@ -124,7 +126,7 @@ def _unit(angle: np.ndarray) -> np.ndarray:
 
 
 def _apart(direction: np.ndarray, sign: np.ndarray) -> np.ndarray:
-    """Places of directions none of which is close to an earlier one of its sign."""
+    """Indices of directions, leaving out those that are close to an earlier one of the same sign."""
     kept: list[int] = []
     near = np.cos(np.radians(DEGREES))
     for i in range(len(direction)):

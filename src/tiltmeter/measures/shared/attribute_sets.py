@@ -1,4 +1,4 @@
-"""AttributeSets: all combinations of attributes that groups consist of."""
+"""AttributeSets: all combinations of the attributes that make up the groups."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
 
-#: Positions of attributes in a group's label, with their values.
+#: Positions of the attributes in a group's label, with their values.
 Chosen = tuple[tuple[int, Hashable], ...]
 
 
 @dataclass(frozen=True)
 class AttributeSets:
-    """Sets of attributes in a fixed order; a group with a tuple as label has one attribute per place of the tuple."""
+    """Sets of attributes in a fixed order. A group whose label is a tuple has one attribute for each entry of the
+    tuple.
+    """
 
     sets: tuple[Chosen, ...]
     width: int
 
     @property
     def names(self) -> np.ndarray:
-        """As text, with * for an attribute that is left open."""
+        """As text, with * for an attribute that may have any value."""
         return np.array([self._name(one) for one in self.sets], dtype=object)
 
     @property
     def chance(self) -> np.ndarray:
-        """One over the number of sets with the same attributes fixed."""
+        """One over the number of sets that fix the same attributes."""
         places = [tuple(place for place, _ in one) for one in self.sets]
         return np.array([1.0 / places.count(own) for own in places])
 
@@ -48,7 +50,7 @@ class AttributeSets:
 
 
 def attribute_sets(data: GroupedData, least: int = 0) -> AttributeSets:
-    """All sets that occur more than `least` times.
+    """All sets with more than `least` points.
 
     >>> data = GroupedData(np.zeros((120, 1)), np.zeros(120), [("F", "old"), ("F", "young"), ("M", "old")] * 40)
     >>> attribute_sets(data).names.tolist()
@@ -56,7 +58,7 @@ def attribute_sets(data: GroupedData, least: int = 0) -> AttributeSets:
     """
     width = len(data.groups[0]) if isinstance(data.groups[0], tuple) else 1
     if any((len(group) if isinstance(group, tuple) else 1) != width for group in data.groups):
-        raise ValueError("Groups should all have as many attributes. Found labels of different lengths.")
+        raise ValueError("All groups should have the same number of attributes. Found labels of different lengths.")
     if width == 0:
         raise ValueError("Groups should have attributes. Found an empty tuple as label.")
     counts: dict[Chosen, int] = {}

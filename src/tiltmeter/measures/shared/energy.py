@@ -1,4 +1,4 @@
-"""energy: how the variation of signals along lines is spread over frequencies."""
+"""energy: how the variation of signals along lines is distributed over frequencies."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 Window: TypeAlias = Literal["none", "hann"]
 Detrend: TypeAlias = Literal["none", "mean", "linear"]
 
-#: Parts of the energy below this are rounding of double precision, and are set to it: no logarithm of zero.
+#: Smaller shares of the energy are rounding errors and are set to this value, to avoid the logarithm of zero.
 ROUNDING = float(np.finfo(np.float64).eps) ** 2
-#: The logarithm that stands for no energy.
+#: The logarithm that means no energy.
 FLOOR = float(np.log(ROUNDING))
 
 
 def line_energy(signals: np.ndarray, window: Window = "none", detrend: Detrend = "none") -> np.ndarray:
-    """A_k for k = 0 ... N/2: squared size of the Fourier transform along the last axis, averaged over all others.
-
-    One-sided: every pair of frequencies k and -k counts once. Signals are detrended, then windowed.
+    """A_k for k = 0 ... N/2: squared magnitude of the Fourier transform along the last axis, averaged over all others.
 
     >>> t = np.arange(64) / 64
     >>> line_energy(np.cos(2 * np.pi * 5 * t))[[0, 5]].round(6).tolist()
     [0.0, 0.25]
+
+    One-sided: every pair of frequencies k and -k counts once. Signals are first detrended, then windowed.
     """
     values = np.asarray(signals, dtype=float)
     count = values.shape[-1]
@@ -36,18 +36,19 @@ def line_energy(signals: np.ndarray, window: Window = "none", detrend: Detrend =
     if window == "hann":
         values = values * (0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(count) / count))
     energy = (np.abs(np.fft.rfft(values, axis=-1) / count) ** 2).reshape(-1, count // 2 + 1).mean(0)
-    # What detrending should have removed whole leaves rounding, whose spectrum means nothing.
+    # Where detrending should have removed everything, only rounding errors are left; their spectrum has no meaning.
     return np.where(energy > ROUNDING * before, energy, 0.0)
 
 
 def energy_ratio(energy: np.ndarray, constant: bool = True) -> np.ndarray:
-    """R_k = log(A_k / sum_j A_j), from k = 0, or from k = 1 in ratio and sum alike where the constant is left out.
-
-    Finite always: what is below rounding is `FLOOR`, about -72, and so is everything where there is no energy.
+    """R_k = log(A_k / sum_j A_j), from k = 0; if `constant` is false, k = 0 is left out of both the ratio and the sum.
 
     >>> t = np.arange(128) / 128
     >>> energy_ratio(line_energy(1.0 + 3.0 * t))[:3].round(2).tolist()
     [-0.06, -3.36, -4.75]
+
+    The result is always finite: energies below rounding error, and all energies of a zero signal, give `FLOOR`, about
+    -72.
     """
     kept = np.asarray(energy, dtype=float)[..., 0 if constant else 1 :]
     total = kept.sum(-1, keepdims=True)
@@ -56,7 +57,7 @@ def energy_ratio(energy: np.ndarray, constant: bool = True) -> np.ndarray:
 
 
 def mean_frequency(energy: np.ndarray) -> np.ndarray:
-    """Mean of k under A_k, k from 1: where the variation lies, in periods per line; 0 where nothing varies.
+    """Mean of k weighted by A_k, for k >= 1, in periods per line; 0 if the signal is constant.
 
     >>> t = np.arange(64) / 64
     >>> round(float(mean_frequency(line_energy(np.sin(2 * np.pi * 3 * t) + np.sin(2 * np.pi * 5 * t)))), 6)

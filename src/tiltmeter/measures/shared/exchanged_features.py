@@ -1,4 +1,4 @@
-"""Exchanged: points whose part in some subspace comes from other points, and what a model then still gets right."""
+"""Exchanged: points whose component in a subspace comes from other points, and how well a model does on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Subspace:
     rows: Tensor | None = None
 
     def exchanged(self, x: Tensor, other: Tensor) -> Tensor:
-        """`x` with its part in here replaced by that of `other`: the joint law of that part is kept."""
+        """`x` with its component in this subspace replaced by that of `other`; the joint distribution of the component
+        is kept.
+        """
         if self.mask is not None:
             mask = self.mask.reshape(x.shape[1:]).to(x.device)
             return torch.where(mask, other, x)
@@ -32,15 +34,15 @@ class Subspace:
 
 
 def permutation(points: int, seed: int) -> Tensor:
-    """One order of the rows for all coordinates of a set."""
+    """One permutation of the rows, for all coordinates of a set."""
     if points < 2:
-        raise ValueError(f"Points can be exchanged where there are two. Found {points}.")
+        raise ValueError(f"At least two points are needed to exchange features. Found {points}.")
     return torch.as_tensor(np.random.default_rng(seed).permutation(points))
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is right on changed points: accuracy and its chance level; for two labels a score that orders them."""
+    """Performance on changed points: accuracy and its chance level; for two labels also a score that ranks them."""
 
     accuracy: float
     chance: float
@@ -48,7 +50,7 @@ class Kept:
 
 
 def kept(snapshot: Snapshot, x: Tensor, places: np.ndarray | None = None) -> Kept:
-    """Judge the model on `x`, which stands for the points of the snapshot (those at `places`), label by label."""
+    """Evaluate the model on `x`, which replaces the points of the snapshot (those at `places`), with their labels."""
     chosen = np.arange(len(snapshot.data)) if places is None else places
     seen, y = snapshot.model, snapshot.data.y[chosen]
     mass = np.ones(len(y)) if snapshot.data.weights is None else snapshot.data.weights[chosen]
@@ -59,13 +61,13 @@ def kept(snapshot: Snapshot, x: Tensor, places: np.ndarray | None = None) -> Kep
 
 
 def ranking(score: Tensor) -> np.ndarray:
-    """One number per point that grows with the second of two labels: the score, or the difference of two."""
+    """One number per point that is larger for the second of two labels: the score, or the difference of two scores."""
     values = score.double().cpu().numpy()
     return np.asarray(values[:, 0] if values.shape[1] == 1 else values[:, 1] - values[:, 0])
 
 
 def chance(y: np.ndarray, decision: np.ndarray, mass: np.ndarray) -> float:
-    """The accuracy of decisions that come as often as these and know nothing of the label.
+    """The accuracy of random decisions, independent of the label, that are as frequent as these.
 
     >>> chance(np.array([0, 0, 1, 1]), np.array([1, 1, 1, 1]), np.ones(4))
     0.5
@@ -75,7 +77,7 @@ def chance(y: np.ndarray, decision: np.ndarray, mass: np.ndarray) -> float:
 
 
 def auc(score: np.ndarray, positive: np.ndarray, mass: np.ndarray) -> float:
-    """Share of pairs of a positive and a negative point that the score puts in order; ties count half.
+    """Share of pairs of a positive and a negative point that the score ranks correctly; ties count one half.
 
     >>> auc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]), np.ones(4))
     0.875

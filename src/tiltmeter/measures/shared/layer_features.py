@@ -1,4 +1,4 @@
-"""layer_features: what a layer of the model is given on any points, without changing the model."""
+"""layer_features: the input of a layer for any points, without changing the model."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tiltmeter.measures.seen_model import SeenModel
 
 
 def layer_features(seen: SeenModel, x: Any, layer: str | None = None) -> np.ndarray:
-    """The input of the named layer, one flat row per point: by default of the last Linear layer that is called.
-
-    The names are those of `named_modules`. What goes into the last layer is the representation that the model decides
-    from.
+    """The input of the named layer, one flat row per point; by default of the last Linear layer that is called.
 
     >>> import tiltmeter as tm
     >>> data = tm.GroupedData(np.ones((60, 3)), np.arange(60) % 2, "label")
     >>> model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
     >>> layer_features(tm.Probe(model, data).snapshot().model, data.x).shape
     (60, 5)
+
+    The names are those of `named_modules`. The input of the last layer is the representation from which the model
+    decides.
     """
     modules = dict(seen.module.named_modules())
     if layer is not None and layer not in modules:
@@ -55,5 +55,5 @@ def layer_features(seen: SeenModel, x: Any, layer: str | None = None) -> np.ndar
         for handle in handles:
             handle.remove()
     if not kept:
-        raise ValueError("The model calls no Linear layer: name the layer whose input is meant.")
+        raise ValueError("The model calls no Linear layer: name the layer whose input should be used.")
     return np.concatenate(kept)

@@ -13,14 +13,14 @@ PATHS: tuple[Path, ...] = ("within", "between", "random")
 def line_ends(
     x: np.ndarray, y: np.ndarray, path: Path, lines: int, length: float | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Start and end of each line, (lines, inputs) each: the start is one of the points.
-
-    It goes to another point of the same class ("within"), to a point of another class ("between") or in a random
-    direction as far as two points are apart on average ("random"); with `length`, just so far in that direction.
+    """Start and end of each line, each (lines, inputs); the start is one of the points.
 
     >>> start, end = line_ends(np.eye(4), np.array([0, 0, 1, 1]), "within", 3, None, seed=0)
     >>> ((end - start) ** 2).sum(1).tolist()
     [2.0, 2.0, 2.0]
+
+    The line ends at another point of the same class ("within"), at a point of another class ("between"), or in a random
+    direction at the mean distance between two points ("random"). With `length`, it goes that far in the same direction.
     """
     rng = np.random.default_rng(seed)
     if path == "random":
@@ -44,7 +44,9 @@ def line_ends(
 
 
 def _pairs(y: np.ndarray, path: Path, lines: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Places of two different points, of equal or of different labels; any point with such a partner may start."""
+    """Indices of two different points with equal or with different labels; any point that has such a partner may be a
+    start.
+    """
     labels, codes = np.unique(y, return_inverse=True)
     counts = np.bincount(codes)
     partners = counts[codes] - 1 if path == "within" else len(y) - counts[codes]
@@ -57,7 +59,7 @@ def _pairs(y: np.ndarray, path: Path, lines: int, rng: np.random.Generator) -> t
     begins = np.concatenate([[0], np.cumsum(counts)])
     place = np.empty(len(y), dtype=np.int64)
     place[order] = np.arange(len(y))
-    # The nth partner in an order in which each class is one stretch: skip the point itself, or its whole class.
+    # The nth partner in an order in which each class is contiguous: skip the point itself, or its whole class.
     nth = (rng.random(lines) * partners[first]).astype(np.int64)
     own = begins[codes[first]]
     if path == "within":

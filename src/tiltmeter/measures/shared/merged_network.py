@@ -1,4 +1,4 @@
-"""merged: the small network that a condensed one amounts to, one neuron for each (direction, sign)."""
+"""merged: a small network with one neuron for each (direction, sign) of a condensed network."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from tiltmeter.networks.two_layer import TwoLayer
 
 
 def merged(module: nn.Module, degrees: float, most: int | None = None, cumulative: float = 1.0) -> TwoLayer:
-    """One neuron per cluster of neurons within so many degrees: V = sum abs(u_j) v_j / sqrt(norm of it), U = +-norm(V).
-
-    If all members of a cluster point the same way the merged network has the same output. `most` keeps the largest
-    clusters only, `cumulative` the fewest neurons that hold this share of all. Fewer neurons do not mean that the
-    network was *found* by condensation: any network merges at a large enough angle, so read the distance of outputs.
+    """One neuron per cluster of neurons within this angle: V = sum abs(u_j) v_j / sqrt(norm of it), U = +-norm(V).
 
     >>> same = TwoLayer(torch.tensor([[1.0, 0], [2, 0], [0, 1]]), torch.tensor([1.0, 1, -1]))
     >>> small = merged(same, degrees=1.0)
     >>> small.v.shape, small(torch.eye(2)).tolist()
     (torch.Size([2, 2]), [3.0, -1.0])
+
+    If all neurons of a cluster point in the same direction, the merged network has the same output. `most` keeps only
+    the largest clusters; `cumulative` keeps the fewest neurons that hold this share of the total size. A small merged
+    network does not mean that training condensed the network: any network merges at a large enough angle, so check the
+    distance of outputs.
     """
     if not 0 <= degrees <= 180:
         raise ValueError(f"`degrees` should be an angle from 0 to 180. Found degrees = {degrees}.")
@@ -42,7 +43,9 @@ def merged(module: nn.Module, degrees: float, most: int | None = None, cumulativ
 
 
 def merged_distance(module: nn.Module, small: nn.Module, x: torch.Tensor) -> float:
-    """Root mean square difference of the outputs over that of the large network's; 0 where both are zero everywhere."""
+    """Root mean square of the difference of outputs, relative to the large network's outputs; 0 if both are always
+    zero.
+    """
     with torch.no_grad():
         one, other = (net(x.to(next(net.parameters()).dtype)).reshape(-1).double() for net in (module, small))
     difference, scale = (one - other).norm().item(), one.norm().item()

@@ -1,4 +1,4 @@
-"""Neurons: the hidden units of a two-layer network without bias, sum_j u_j relu(v_j . x), and how they gather."""
+"""Neurons: the hidden units of a two-layer network without bias, sum_j u_j relu(v_j . x), and their clusters."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Neurons:
 
     @property
     def size(self) -> np.ndarray:
-        """norm(v_j) abs(u_j): how much each unit can add to the output on the unit sphere."""
+        """norm(v_j) abs(u_j): the most that each unit can add to the output on the unit sphere."""
         return np.asarray(np.linalg.norm(self.v, axis=1) * np.abs(self.u))
 
     @property
     def share(self) -> np.ndarray:
-        """The size of each unit as a share of the sum; equal shares where all are zero."""
+        """The size of each unit as a share of the sum; equal shares if all are zero."""
         total = self.size.sum()
         return self.size / total if total > 0 else np.full(len(self.u), 1.0 / len(self.u))
 
@@ -55,18 +55,18 @@ def neurons_of(module: nn.Module) -> Neurons:
         first, last = (layer.weight.detach().double().cpu().numpy() for layer in (layers[0], layers[2]))  # type: ignore[operator]
         return Neurons(first, last[0])
     raise TypeError(
-        "Early alignment is one of two layers: TwoLayer, or Sequential(Linear, ReLU, Linear) without biases and with "
-        f"one output. Found {', '.join(kinds[:6]) or type(module).__name__}."
+        "Early alignment needs a network of two layers: TwoLayer, or Sequential(Linear, ReLU, Linear) without biases "
+        f"and with one output. Found {', '.join(kinds[:6]) or type(module).__name__}."
     )
 
 
 def prominent(share: np.ndarray, cumulative: float) -> np.ndarray:
-    """The places of the fewest units that hold this share of all together, largest first.
-
-    A cumulative share, unlike a threshold for each unit, does not depend on how many units there are.
+    """The indices of the fewest units that together hold this share of the total, largest first.
 
     >>> prominent(np.array([0.1, 0.6, 0.3]), 0.8).tolist()
     [1, 2]
+
+    A cumulative share, unlike a threshold for each unit, does not depend on the number of units.
     """
     order = np.argsort(-share, kind="stable")
     enough = np.searchsorted(np.cumsum(share[order]), cumulative * share.sum() * (1.0 - 1e-12)) + 1
@@ -74,13 +74,13 @@ def prominent(share: np.ndarray, cumulative: float) -> np.ndarray:
 
 
 def clusters(direction: np.ndarray, sign: np.ndarray, share: np.ndarray, degrees: float) -> np.ndarray:
-    """For each unit the number of its cluster: units of one sign within an angle of the largest of them.
-
-    Clusters are numbered by the size of their leaders: the largest unit takes all of its sign around it, then the
-    largest of the rest does, and so on.
+    """The cluster number of each unit: a cluster has the units of one sign within an angle of its largest unit.
 
     >>> clusters(np.array([[1, 0], [0.0, 1], [1, 0]]), np.array([1, 1, -1]), np.array([0.5, 0.2, 0.3]), 5.0).tolist()
     [0, 2, 1]
+
+    Clusters are numbered in the order in which they are found. The largest unit takes all units of its sign within the
+    angle, then the largest of the remaining ones does the same, and so on.
     """
     found = np.full(len(share), -1)
     near = np.cos(np.radians(degrees))

@@ -9,7 +9,7 @@ from tiltmeter.tangent.gradient import Losses
 
 
 def point_losses(seen: SeenModel, y: Tensor | None = None) -> Losses:
-    """Losses of the points at some places, on the model's device and in its precision; `y` replaces their labels."""
+    """Losses of the points at given indices, on the model's device and in its precision; `y` replaces their labels."""
     labels = seen.y if y is None else y
 
     def losses(places: Tensor) -> Tensor:

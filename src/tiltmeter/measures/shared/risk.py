@@ -1,4 +1,4 @@
-"""Risk: one number per point that says how positive the model takes it to be, where there are two labels."""
+"""Risk: one number per point, how positive the model considers it; for two labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tiltmeter.measures.snapshot import Snapshot
 
 
 def positives(snapshot: Snapshot) -> np.ndarray:
-    """Which points are positive; an error where there are not two labels."""
+    """Which points are positive; raises an error unless there are two labels."""
     if not snapshot.task.binary:
         count = len(snapshot.task.labels)
         raise ValueError(f"This measure needs two labels. Found {count or 'a regression, with no'} labels.")
@@ -16,7 +16,7 @@ def positives(snapshot: Snapshot) -> np.ndarray:
 
 
 def positive_score(snapshot: Snapshot) -> np.ndarray:
-    """A score that is larger for points more likely positive: the output, or the difference of two."""
+    """A score that is larger for points that are more likely positive: the output, or the difference of two outputs."""
     positives(snapshot)
     if snapshot.score is None:
         raise TypeError("This measure needs the scores themselves, which were not kept.")
@@ -25,7 +25,7 @@ def positive_score(snapshot: Snapshot) -> np.ndarray:
 
 
 def risk(snapshot: Snapshot) -> np.ndarray:
-    """The probability that the model gives to the positive label; an error where its loss gives none."""
+    """The probability that the model gives to the positive label; raises an error if the loss defines none."""
     score, task = positive_score(snapshot), snapshot.task
     if task.link in ("sigmoid", "softmax"):
         return np.asarray(0.5 + 0.5 * np.tanh(score / 2.0))

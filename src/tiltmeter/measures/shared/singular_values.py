@@ -1,4 +1,4 @@
-"""Spectrum: singular values of tall and wide matrices at the cost of their smaller side, and their entropy."""
+"""Singular values of tall and wide matrices, at the cost of the smaller side, and their entropy."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-#: From this ratio of sides on, the product with the transpose is cheaper than the matrix itself.
+#: Above this ratio of sides, using the product with the transpose is cheaper than using the matrix itself.
 TALL = 2.0
 
 
 def singular_values(matrix: Tensor) -> Tensor:
-    """Singular values in double precision, descending; those at rounding level are 0.
-
-    A matrix much taller than wide (or wider than tall) goes through the eigenvalues of its smaller product with
-    itself, which keeps those down to 1e-8 of the largest: enough for entropies.
+    """Singular values in double precision, in descending order; values at rounding level are set to 0.
 
     >>> singular_values(torch.outer(torch.arange(5.0), torch.ones(2))).round(decimals=6).tolist()
     [7.745967, 0.0]
+
+    For a matrix that is much taller than wide (or wider than tall), they are computed from the eigenvalues of its
+    smaller product with its transpose. This keeps values down to 1e-8 of the largest, which is sufficient for
+    entropies.
     """
     exact = matrix.detach().double()
     if not torch.isfinite(exact).all():
@@ -34,13 +35,13 @@ def singular_values(matrix: Tensor) -> Tensor:
 
 
 def spectral_entropy(values: Tensor) -> float:
-    """-sum p ln p of the values divided by their sum (Roy and Vetterli, 2007); 0 where all are 0.
-
-    Its exponential is the effective rank, from 1 to the number of values.
+    """-sum p ln p of the values divided by their sum (Roy and Vetterli, 2007); 0 if all are 0.
 
     >>> from math import exp
     >>> round(exp(spectral_entropy(torch.ones(10))), 6)
     10.0
+
+    Its exponential is the effective rank, from 1 to the number of values.
     """
     total = float(values.double().sum())
     if not total > 0:
@@ -51,7 +52,7 @@ def spectral_entropy(values: Tensor) -> float:
 
 
 def prepared(rows: Tensor, centred: bool, cosine: bool) -> Tensor:
-    """Rows minus their mean, if `centred`; then of length 1, if `cosine` (a row of zeros stays one)."""
+    """Rows minus their mean if `centred`, then normalised to length 1 if `cosine` (a row of zeros stays zero)."""
     found = rows.double()
     if centred:
         found = found - found.mean(0)
@@ -65,7 +66,7 @@ def prepared(rows: Tensor, centred: bool, cosine: bool) -> Tensor:
 def gaussian_entropy(
     rows: int, columns: int, centred: bool = False, cosine: bool = False, squared: bool = False
 ) -> float:
-    """The spectral entropy of independent Gaussian numbers, treated likewise: one draw, always the same."""
+    """The spectral entropy of independent Gaussian numbers with the same treatment: one draw, with a fixed seed."""
     drawn = torch.randn(rows, columns, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     values = singular_values(prepared(drawn, centred, cosine))
     return spectral_entropy(values**2 if squared else values)

@@ -1,4 +1,4 @@
-"""Searches for the few directions of input space that a model judges by."""
+"""Searches for the few directions of input space on which the decisions of a model depend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiltmeter.measures.shared.weight_matrices import check_finite
 
 
 class Search(Protocol):
-    """Gives orthonormal rows (rank, d), chosen on these points only; `passes` says at what cost."""
+    """Returns orthonormal rows (rank, d), chosen on these points only; `passes` is its cost."""
 
     def __call__(self, seen: SeenModel, places: np.ndarray, rank: int) -> Tensor: ...
 
@@ -24,7 +24,7 @@ class Search(Protocol):
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """The directions to which the first matrix of the model responds most: its top right singular vectors."""
+    """The directions to which the first weight matrix of the model responds most: its top right singular vectors."""
 
     def __call__(self, seen: SeenModel, places: np.ndarray, rank: int) -> Tensor:  # noqa: ARG002
         weight = first_matrix(seen).detach().double().cpu()
@@ -38,10 +38,12 @@ class FirstLayer:
 
 @dataclass(frozen=True)
 class Learned:
-    """Directions found by gradient descent: with them from one point and the rest from another, the first decides.
+    """Directions found by gradient descent: if a point keeps them and takes the rest from another point, its decision
+    stays.
 
-    The loss is that of the model's own decisions on the first point, so that it is the model that is explained and not
-    the data. Adam on a matrix whose QR factor is the basis; a local search, so the true rank may be lower.
+    The loss compares with the model's own decision on the first point, so that the search explains the model and not
+    the data. Adam optimises a matrix whose QR factor is the basis. This is a local search, so the true rank may be
+    lower.
     """
 
     steps: int = 100
@@ -80,7 +82,7 @@ class Learned:
 
 
 def first_matrix(seen: SeenModel) -> Tensor:
-    """The weights that act on the whole point: a matrix, of the module with weights that is called first.
+    """The weight matrix that acts on the whole point: that of the first module with weights that is called.
 
     >>> import tiltmeter as tm
     >>> data = tm.GroupedData(np.ones((60, 3)), np.arange(60) % 2, "label")
@@ -91,7 +93,7 @@ def first_matrix(seen: SeenModel) -> Tensor:
     d = math.prod(seen.x.shape[1:])
     called: list[Tensor] = []
 
-    # The order in which modules are registered says nothing: some have their head first.
+    # The order in which modules are registered is no guide: some models register their head first.
     def note(module: nn.Module, _: object) -> None:
         called.extend(p for p in module.parameters(recurse=False) if p.ndim >= 2)
 

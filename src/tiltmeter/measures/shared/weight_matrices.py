@@ -1,4 +1,4 @@
-"""Weight matrices of a model by name, and which of them follow one another."""
+"""Weight matrices of a model by name, and which of them are consecutive layers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-#: Modules that pass numbers on as they are.
+#: Modules that do not change their input.
 PLAIN = (nn.Identity, nn.Flatten)
-#: Modules that multiply each number by one of its own: a neuron may grow at the cost of the next layer's weights on it.
+#: Modules that multiply each number by its own factor: a neuron may grow while the next layer's weights on it shrink.
 GATES = (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.Dropout)
 
 
 def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
-    """Every weight of two dimensions or more as a matrix (outputs, inputs) in double precision; kernels are flattened.
+    """Every weight with two or more dimensions as a matrix (outputs, inputs) in double precision; kernels are
+    flattened.
 
     >>> model = nn.Sequential(nn.Conv2d(3, 8, 5), nn.Linear(8, 2))
     >>> {name: tuple(w.shape) for name, w in weight_matrices(model).items()}
@@ -34,15 +35,16 @@ def weight_matrices(module: nn.Module) -> dict[str, Tensor]:
 
 
 def check_finite(name: str, weight: Tensor) -> None:
-    """Weights that are numbers, or an error that names them."""
+    """Check that all weights are finite; otherwise raise an error that names them."""
     if not torch.isfinite(weight).all():
         raise ValueError(f"Weights should be finite. Found others in {name}.")
 
 
 @dataclass(frozen=True)
 class Adjacent:
-    """Two Linear layers that follow one another; `linear` if nothing but linear passing on lies between, `gated` if
-    also, or only, what opens and shuts neurons one by one, as a ReLU does."""
+    """Two consecutive Linear layers. `linear`: everything between them is linear; `gated`: there is (also) a module
+    that switches single neurons on and off, such as a ReLU.
+    """
 
     name: str
     before: nn.Linear
@@ -52,12 +54,13 @@ class Adjacent:
 
 
 def adjacent(module: nn.Module) -> list[Adjacent]:
-    """Linear layers that feed one another, in chains of modules (nn.Sequential, nested or not), in order.
-
-    Only there does the order of modules say who feeds whom; a model without such chains has none.
+    """Consecutive Linear layers in chains of modules (nn.Sequential, nested or not), in order.
 
     >>> [(two.name, two.linear) for two in adjacent(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)))]
     [('0 > 2', False)]
+
+    Only in such chains does the order of modules show which layer feeds which. A model without them has no adjacent
+    layers.
     """
     found: list[Adjacent] = []
     inside: set[int] = set()

@@ -1,4 +1,4 @@
-"""attention: the projections of nn.MultiheadAttention, which calls no layer for them that could be watched."""
+"""attention: the projections of nn.MultiheadAttention, which does not call submodules for them that could be hooked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tiltmeter.tangent.factor import Factor
+from tiltmeter.tangent.factors.factor import Factor
+from tiltmeter.tangent.factors.tokens import Tokens
 from tiltmeter.tangent.rules.linear import trained_inputs
-from tiltmeter.tangent.tokens import Tokens
 
 
 @dataclass(frozen=True)
 class Several:
-    """Factors of separate parameters; their products add up."""
+    """Factors of separate parameters; their inner products are added."""
 
     factors: Sequence[Factor]
 
@@ -38,14 +38,14 @@ class Several:
         return first
 
 
-#: Adds a zero to what a projection returned, and remembers it with what the projection was fed.
+#: Adds a zero to the output of a projection, and stores it with the input of the projection.
 Tap = Callable[[Tensor, Tensor], Tensor]
 
 
 def opened_attention(
     module: nn.MultiheadAttention, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any, tap: Tap
 ) -> Any:
-    """What the module returned, computed again with a tap at each projection; None for unusual settings."""
+    """The output of the module, computed again with a tap at each projection; None for unusual settings."""
     query, key, value, *more = (*args, *(kwargs[name] for name in ("query", "key", "value") if name in kwargs))
     if (
         more
@@ -88,12 +88,12 @@ def _projected(
 
 
 def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A mask as what is added to logits: places that are masked get minus infinity."""
+    """A mask as a term that is added to logits: masked positions get minus infinity."""
     return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, -torch.inf) if mask.dtype == torch.bool else mask
 
 
 def attention(module: nn.MultiheadAttention, *taps: Tensor) -> Factor:
-    """As `linear` for the projections of queries, keys and values, and for the last one."""
+    """Like `linear`, for the projections of queries, keys and values, and for the output projection."""
     *inner, last = [taps[i : i + 2] for i in range(0, len(taps), 2)]
     into, out = (module.in_proj_weight, module.in_proj_bias), (module.out_proj.weight, module.out_proj.bias)
     factors: list[Factor] = []

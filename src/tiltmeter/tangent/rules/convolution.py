@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tiltmeter.tangent.rows import Rows
+from tiltmeter.tangent.factors.rows import Rows
+from tiltmeter.tangent.factors.tokens import Tokens
 from tiltmeter.tangent.rules.linear import trained_inputs
-from tiltmeter.tangent.tokens import Tokens
 
 
 def convolution(module: nn.Conv1d | nn.Conv2d, inputs: Tensor, delta: Tensor) -> Tokens | Rows:
-    """As `linear`, with patches for inputs; groups of channels are written out."""
+    """Like `linear`, with patches as inputs; for groups of channels, explicit gradients."""
     a, delta = patches(module, inputs), delta.flatten(3).transpose(2, 3)
     if module.groups == 1:
         return Tokens(trained_inputs(a, module.weight, module.bias), delta)
@@ -27,7 +27,7 @@ def convolution(module: nn.Conv1d | nn.Conv2d, inputs: Tensor, delta: Tensor) ->
 
 
 def patches(module: nn.Conv1d | nn.Conv2d, inputs: Tensor) -> Tensor:
-    """What the kernel sees at each of its places, (points, places, channels x kernel)."""
+    """The input of the kernel at each position, (points, positions, channels x kernel)."""
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     around = F.pad(inputs, module._reversed_padding_repeated_twice, mode=mode)
     if isinstance(module, nn.Conv1d):

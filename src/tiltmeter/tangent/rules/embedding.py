@@ -1,14 +1,14 @@
-"""embedding: a table of lines that tokens read."""
+"""embedding: a table of which tokens select rows."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from tiltmeter.tangent.lookup import Lookup
+from tiltmeter.tangent.factors.lookup import Lookup
 
 
 def embedding(module: nn.Embedding, inputs: Tensor, delta: Tensor) -> Lookup:
-    """1[token = token'] (delta . delta'), summed over pairs of places; the padding token is not trained."""
+    """1[token = token'] (delta . delta'), summed over pairs of positions; the padding token is not trained."""
     points, outputs = delta.shape[:2]
     lines = inputs.reshape(points, -1)
     delta = delta.reshape(points, outputs, -1, module.embedding_dim)
@@ -18,7 +18,7 @@ def embedding(module: nn.Embedding, inputs: Tensor, delta: Tensor) -> Lookup:
 
 
 def embedding_bag(module: nn.EmbeddingBag, inputs: Tensor, delta: Tensor) -> Lookup | None:
-    """As `embedding`, with every token of a bag at the bag's gradient, divided by their number for means."""
+    """Like `embedding`: every token of a bag gets the bag's gradient, divided by their number for means."""
     if inputs.ndim != 2 or module.mode not in ("sum", "mean"):
         return None
     counted = inputs != (-1 if module.padding_idx is None else module.padding_idx)

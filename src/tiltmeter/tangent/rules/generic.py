@@ -1,4 +1,4 @@
-"""generic: gradients of any parameters, point by point, written out. Slow, and right for every model."""
+"""generic: explicit gradients of any parameters, point by point. Slow, and correct for every model."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch.func import functional_call, jacrev, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tiltmeter.passes.forward import Read, flat_scores, scores
-from tiltmeter.tangent.rows import Rows
+from tiltmeter.tangent.factors.rows import Rows
 
 #: (model, names of parameters, points, read) -> rows of gradients
 Written = Callable[[nn.Module, Sequence[str], Tensor, "Read | None"], Rows]
 
 
 def mapped(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | None) -> Rows:
-    """All points at once by vectorisation; not every operation allows it."""
+    """All points at once by vectorisation; some operations do not allow it."""
     values = {name: model.get_parameter(name).detach() for name in names}
 
     def outputs(values: dict[str, Tensor], point: Tensor) -> Tensor:
         return flat_scores(functional_call(model, values, (point[None],)), 1, read).reshape(-1)
 
-    # Fused attention cannot be vectorised; what torch says of other operations is about speed.
+    # Fused attention cannot be vectorised; torch's warnings about other operations concern speed.
     with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         found = vmap(jacrev(outputs), (None, 0))(values, x)

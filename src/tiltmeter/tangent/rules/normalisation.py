@@ -1,4 +1,4 @@
-"""normalisation: out = weight * normalised + bias; few parameters, so gradients are written out."""
+"""normalisation: out = weight * normalised + bias; there are few parameters, so gradients are explicit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tiltmeter.tangent.rows import Rows
+from tiltmeter.tangent.factors.rows import Rows
 
 
 def normalisation(module: nn.Module, inputs: Tensor, delta: Tensor) -> Rows | None:
-    """Gradients (sum of delta * normalised, sum of delta) over the places that share a weight."""
+    """Gradients (sum of delta * normalised, sum of delta) over the positions that share a weight."""
     normalised = _normalised(module, inputs)
     if normalised is None:
         return None
     points, outputs = delta.shape[:2]
     if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
-        # Weights vary along the last dimensions and are shared by all places before.
+        # Weights vary along the last dimensions and are shared by all positions along the others.
         shape = (-1, *module.normalized_shape)
         normalised, delta = normalised.reshape(points, 1, *shape), delta.reshape(points, outputs, *shape)
         sums: tuple[int, ...] = (2,)

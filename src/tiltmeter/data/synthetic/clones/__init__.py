@@ -1,7 +1,7 @@
-"""Clones: data sets that share chosen statistics with others and nothing else.
+"""Clones: data sets that share chosen statistics with the original data and nothing else.
 
-A clone keeps labels, groups and their order and draws new points; an edit moves the points themselves to the
-statistics of another class, whose label they then carry.
+A clone keeps labels, groups and their order, and draws new points. An edit moves the points themselves to the
+statistics of another class, and gives them the label of that class.
 
 >>> import numpy as np
 >>> from tiltmeter.data import GroupedData

@@ -1,4 +1,4 @@
-"""MaxEntropyCube: the least structured points of a cube that have the class means (Belrose et al., 2024)."""
+"""MaxEntropyCube: the maximum-entropy points of a cube with the class means (Belrose et al., 2024)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.clones.by_class import fitted_to, redrawn
 
-#: Means closer to a face of the unit cube than this are moved here: their density would be a spike.
+#: Means closer than this to a face of the unit cube are moved to this distance: their density would be a spike.
 NEAREST = 0.003
 
 
 @dataclass(frozen=True)
 class MaxEntropyCube:
-    """Independent coordinates between `low` and `high`, of densities exp(-b x) that have the class means.
+    """Independent coordinates between `low` and `high` with densities exp(-b x) that have the class means.
 
     >>> data = GroupedData(np.full((4000, 1), 0.1), [0] * 4000, [0] * 4000)
     >>> MaxEntropyCube()(data).x.mean().round(2).item()
@@ -51,7 +51,7 @@ def tilt(mean: np.ndarray) -> np.ndarray:
     [0.0, 9.995, -9.995]
     """
     inside = np.clip(mean, NEAREST, 1 - NEAREST)
-    # The mean falls from 1/2 to 0 as b grows from 0; above 1/2 the density is mirrored.
+    # The mean falls from 1/2 to 0 as b grows from 0; for means above 1/2 the density is mirrored.
     folded = np.minimum(inside, 1 - inside)
     low, high = np.zeros_like(folded), np.full_like(folded, 1 / NEAREST)
     for _ in range(60):

@@ -1,7 +1,7 @@
 """Edits: points moved so that some statistics of their class become those of another (Belrose et al., 2024).
 
-An edited point carries the label of its *target* class: a model that calls it so judges by the statistics that were
-moved, one that keeps its source class judges by the rest.
+An edited point has the label of its *target* class. A model that predicts the target class uses the statistics that
+were moved; a model that predicts the source class uses the rest.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class MeanShift:
 class GaussianTransport:
     """Edit: mean and covariance become those of the target class, by the linear map that moves points least.
 
-    Exact where a class has more points than coordinates and none of these is constant; directions without variance in
-    the source class stay without. Points that it was not fitted to (`fit`) may be thrown far where the source class
-    hardly varies. One eigen-decomposition of size d x d per pair of classes.
+    Exact if a class has more points than coordinates and no coordinate is constant; directions without variance in the
+    source class stay so. Points that it was not fitted to (`fit`) may be moved very far where the source class hardly
+    varies. Needs one eigendecomposition of size d x d per pair of classes.
     """
 
     def __call__(self, data: GroupedData, seed: int = 0, fit: GroupedData | None = None) -> GroupedData:
@@ -49,10 +49,10 @@ class GaussianTransport:
 
 @dataclass(frozen=True)
 class QuantileEdit:
-    """Edit: the law of every coordinate becomes that of the target class, each coordinate on its own.
+    """Edit: the distribution of every coordinate becomes that of the target class, for each coordinate separately.
 
-    Equal values, as the zeros of a dark pixel, spread at random over the quantiles that they share; quantiles are
-    those between the points, never 0 or 1 themselves, so that no extreme is taken more often than it occurs.
+    Equal values, such as the zeros of a dark pixel, are spread at random over the quantiles that they share. Quantiles
+    are those between the points, never 0 or 1 themselves, so that extremes are not used more often than they occur.
     """
 
     def __call__(self, data: GroupedData, seed: int = 0, fit: GroupedData | None = None) -> GroupedData:
@@ -75,13 +75,13 @@ class QuantileEdit:
 
 
 def other_classes(y: np.ndarray, shares: dict[float, float], seed: int) -> np.ndarray:
-    """A target class for every label: never its own, the others in proportion to their shares.
+    """A target class for every label: never its own; the others in proportion to their shares.
 
     >>> set(other_classes(np.zeros(50, dtype=int), {0: 0.5, 1: 0.3, 2: 0.2}, seed=0).tolist())
     {1, 2}
     """
     if len(shares) < 2:
-        raise ValueError(f"Points can be moved to another class where there are two. Found {len(shares)}.")
+        raise ValueError(f"Moving points to another class needs at least two classes. Found {len(shares)}.")
     rng = np.random.default_rng(seed)
     target = np.empty_like(y)
     for label in np.unique(y).tolist():

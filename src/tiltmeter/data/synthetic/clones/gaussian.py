@@ -44,16 +44,16 @@ class SharedCovariance:
 
 @dataclass(frozen=True)
 class ClassCovariance:
-    """Class means and class covariances, complete: covariances between the channels of an image are kept.
-
-    `ridge` is added to every variance. With fewer points in a class than coordinates its covariance is a poor
-    estimate, and the clone knows less than the law that the points came from.
+    """Class means and full class covariances, including those between the channels of an image.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(5000, 1)) * np.array([1.0, 1.0])
     >>> clone = ClassCovariance()(GroupedData(x, np.zeros(5000, dtype=int), np.zeros(5000)))
     >>> np.corrcoef(clone.x.T)[0, 1].round(3).item()
     1.0
+
+    `ridge` is added to every variance. If a class has fewer points than coordinates, its covariance is a poor estimate,
+    and the clone contains less information than the distribution from which the points came.
     """
 
     ridge: float = 0.0
@@ -71,8 +71,8 @@ class ClassCovariance:
 def _noise(around: np.ndarray, count: int, ridge: float, rng: np.random.Generator) -> np.ndarray:
     """Gaussian points whose covariance is that of the centred rows `around` plus `ridge`.
 
-    Random sums of the rows have exactly that covariance: with more coordinates than rows nothing of the size d x d is
-    built. With fewer, the triangle of the rows stands for them.
+    Random sums of the rows have exactly that covariance, so with more coordinates than rows no d x d matrix is built.
+    With fewer coordinates, the triangular factor of the rows is used instead.
     """
     scale = np.sqrt(len(around))
     if len(around) > around.shape[1]:

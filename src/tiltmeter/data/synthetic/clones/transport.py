@@ -6,12 +6,13 @@ import numpy as np
 
 
 def transport_map(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The symmetric matrix T with T source T = target that moves least: S^-1/2 (S^1/2 K S^1/2)^1/2 S^-1/2.
-
-    Where the source covariance is singular T is zero, and T source T is `target` only as far as its directions reach.
+    """The symmetric matrix T with T source T = target that moves points least: S^-1/2 (S^1/2 K S^1/2)^1/2 S^-1/2.
 
     >>> transport_map(np.diag([1.0, 4.0]), np.diag([9.0, 1.0])).round(6).tolist()
     [[3.0, 0.0], [0.0, 0.5]]
+
+    Where the source covariance is singular T is zero, so T source T equals `target` only in the directions of the
+    source.
     """
     root, inverse = _roots(source)
     return np.asarray(inverse @ _roots(root @ target @ root)[0] @ inverse)

@@ -1,0 +1,91 @@
+"""Memorisation: what training on few examples, again and again, does to the order of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tiltmeter.analysis.crossings import Crossing, Crossings, crossings
+from tiltmeter.analysis.pairs import Pair
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Flow
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.predict import predict
+
+What = Literal["moved", "created", "removed"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One crossing with fresh examples (`online`), on the fixed set (`fixed`), or both: then it has moved."""
+
+    what: What
+    online: float | None
+    fixed: float | None
+    leader_after: Hashable
+
+    def __str__(self) -> str:
+        if self.what == "moved":
+            return f"the change to {self.leader_after} moves from t = {self.online:.4g} to {self.fixed:.4g}"
+        if self.what == "created":
+            return f"a change to {self.leader_after} at t = {self.fixed:.4g} appears"
+        return f"the change to {self.leader_after} at t = {self.online:.4g} disappears"
+
+
+@dataclass(frozen=True)
+class Memorisation:
+    """The crossings of the same training with endless fresh examples and on a fixed set; as text, one sentence."""
+
+    curve: str
+    online: Crossings
+    fixed: Crossings
+    changes: tuple[Change, ...]
+    trajectories: tuple[Trajectory, Trajectory]
+
+    def __str__(self) -> str:
+        told = "; ".join(map(str, self.changes)) if self.changes else "no crossing on either"
+        return f"With fresh examples: {self.online} On the fixed set: {self.fixed} So {told}."
+
+
+def memorisation(
+    problem: Mixture, flow: Flow, times: Any, data: Fixed, curve: str = "loss", pair: Pair | None = None
+) -> Memorisation:
+    """What does memorising a fixed training set move, create or remove among the crossings of two groups?
+
+    Gradient flow on the whole population, which never sees an example twice, is compared with the same flow on n =
+    samples d examples. Crossings are matched in order of time by the leader that they bring; what has no partner is
+    created or removed.
+
+    >>> import numpy as np
+    >>> from tiltmeter import teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> print(memorisation(problem, Flow(lr=1.0), np.geomspace(0.01, 100.0, 50), Fixed(samples=2.0)))
+    With fresh examples: - leads until t = 0.8066, then +. On the fixed set: - leads until t = 0.3473, then +. So the
+    change to + moves from t = 0.8066 to 0.3473.
+
+    Small learning rates only: the noise that batches of SGD add is not in either.
+    """
+    if not isinstance(flow, Flow):
+        raise TypeError(f"`memorisation` compares gradient flows: pass a Flow(lr=...). Found {type(flow).__name__}.")
+    if not isinstance(data, Fixed):
+        raise TypeError(f"`data` should be a Fixed(samples=...). Found {data!r}.")
+    online = predict(problem, flow, times, curves=(curve,))
+    fixed = predict(problem, flow, times, curves=(curve,), data=data)
+    before, after = crossings(online, curve, pair), crossings(fixed, curve, pair)
+    return Memorisation(curve, before, after, _changes(list(before), list(after)), (online, fixed))
+
+
+def _changes(before: list[Crossing], after: list[Crossing]) -> tuple[Change, ...]:
+    found: list[Change] = []
+    left = list(after)
+    for crossing in before:
+        same = [c for c in left if (c.pair, c.leader_after) == (crossing.pair, crossing.leader_after)]
+        if same:
+            left.remove(same[0])
+            found.append(Change("moved", crossing.time, same[0].time, crossing.leader_after))
+        else:
+            found.append(Change("removed", crossing.time, None, crossing.leader_after))
+    found += [Change("created", None, c.time, c.leader_after) for c in left]
+    return tuple(sorted(found, key=lambda change: change.fixed or change.online or 0.0))

@@ -1,0 +1,133 @@
+"""`tiltmeter init`: a commented TOML file for a table, ready for `tiltmeter train`."""
+
+from __future__ import annotations
+
+import json as machine
+import os
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.cli.flags import Json
+
+#: A label or a group has at most so many different values.
+FEW = 20
+USUAL_LABELS = ("label", "target", "y", "class", "outcome", "income", "wage")
+USUAL_GROUPS = ("group", "sex", "gender", "race", "ethnicity", "age_group")
+
+
+def init(
+    table: Path,
+    *,
+    to: Path = Path("training.toml"),
+    label: str | None = None,
+    group: str | None = None,
+    json: Json = False,
+) -> None:
+    """Write a commented TOML file that `tiltmeter forecast` and `tiltmeter train` read, for your table.
+
+    Parameters
+    ----------
+    table
+        A .csv, .parquet or .feather file.
+    to
+        The new file.
+    label
+        The column to predict (default: a guess, which the file marks as one).
+    group
+        The column of groups (default: a guess, which the file marks as one).
+    """
+    from tiltmeter.data.any_frame import any_frame
+
+    if to.exists():
+        raise FileExistsError(f"{to} already exists and is never overwritten. Choose a new name with --to.")
+    if not to.parent.is_dir():
+        raise FileNotFoundError(f"--to should lie in an existing folder. Found none at {to.parent}.")
+    frame = any_frame(table)
+    few = {str(name): int(frame[name].nunique()) for name in frame.columns}
+    chosen_label = _column(few, label, "label", USUAL_LABELS, last=True, apart=group)
+    chosen_group = _column(few, group, "group", USUAL_GROUPS, last=False, apart=chosen_label)
+    missing = {str(name): int(count) for name, count in frame.isna().sum().items() if count}
+    text = _toml(table, to, frame, (chosen_label, chosen_group), (label is None, group is None), few, missing)
+    to.write_text(text, encoding="utf-8")
+    if json:
+        print(machine.dumps({"file": str(to), "label": chosen_label, "group": chosen_group, "missing": missing}))
+        return
+    guessed = " and ".join(word for word, given in (("label", label), ("group", group)) if given is None)
+    print(f"Wrote {to}: label {chosen_label}, group {chosen_group}{f' (guessed: {guessed})' if guessed else ''}.")
+    print(f"Next: tiltmeter train {to} --to runs/first")
+
+
+def _column(
+    few: dict[str, int], given: str | None, what: str, usual: tuple[str, ...], last: bool, apart: str | None
+) -> str:
+    if given is not None:
+        if given not in few:
+            raise KeyError(f"--{what}: no column {given!r}. There are: {', '.join(few)}.")
+        return given
+    fit = [name for name, count in few.items() if 2 <= count <= FEW and name != apart]
+    named = [name for name in fit if name.lower() in usual]
+    two = [name for name in fit if few[name] == 2] or fit
+    for choice in (named, two):
+        if choice:
+            return choice[-1 if last else 0]
+    raise ValueError(f"No column with 2 to {FEW} different values is left for the {what}: name one with --{what}.")
+
+
+def _toml(
+    table: Path,
+    to: Path,
+    frame: Any,
+    chosen: tuple[str, str],
+    guessed: tuple[bool, bool],
+    few: dict[str, int],
+    missing: dict[str, int],
+) -> str:
+    label, group = chosen
+    marks = ["  # guessed: check it" if guess else "" for guess in guessed]
+    columns = [str(name) for name in frame.columns if name not in (label, group)]
+    # Names and identifiers are no features.
+    usable = [name for name in columns if frame[name].dtype.kind in "fiub" or few[name] <= 1000]
+    gaps = ", ".join(f"{name} ({count})" for name, count in missing.items())
+    about = f"# Missing values: {_comment(gaps)}\n" if gaps else ""
+    source = os.path.relpath(table, to.parent).replace(os.sep, "/")
+    rows = ",\n".join(f"    {_quoted(name)}" for name in usable)
+    return f"""# For `tiltmeter forecast` and `tiltmeter train`: {len(frame):,} rows of {_comment(table.name)}.
+[data]
+source = {_quoted(source)}
+label = {_quoted(label)}{marks[0]}
+group = {_quoted(group)}{marks[1]}
+# The features. The group is not among them; add it to let the network see it.
+columns = [
+{rows}
+]
+{about}missing = "drop"  # rows with missing values: drop (counted by group), impute or error
+look = 0.2  # share of every group that is looked at and not trained on
+seed = 0
+
+[model]
+hidden = [64]  # units of each hidden layer
+activation = "relu"  # relu, tanh or gelu
+
+[training]
+optimiser = "adamw"  # sgd, adam or adamw
+lr = 0.001
+steps = 2000
+batch = 32
+# loss = "logistic"  # square, logistic, hinge or cross-entropy; the one that fits the labels if left out
+# weights = {{ {_quoted("a group")} = 2.0 }}  # how much the loss of a group counts
+seed = 0
+
+[looks]
+per_decade = 20  # looks for every factor of ten in steps
+"""
+
+
+def _quoted(text: str) -> str:
+    """A TOML string."""
+    return machine.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _comment(text: str) -> str:
+    from tiltmeter.visible_text import visible
+
+    return visible(text).replace("\n", " ").replace("\t", " ")

@@ -1,0 +1,161 @@
+"""from_frame: a table with named columns as grouped data; nothing is dropped or encoded without an account of it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiltmeter.data.any_frame import any_frame
+from tiltmeter.data.labels import plain_label
+from tiltmeter.data.table_reading import TableReading
+from tiltmeter.data.tables import column
+
+if TYPE_CHECKING:
+    from tiltmeter.data.grouped import GroupedData
+
+MISSING = ("drop", "impute", "error")
+#: A column of words with more different values than this is a name or an identifier rather than a feature.
+MOST_VALUES = 1000
+
+
+def from_frame(
+    frame: Any,
+    *,
+    label: Hashable,
+    group: Any,
+    features: Sequence[Any] | None = None,
+    weights: Hashable | None = None,
+    missing: str = "drop",
+) -> GroupedData:
+    """See `GroupedData.from_frame`."""
+    from tiltmeter.data.grouped import GroupedData
+
+    if missing not in MISSING:
+        raise ValueError(f"`missing` should be one of {', '.join(map(repr, MISSING))}. Found missing = {missing!r}.")
+    table = any_frame(frame)
+    if not len(table):
+        raise ValueError("`frame` should have at least one row. Found none.")
+    names = _group_columns(table, group)
+    for name, what in ((label, "label"), *(() if weights is None else ((weights, "weights"),))):
+        column(table, name, what)
+    chosen = _features(table, features, {label, weights, *names})
+    needed = [label, *names, *(() if weights is None else (weights,))]
+    members = _members(table, names)
+    gaps = table[[*dict.fromkeys([*needed, *chosen])]].isna()
+    counts = {str(name): int(count) for name, count in gaps.sum().items() if count}
+    if counts and missing == "error":
+        listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        raise ValueError(f"No value should be missing with missing='error'. Found some missing in {listed}.")
+    away = gaps[needed].any(axis=1) if missing == "impute" else gaps.any(axis=1)
+    keep = ~away.to_numpy()
+    reading = TableReading(len(table), _count(members, ~keep), _count(members), counts)
+    if not keep.any():
+        raise ValueError(f"`frame` should have rows without missing values. Found none. {reading.dropping()}")
+    kept = table[keep]
+    y, words = _labels(kept[label])
+    filled, imputed = _imputed(kept[chosen]) if missing == "impute" else (kept[chosen], {})
+    x, encoded = _numbers(filled)
+    reading = replace(reading, imputed=imputed, labels=words, words=encoded)
+    if reading.dropped_rows:
+        warnings.warn(f'{reading.dropping()} missing="impute" keeps them, missing="error" refuses.', stacklevel=3)
+    mass = None if weights is None else kept[weights].to_numpy(dtype=float)
+    data = GroupedData(x, y, [member for member, stays in zip(members, keep, strict=True) if stays], mass)
+    return data.with_reading(reading)
+
+
+def _group_columns(table: Any, group: Any) -> list[Any]:
+    names = list(group) if isinstance(group, (list, tuple)) and group not in list(table.columns) else [group]
+    if not names:
+        raise ValueError("`group` should name at least one column. Found none.")
+    for name in names:
+        column(table, name, "group")
+    return names
+
+
+def _members(table: Any, names: Sequence[Any]) -> list[Any]:
+    """The group of every row; None where a column of it is missing."""
+    columns = [table[name].tolist() for name in names]
+    gaps = table[list(names)].isna().any(axis=1).tolist()
+    rows = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    return [None if gap else plain_label(row) for row, gap in zip(rows, gaps, strict=True)]
+
+
+def _count(members: Sequence[Any], chosen: np.ndarray | None = None) -> dict[Hashable, int]:
+    counts: dict[Hashable, int] = {}
+    for place, member in enumerate(members):
+        if chosen is None or chosen[place]:
+            counts[member] = counts.get(member, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: str(item[0])))
+
+
+def _features(table: Any, features: Sequence[Any] | None, used: set[Any]) -> list[Any]:
+    if isinstance(features, str):
+        raise TypeError(f"`features` should be a list of columns. Found features = {features!r}.")
+    chosen = [name for name in table.columns if name not in used] if features is None else list(features)
+    for name in chosen:
+        column(table, name, "features")
+    if not chosen:
+        raise ValueError("No column is left for the features: name some with features=.")
+    return chosen
+
+
+def _labels(values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Numbers as they are (whole ones stay whole), anything else coded 0, 1, 2, ... in sorted order."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values.dtype) and not isinstance(values.dtype, pd.CategoricalDtype):
+        plain = values.to_numpy(dtype=float)
+        whole = not pd.api.types.is_float_dtype(values.dtype) or values.dtype.kind != "f"
+        return (plain.astype(np.int64) if whole else plain), ()
+    codes, words = pd.factorize(values.astype(str), sort=True)
+    return np.asarray(codes, dtype=np.int64), tuple(map(str, words))
+
+
+def _imputed(table: Any) -> tuple[Any, dict[str, int]]:
+    """Numbers by the median of their column with a column that says so; words by a value of their own."""
+    import pandas as pd
+
+    counts = {str(name): int(count) for name, count in table.isna().sum().items() if count}
+    filled: dict[Any, Any] = {}
+    for name in table.columns:
+        values = table[name]
+        gaps = values.isna()
+        if not gaps.any():
+            filled[name] = values
+        elif pd.api.types.is_numeric_dtype(values.dtype):
+            plain = values.astype(float)
+            if gaps.all():
+                raise ValueError(f"`features`: column {name!r} has no value at all: leave it out with features=.")
+            filled[name] = plain.fillna(plain.median())
+            filled[f"{name} missing"] = gaps.astype(float)
+        else:
+            filled[name] = values.astype(object).where(~gaps, "missing")
+    return pd.DataFrame(filled, index=table.index), counts
+
+
+def _numbers(table: Any) -> tuple[np.ndarray, Mapping[str, tuple[str, ...]]]:
+    import pandas as pd
+
+    words: dict[str, tuple[str, ...]] = {}
+    numbers: list[np.ndarray] = []
+    for name in table.columns:
+        values = table[name]
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            numbers.append(values.to_numpy(dtype=np.float32)[:, None])
+            continue
+        if values.dtype.kind in "mMc":
+            raise TypeError(f"`features`: column {name!r} holds {values.dtype}: turn it into numbers, or leave it out.")
+        texts = values.astype(str)
+        found = sorted(set(texts))
+        if len(found) > MOST_VALUES:
+            raise ValueError(
+                f"A column of words should have at most {MOST_VALUES:,} different values. Found {len(found):,} in "
+                f"{name!r}: leave it out with features=."
+            )
+        words[str(name)] = tuple(found)
+        numbers.append((texts.to_numpy()[:, None] == np.asarray(found, dtype=object)).astype(np.float32))
+    return np.concatenate(numbers, axis=1), words

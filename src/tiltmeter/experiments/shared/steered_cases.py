@@ -1,0 +1,48 @@
+"""Four problems of the theory on which laws of groups are compared, and what is read off their runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.record import Trajectory
+from tiltmeter.theory.predict import predict
+
+#: Name: problem, learning rate, last time. Variance and share against each other; a shift; everything; hard and rare.
+PROBLEMS: dict[str, tuple[Mixture, float, float]] = {
+    "A": (teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7), 0.2, 60.0),
+    "B": (
+        teacher_mixture(rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9, shift_overlap=(0.471 * 0.1**0.5, 0.188)),
+        0.5,
+        40.0,
+    ),
+    "C": (
+        teacher_mixture(
+            rho=0.7,
+            shift=1.5,
+            variance=(0.5, 1.2),
+            overlap=0.6,
+            shift_overlap=(0.5, -0.3),
+            label_bias=(0.2, -0.4),
+        ),
+        0.3,
+        40.0,
+    ),
+    "D": (teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.3), 0.2, 60.0),
+}
+
+
+def looks(until: float, count: int = 300) -> np.ndarray:
+    """Zero, then evenly spaced in log time."""
+    return np.concatenate([[0.0], np.geomspace(until / 3000.0, until, count)])
+
+
+def steered(name: str, law: GroupLaw | None, curves: tuple[str, ...] = ("loss", "pull")) -> Trajectory:
+    """One of the problems under a law, or plain."""
+    problem, lr, until = PROBLEMS[name]
+    sgd = SGD(lr=lr, interventions=() if law is None else (law,))
+    chosen = tuple(curve for curve in curves if curve != "pull" or law is not None)
+    return predict(problem, sgd, looks(until), chosen)

@@ -1,0 +1,66 @@
+"""Interventions: ways to change the bias, each a frozen value in a file of its own.
+
+An intervention is a description. Six kinds answer six questions: what does a *group* count now (`GroupLaw`), what does
+the loss of a *point* become (`PointLaw`), a *batch* (`BatchLaw`), the *data* (`DataLaw`), the *step* of the optimiser
+(`StepLaw`), the *model* that is delivered (`ModelLaw`). The same value serves every route that can apply it.
+
+>>> import tiltmeter as tm
+>>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+>>> law = tm.interventions.GroupDRO(rate=5.0, by="draws")
+>>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), [0.0, 20.0, 60.0])
+>>> abs(steered["loss_gap"].values[-1]).round(2)
+array([0.])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.interventions.balanced import Balanced as Balanced
+    from tiltmeter.interventions.batch_law import BatchLaw as BatchLaw
+    from tiltmeter.interventions.chi_square_dro import ChiSquareDRO as ChiSquareDRO
+    from tiltmeter.interventions.data_law import DataLaw as DataLaw
+    from tiltmeter.interventions.dual_ascent import DualAscent as DualAscent
+    from tiltmeter.interventions.group_cvar import GroupCVaR as GroupCVaR
+    from tiltmeter.interventions.group_dro import GroupDRO as GroupDRO
+    from tiltmeter.interventions.group_law import GroupLaw as GroupLaw
+    from tiltmeter.interventions.group_law import Seen as Seen
+    from tiltmeter.interventions.intervention import Intervention as Intervention
+    from tiltmeter.interventions.model_law import ModelLaw as ModelLaw
+    from tiltmeter.interventions.normalised_gradient import NormalisedGradient as NormalisedGradient
+    from tiltmeter.interventions.point_law import PointLaw as PointLaw
+    from tiltmeter.interventions.pull_schedule import PullSchedule as PullSchedule
+    from tiltmeter.interventions.step_law import StepLaw as StepLaw
+    from tiltmeter.interventions.tilted import Tilted as Tilted
+    from tiltmeter.interventions.upgrad import UPGrad as UPGrad
+    from tiltmeter.interventions.vrex import VREx as VREx
+
+#: The kinds of intervention, for laws of one's own.
+KINDS = {
+    "Intervention": "interventions.intervention",
+    "GroupLaw": "interventions.group_law",
+    "Seen": "interventions.group_law",
+    "PointLaw": "interventions.point_law",
+    "BatchLaw": "interventions.batch_law",
+    "DataLaw": "interventions.data_law",
+    "StepLaw": "interventions.step_law",
+    "ModelLaw": "interventions.model_law",
+}
+#: The laws themselves: every name that a file may give.
+LAWS = {
+    "Balanced": "interventions.balanced",
+    "PullSchedule": "interventions.pull_schedule",
+    "GroupDRO": "interventions.group_dro",
+    "DualAscent": "interventions.dual_ascent",
+    "VREx": "interventions.vrex",
+    "Tilted": "interventions.tilted",
+    "ChiSquareDRO": "interventions.chi_square_dro",
+    "GroupCVaR": "interventions.group_cvar",
+    "NormalisedGradient": "interventions.normalised_gradient",
+    "UPGrad": "interventions.upgrad",
+}
+
+__all__ = offer(__name__, {**LAWS, **KINDS})  # noqa: PLE0605

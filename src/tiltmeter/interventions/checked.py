@@ -1,0 +1,30 @@
+"""The interventions of an SGD or a recipe, checked where they enter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.step_law import StepLaw
+
+
+def checked_interventions(given: Any) -> tuple[Intervention, ...]:
+    """A tuple of interventions with at most one of the kinds that cannot follow one another."""
+    if isinstance(given, Intervention):
+        raise TypeError(f"`interventions` should be a tuple: write interventions=({type(given).__name__}(...),).")
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"`interventions` should be a tuple of interventions. Found {type(given).__name__}.")
+    laws = tuple(given)
+    for law in laws:
+        if isinstance(law, type):
+            raise TypeError(f"`interventions` should hold values. Found the class {law.__name__}: call it.")
+        if not isinstance(law, Intervention):
+            raise TypeError(f"`interventions` should hold interventions, as GroupDRO(). Found {type(law).__name__}.")
+    for kind in (GroupLaw, StepLaw, ModelLaw):
+        found = [type(law).__name__ for law in laws if isinstance(law, kind)]
+        if len(found) > 1:
+            raise ValueError(f"`interventions` should hold at most one {kind.__name__}. Found {', '.join(found)}.")
+    return laws

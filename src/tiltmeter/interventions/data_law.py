@@ -1,0 +1,38 @@
+"""DataLaw: what the data become, given what a scout says of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiltmeter.interventions.intervention import Intervention
+
+
+@dataclass(frozen=True)
+class DataLaw(Intervention, ABC):
+    """Other training data, made before training starts.
+
+    With `scout` > 0 a copy of the untrained model is first trained plainly for so many steps, and `data` sees a
+    snapshot of its answers to the training points; the model itself then starts from its own first weights. The steps
+    of the scout count as cost.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Halved(DataLaw):
+    ...     def data(self, data, snapshot):
+    ...         return data.take(range(0, len(data), 2))
+    >>> Halved().scout
+    0
+    """
+
+    changes = "the data"
+    scout: int = field(default=0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scout, bool) or self.scout != int(self.scout) or self.scout < 0:
+            raise ValueError(f"`scout` should be a number of steps, at least 0. Found scout = {self.scout!r}.")
+
+    @abstractmethod
+    def data(self, data: Any, snapshot: Any) -> Any:
+        """GroupedData in place of `data`; `snapshot` is None without a scout."""

@@ -1,0 +1,35 @@
+"""Gram laws: pulls from the inner products of the groups' mean gradients in this very batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.interventions.group_law import GroupLaw, Seen
+
+
+@dataclass(frozen=True)
+class GramLaw(GroupLaw):
+    """A group law that sees the Gram matrix of group gradients and says what the mean loss of each in the batch counts.
+
+    It costs one gradient per group and one more for the sum. Groups without a point in a batch are left out of its
+    matrix: a row of zeros would get a share that is then wasted.
+    """
+
+    sees_gram = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.by != "weights":
+            raise ValueError(f'{type(self).__name__} weighs gradients of a batch that is drawn: `by` is "weights".')
+
+    def cost(self, groups: int) -> float:
+        return groups + 1.0
+
+
+def gram_of(seen: Seen) -> np.ndarray:
+    """The Gram matrix that a law needs."""
+    if seen.gram is None:
+        raise ValueError("A law of gradients needs their Gram matrix. Found gram = None.")
+    return seen.gram

@@ -1,0 +1,55 @@
+"""Intervention: one way to change the bias, as a frozen value that can be stored and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from tiltmeter.interventions.stored_fields import field_to_json
+from tiltmeter.record.labelled import JSON
+from tiltmeter.schedule import breaks_of
+
+#: The group labels that an intervention must know.
+Needs: TypeAlias = Literal["training groups", "held-out groups", "no groups"]
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """What all kinds share: which labels it needs, what it costs, what it cannot do, and its JSON.
+
+    >>> from tiltmeter.interventions import GroupDRO
+    >>> law = GroupDRO(rate=0.01)
+    >>> law.needs, law.cost(groups=4)
+    ('training groups', 1.0)
+    """
+
+    #: The group labels that it must know.
+    needs: ClassVar[Needs] = "training groups"
+    #: What it cannot do, in a sentence.
+    cannot: ClassVar[str] = ""
+    #: What it changes, for the sentence of a function that cannot apply it.
+    changes: ClassVar[str] = "training"
+    #: The function that applies every intervention of this kind.
+    applied_by: ClassVar[str] = "train"
+
+    def cost(self, groups: int) -> float:  # noqa: ARG002
+        """Gradient evaluations relative to plain training, for so many groups."""
+        return 1.0
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Times at which it is not smooth, for integrators."""
+        found: set[float] = set()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            for one in value.values() if isinstance(value, Mapping) else (value,):
+                found.update(breaks_of(one))
+        return tuple(sorted(found))
+
+    def to_json(self) -> dict[str, JSON]:
+        """Class name and fields; `stored.intervention_from_json` rebuilds the laws of this room."""
+        from tiltmeter.interventions.stored import stored_name
+
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"law": stored_name(self), **{name: field_to_json(value) for name, value in given.items()}}

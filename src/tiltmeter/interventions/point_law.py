@@ -1,0 +1,30 @@
+"""PointLaw: what the loss of a point becomes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from tiltmeter.interventions.intervention import Intervention
+
+
+@dataclass(frozen=True)
+class PointLaw(Intervention, ABC):
+    """Another loss for every point of a batch, from its loss, its score and its label; it needs no group labels.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Doubled(PointLaw):
+    ...     def each(self, losses, scores, y):
+    ...         return 2.0 * losses
+    >>> Doubled().each(0.5, 0.0, 1.0)
+    1.0
+    """
+
+    needs = "no groups"
+    changes = "the loss of points"
+
+    @abstractmethod
+    def each(self, losses: Any, scores: Any, y: Any) -> Any:
+        """Losses (B,) in place of `losses` (B,), as torch tensors; the mean over the batch is then taken."""

@@ -1,0 +1,73 @@
+"""What the routes ask of a group law: checked pulls, and what to do before every group has been seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tiltmeter.interventions.group_law import GroupLaw, Seen
+
+
+def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
+    """The pulls of all groups now, divided by their sum for draws.
+
+    Where a group has not been seen yet and the law cannot say anything, groups count as they are drawn.
+
+    >>> from tiltmeter.interventions import Tilted
+    >>> seen = Seen(0.0, ("+", "-"), np.array([0.8, 0.2]), np.array([0.5, np.nan]))
+    >>> pulls(Tilted(), np.zeros(2), seen)
+    array([0.8, 0.2])
+    """
+    found = np.asarray(law.pull(z, seen), dtype=float)
+    if found.shape != seen.shares.shape:
+        raise ValueError(
+            f"`pull` of {type(law).__name__} should give one number per group, shape {seen.shares.shape}. "
+            f"Found shape {found.shape}."
+        )
+    least = float(found.min())
+    if np.isnan(least):
+        blind = np.isnan(found).any(-1, keepdims=True) & np.isnan(seen.losses).any(-1, keepdims=True)
+        found = np.where(blind, seen.shares, found)
+    if law.by == "draws":
+        if least < 0.0:
+            raise ValueError(f'{type(law).__name__} pulls a group negatively, which no draw can do: use by="weights".')
+        found = found / np.add.reduce(found, axis=-1, keepdims=True)
+    return found
+
+
+def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.ndarray:
+    """The state after `duration` on the clock; as it was where some group has not been seen yet."""
+    moved = law.project(z + duration * law.change(z, seen))
+    if np.isnan(seen.losses.min()):
+        blind = np.isnan(seen.losses).any(-1)
+        moved = np.where(blind.reshape(*blind.shape, *(1,) * (moved.ndim - blind.ndim)), z, moved)
+    return np.asarray(moved)
+
+
+def gram_pulls(law: GroupLaw, z: np.ndarray, seen: Seen, present: np.ndarray) -> np.ndarray:
+    """Pulls (runs, G) of a law of gradients, each run with its own batch; groups not `present` are left out and get 0.
+
+    >>> from tiltmeter.interventions import UPGrad
+    >>> gram, here = np.diag([1.0, 0.0])[None], np.array([[True, False]])
+    >>> seen = Seen(0.0, ("+", "-"), np.full((1, 2), 0.5), np.zeros((1, 2)), gram=gram)
+    >>> gram_pulls(UPGrad(), np.zeros((1, 2)), seen, here)
+    array([[1., 0.]])
+    """
+    found = np.zeros(seen.shares.shape)
+    assert seen.gram is not None
+    for pattern in np.unique(present, axis=0):
+        runs = np.flatnonzero((present == pattern).all(1))
+        here = np.flatnonzero(pattern)
+        if not here.size:
+            continue
+        cut = np.ix_(runs, here)
+        part = replace(
+            seen,
+            groups=tuple(seen.groups[g] for g in here),
+            shares=seen.shares[cut],
+            losses=seen.losses[cut],
+            gram=seen.gram[np.ix_(runs, here, here)],
+        )
+        found[cut] = law.pull(z[cut] if z.shape == seen.shares.shape else z[runs], part)
+    return found

@@ -1,0 +1,62 @@
+"""Interventions from files: by class name and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from tiltmeter.interventions import LAWS
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.stored_fields import field_from_json
+
+
+def stored_name(law: Intervention) -> str:
+    """The class name of a law of this room; one's own law with its module, which no file can rebuild.
+
+    >>> from tiltmeter.interventions import UPGrad
+    >>> stored_name(UPGrad())
+    'UPGrad'
+    """
+    kind = type(law)
+    known = kind.__module__ == f"tiltmeter.{LAWS.get(kind.__name__, '')}"
+    return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def law_named(name: str) -> type[Intervention]:
+    """The class of this name; "group-dro" and "GroupDRO" are the same.
+
+    >>> law_named("group-dro").__name__
+    'GroupDRO'
+    """
+    plain = {known.lower(): known for known in LAWS}
+    asked = str(name).lower().replace("-", "").replace("_", "")
+    if asked not in plain:
+        near = get_close_matches(asked, plain, n=1)
+        guess = f" Is {plain[near[0]]} meant?" if near else ""
+        raise KeyError(f"There is no law {name!r}.{guess} There are: {', '.join(LAWS)}.")
+    found: type[Intervention] = getattr(import_module(f"tiltmeter.{LAWS[plain[asked]]}"), plain[asked])
+    return found
+
+
+def intervention_from_json(value: Mapping[str, Any]) -> Intervention:
+    """The law that `to_json` wrote, or that a table of a TOML file describes: `law` and its fields.
+
+    >>> from tiltmeter.interventions import Tilted
+    >>> intervention_from_json({"law": "Tilted", "strength": 2.0}) == Tilted(2.0)
+    True
+    """
+    given = dict(value)
+    if "law" not in given:
+        raise KeyError(f"A stored intervention should have a key `law`. Found: {', '.join(map(repr, given))}.")
+    name = given.pop("law")
+    if "." in str(name):
+        raise ValueError(f"The law {name} is of one's own making and cannot be rebuilt from a file.")
+    kind = law_named(name)
+    known = [field.name for field in fields(kind)]
+    for key in given:
+        if key not in known:
+            raise KeyError(f"{kind.__name__} has no field {key!r}. There are: {', '.join(known)}.")
+    return kind(**{key: field_from_json(one) for key, one in given.items()})

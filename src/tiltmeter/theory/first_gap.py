@@ -1,0 +1,112 @@
+"""first_gap: can any weighting of groups keep their losses together at the very start?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tiltmeter.population.overlap_curves import losses
+from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.theory.limits import TIE
+from tiltmeter.theory.ode import velocity
+
+#: A pull below this counts as leaving a group out.
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class FirstGap:
+    """Whether some positive pulls let all losses fall at the same speed at first.
+
+    `pulls` are such pulls (the ones that leave the least group most), None where there are none; `speed` is dloss/dt
+    over lr under them.
+    """
+
+    removable: bool
+    pulls: dict[Hashable, float] | None
+    speed: float | None
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
+    """Can any weighting of the groups remove the first gap here?
+
+    At the start every group's loss changes at a speed that is linear in the pulls: sum_h P_h a_gh. Whether positive
+    pulls exist that make all speeds equal is a linear programme, exact for any number of groups, means and start.
+    `small_steps` takes lr -> 0; otherwise the noise of this lr counts, as it is when groups are *drawn* by their pulls.
+
+    For two groups without means, from zero, it can be removed if and only if the overlap of the teachers lies below the
+    root of the smaller variance over the larger: beyond, whatever helps any group helps that of larger variance more.
+
+    >>> from tiltmeter import SGD, teacher_mixture
+    >>> first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.7), SGD(lr=0.1)).removable
+    True
+    >>> print(first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.72), SGD(lr=0.1)))
+    No: whatever the pulls, '-' learns faster than '+' at first.
+
+    It says nothing of later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the way.
+    """
+    refuse_laws(sgd, "first_gap")
+    par = parameters(problem, sgd)
+    if par.grid.sizes:
+        raise ValueError(f"`first_gap` is for one problem. Found a grid over {', '.join(map(str, par.grid.sizes))}.")
+    number = len(par.groups)
+    if number < 2:
+        raise ValueError("A gap needs at least two groups. Found one.")
+    begin = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[0, 0]
+    if begin.max() - begin.min() > TIE:
+        ahead, behind = par.groups[int(begin.argmin())], par.groups[int(begin.argmax())]
+        return FirstGap(False, None, None, f"No: {ahead!r} is ahead of {behind!r} before the first step.")
+    speeds = _speeds(par, small_steps)
+    # Largest smallest pull among those that sum to one and make all speeds equal.
+    level = np.concatenate([speeds - speeds[:1], np.zeros((number, 1))], axis=1)[1:]
+    whole = np.append(np.ones(number), 0.0)[None]
+    held = np.concatenate([-np.eye(number), np.ones((number, 1))], axis=1)
+    found = linprog(
+        np.append(np.zeros(number), -1.0),
+        A_ub=held,
+        b_ub=np.zeros(number),
+        A_eq=np.concatenate([level, whole]),
+        b_eq=np.append(np.zeros(number - 1), 1.0),
+        bounds=[(0.0, 1.0)] * number + [(None, 1.0)],
+    )
+    if not found.success or found.x is None or found.x[-1] <= LEAST:
+        return FirstGap(False, None, None, _why_not(par, speeds))
+    P = found.x[:number]
+    speed = float(speeds[0] @ P)
+    pulls = {g: float(x) for g, x in zip(par.groups, P, strict=True)}
+    said = ", ".join(f"{g!r} {x:.3g}" for g, x in pulls.items())
+    harm = "" if speed < 0 else " But no loss falls under them."
+    return FirstGap(True, pulls, speed, f"Yes: with pulls {said} all groups learn equally fast at first.{harm}")
+
+
+def _speeds(par: Parameters, small_steps: bool) -> np.ndarray:
+    """a_gh: what the pull of group h does to the loss of g at the start, over lr."""
+    number = len(par.groups)
+    lr, found = par.lr, np.empty((number, number))
+    for h in range(number):
+        P = np.eye(number)[h][None]
+        N = np.zeros_like(P) if small_steps else P / par.batch[:, None]
+        dM, dR, dQ, dbias = velocity(par, par.M0, par.R0, par.Q0, par.bias0, lr, P, N)
+        miss = par.M0 + par.bias0[:, None] - par.m
+        change = miss * (dM + dbias[:, None]) + 0.5 * par.D * dQ[:, None] - np.sqrt(par.D) * par.g * dR
+        found[:, h] = change[0] / lr[0]
+    return found
+
+
+def _why_not(par: Parameters, speeds: np.ndarray) -> str:
+    """The pair of groups of which one is always faster, if there is one."""
+    for i, one in enumerate(par.groups):
+        for j, other in enumerate(par.groups):
+            if i != j and (speeds[i] <= speeds[j] + TIE).all() and (speeds[i] < speeds[j] - TIE).any():
+                return f"No: whatever the pulls, {one!r} learns faster than {other!r} at first."
+    return "No: no positive pulls make all groups learn equally fast at first."

@@ -1,0 +1,86 @@
+"""The contour: an ellipse around the spectrum, close enough that no filter of time explodes on it.
+
+    z = centre + radius cosh(beta + i theta),  theta_j = (j + 1/2) pi / N,   <F> = sum_j Re(weight_j F(z_j))
+
+with foci at the ends of the spectrum. The half-shifted nodes never touch the real axis. The number of nodes grows like
+the square root of the last time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.problem.fixed_arrays import FixedParameters
+from tiltmeter.theory.fixed_set.spectrum import Spectrum
+
+#: Nodes times beta; half as many leave errors of 1e-5 at late times, so many leave rounding.
+NODES = 42.0
+#: By how much, in the exponent, a filter may grow on the contour.
+GROWTH = 2.0
+
+
+@dataclass(frozen=True)
+class Contour:
+    """Centre, radius, beta and number of nodes per grid point."""
+
+    centre: np.ndarray
+    radius: np.ndarray
+    beta: np.ndarray
+    nodes: np.ndarray
+
+
+def flow_contour(fixed: FixedParameters, found: Spectrum, last: float) -> Contour:
+    """For filters that fall like e^{-rate z t} up to the time `last`."""
+    left, radius = _ends(fixed, found)
+    rate = fixed.par.lr / fixed.alpha
+    with np.errstate(divide="ignore"):
+        gap = np.maximum(GROWTH / (rate * last), 0.5 * left)
+    return _ellipse(left, found.top, radius, _clear(fixed, found, np.minimum(gap, 0.6 * radius)))
+
+
+def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentum: float) -> Contour:
+    """For polynomials of degree `steps` in z: they grow outside the spectrum, on all sides of it."""
+    left, radius = _ends(fixed, found)
+    rate = fixed.par.lr / fixed.alpha
+    gap = np.maximum(GROWTH * (1.0 - momentum) / (rate * max(steps, 1)), 0.5 * left)
+    turns = np.exp(1j * np.linspace(0.0, np.pi, 65))
+    gap = _clear(fixed, found, np.minimum(gap, 0.6 * radius))
+    for _ in range(60):
+        beta = np.arccosh(1.0 + gap / radius)
+        around = (left + radius)[:, None] + 0.5 * radius[:, None] * (
+            np.exp(beta)[:, None] * turns + np.exp(-beta)[:, None] / turns
+        )
+        middle = 0.5 * (1.0 + momentum - rate[:, None] * around)
+        root = np.sqrt(middle * middle - momentum)
+        growth = np.log(np.maximum(np.abs(middle + root), np.abs(middle - root)).max(1)) * steps
+        wide = growth > GROWTH
+        if not wide.any():
+            break
+        gap = _clear(fixed, found, np.where(wide, 0.6 * gap, gap))
+    return _ellipse(left, found.top, radius, gap)
+
+
+def _ends(fixed: FixedParameters, found: Spectrum) -> tuple[np.ndarray, np.ndarray]:
+    """The left focus and half the distance of the foci.
+
+    A trained bias may relax more slowly than the bulk: then the contour must go around zero, too. Directions without
+    data are not inside; what a start leaves there is what is missing in the whole (see `compiled_curves`).
+    """
+    left = np.zeros_like(found.low) if fixed.par.train_bias else found.low
+    return left, 0.5 * (found.top - left)
+
+
+def _clear(fixed: FixedParameters, found: Spectrum, gap: np.ndarray) -> np.ndarray:
+    """A gap that does not lead past the directions without data, where the resolvent of a start has a pole."""
+    if not fixed.started or fixed.par.train_bias:
+        return gap
+    away = found.low - fixed.alpha * fixed.par.decay
+    near = found.atom & (gap > 0.5 * away) & (gap < 1.5 * away)
+    return np.where(near, 0.5 * away, gap)
+
+
+def _ellipse(left: np.ndarray, top: np.ndarray, radius: np.ndarray, gap: np.ndarray) -> Contour:
+    beta = np.arccosh(1.0 + np.minimum(gap, 0.6 * radius) / radius)
+    return Contour(0.5 * (left + top), radius, beta, np.ceil(NODES / beta).astype(np.int64))

@@ -1,0 +1,87 @@
+"""SteeredTheory: the exact curves of a linear student under a law of groups, as a function of time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.population.labelled_curves import chosen_names, label_curves
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.times import checked_times
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.piecewise_integration import Solution
+from tiltmeter.theory.steered_ode import SteeredODE, solve_grid
+
+
+@dataclass(frozen=True, eq=False)
+class SteeredTheory:
+    """One problem, its SGD and a law, solved; called with times it gives the curves there, among them all pulls.
+
+    >>> import tiltmeter as tm
+    >>> sgd = tm.SGD(lr=0.1, interventions=(tm.interventions.Tilted(2.0),))
+    >>> theory = steered_theory(tm.cases.centred_crossing().problem, sgd, sgd.law, None, np.array([5.0]))
+    >>> theory([1.0], curves=("pull",))["pull"].values.round(4)
+    array([[0.8016, 0.1984]])
+    """
+
+    sgd: SGD
+    names: tuple[str, ...]
+    flow: SteeredODE
+    _solved: Solution | None
+    _origin: Origin
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        """The curves (default: those that were asked for first) at these times."""
+        at = checked_times(times)
+        names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias, ("pull",))
+        states, ended = self._states(at)
+        overlaps, pull = self.flow.curves(at, states)
+        found = label_curves(self.flow.par, overlaps, at, names, {"pull": (pull, ("group",))})
+        gone = None if ended is None else self.flow.par.label(ended)
+        return Trajectory(found, "t", self._origin, gone, self)
+
+    def note(self) -> str:
+        """What the law has to say of the end of training; nothing for a grid."""
+        if self._solved is None:
+            return ""
+        state = self._solved(np.array([self._solved.end])).reshape(self.flow.start.shape)
+        return self.flow.law.note(*self.flow.seen(self._solved.end, state))
+
+    def _states(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """States (T, N, ...) and when grid points diverged."""
+        shape = self.flow.start.shape
+        if self._solved is not None and times[-1] <= self._solved.end:
+            return self._solved(times).reshape(len(times), *shape), None
+        states, ended = solve_grid(self.flow, times)
+        if ended is not None:
+            warnings.warn(
+                f"{int(np.isfinite(ended).sum())} of {self.flow.par.size} grid points diverge under "
+                f"{type(self.flow.law).__name__}: the curves are NaN there, and `diverged` has the times.",
+                stacklevel=4,
+            )
+        return states, ended
+
+
+def steered_theory(
+    problem: Mixture,
+    sgd: SGD,
+    law: GroupLaw,
+    curves: Iterable[str] | None,
+    times: np.ndarray,
+    source: str = "theory",
+) -> SteeredTheory:
+    """Integrate a problem under a law up to the last of `times`; a grid of problems is one system."""
+    names = chosen_names(curves, sgd.train_bias, ("pull",))
+    origin = Origin(source, problem.to_json(), {"sgd": sgd.to_json()})
+    flow = SteeredODE.of(problem, sgd, law)
+    if flow.par.grid.sizes:
+        # A grid is integrated anew for other times: all of its steps would take more memory than they are worth.
+        return SteeredTheory(sgd, names, flow, None, origin)
+    return SteeredTheory(sgd, names, flow, flow.states(times, keep=True)[1], origin)

@@ -1,0 +1,87 @@
+"""ranks: which process of a distributed training writes, and whether all of them look at the same points."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from torch import distributed, nn
+
+#: Launchers say the rank of a process in one of these before torch.distributed is started.
+RANKS, SIZES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
+
+
+def rank() -> int:
+    """The rank of this process: that of torch.distributed, else what the launcher says, else 0."""
+    if _started():
+        return distributed.get_rank()
+    numbers = [_number(name) for name in SIZES]
+    if max((number for number in numbers if number is not None), default=1) < 2:
+        return 0
+    return next((number for number in map(_number, RANKS) if number is not None), 0)
+
+
+def refuse_sharded(model: nn.Module) -> None:
+    """Refuse a model whose weights lie in parts on several processes: one alone cannot evaluate it."""
+    kinds = {type(module).__name__ for module in model.modules()}
+    fully = any("FSDPModule" in {cls.__name__ for cls in type(module).__mro__} for module in model.modules())
+    if fully or "FullyShardedDataParallel" in kinds:
+        raise TypeError(
+            "`model` is sharded by FSDP, so that no rank can evaluate it alone. Save full state dicts while training "
+            "and look at an unsharded copy, or train with DistributedDataParallel."
+        )
+
+
+class LookedAt:
+    """Tells the other ranks, without waiting for any, which points this rank looks at.
+
+    A collective call would hang where only rank 0 has a probe. The store of the process group is read and written by
+    each rank when it likes.
+    """
+
+    _count = 0
+
+    def __init__(self, data: Any) -> None:
+        self._told = False
+        self._store = distributed.distributed_c10d._get_default_store() if _started() else None
+        self._size = distributed.get_world_size() if _started() else 1
+        self._own = _fingerprint(data)
+        LookedAt._count += 1
+        self._name = f"tiltmeter/look/{LookedAt._count}"
+        if self._store is not None:
+            self._store.set(f"{self._name}/{rank()}", self._own)
+
+    def check(self) -> None:
+        """On rank 0: say once if another rank looks at other points, which nobody records."""
+        if self._store is None or self._told:
+            return
+        for other in range(1, self._size):
+            key = f"{self._name}/{other}"
+            if self._store.check([key]) and self._store.get(key).decode() != self._own:
+                self._told = True
+                warnings.warn(
+                    f"Rank {other} was given other points to look at than rank 0. Only those of rank 0 are recorded: "
+                    "give every rank the whole look set.",
+                    stacklevel=4,
+                )
+                return
+
+
+def _started() -> bool:
+    return bool(distributed.is_available() and distributed.is_initialized())
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else None
+
+
+def _fingerprint(data: Any) -> str:
+    x = data.x if isinstance(data.x, np.ndarray) else data.x.detach().cpu().float().numpy()
+    found = hashlib.sha256(repr((x.shape, data.groups)).encode())
+    for part in (np.ascontiguousarray(x[:: max(1, len(x) // 1000)]), data.y, data.codes):
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()

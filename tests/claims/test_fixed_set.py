@@ -1,0 +1,211 @@
+"""Fixed training sets: theory against runs at finite d, and what memorisation does to the order of the groups."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.optimize import brentq
+
+from tiltmeter import SGD, Descent, Fixed, Flow, crossing_count, crossings, predict, simulate, teacher_mixture
+from tiltmeter.analysis.grids import best_time
+from tiltmeter.problem.start import Overlaps
+from tiltmeter.simulation import Direct
+
+CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+GENERAL = teacher_mixture(
+    rho=0.7, shift=1.5, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.5, -0.3), label_bias=(0.2, -0.4)
+)
+NOISY = teacher_mixture(
+    rho=0.75, shift=1.0, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.4, 0.2), label_bias=(0.2, -0.1)
+)
+WEIGHTS, FLIPS = {"+": 0.7, "-": 1.9}, {"+": 0.1, "-": 0.25}
+TEST, TRAIN = ("M", "R", "Q", "loss", "error"), ("training_loss", "training_error")
+TIMES, STEPS = [0.1, 1.0, 5.0, 20.0, 100.0, 400.0], [1, 5, 20, 100, 200]
+WARM = Overlaps(M={"+": 0.3, "-": -0.3}, R={"+": -0.2, "-": 0.4}, Q=2.2)
+
+
+def deviations(problem, training, times, data, d, seeds, curves):
+    """Largest deviation of the mean of the runs and largest z of each curve; z only where runs differ."""
+    theory = predict(problem, training, times, data=data, curves=curves)
+    options = {"method": Direct(), "data": data, "curves": curves, "progress": False}
+    runs = simulate(problem, training, times, d=d, seeds=range(1000, 1000 + seeds), **options)
+    found = {}
+    for curve in curves:
+        gap = np.abs(runs[curve].mean("seed").values - theory[curve].values)
+        error = runs[curve].std("seed", ddof=1).values / np.sqrt(seeds)
+        # A training error of zero in all runs has no standard error: a count below one is no deviation.
+        counted = error > 1e-9
+        z = np.where(counted, gap / np.where(counted, error, 1.0), 0.0)
+        found[curve] = (float(gap.max()), float(z.max()))
+    return found
+
+
+def check(found, most, size):
+    for curve, (gap, z) in found.items():
+        assert z <= most, (curve, found)
+        assert gap <= size, (curve, found)
+
+
+class TestFast:
+    def test_flow_agrees_with_runs(self):
+        check(deviations(NOISY, Flow(1.0), [1.0, 20.0], Fixed(1.3, FLIPS), 100, 30, TEST + TRAIN), 4.0, 0.1)
+
+    def test_sgd_agrees_with_runs(self):
+        for replace in (False, True):
+            curves = (*TEST, "training_loss")
+            check(deviations(GENERAL, SGD(0.5), [1.0, 4.0], Fixed(2.0, replace=replace), 100, 30, curves), 4.0, 0.1)
+
+
+@pytest.mark.slow
+class TestRuns:
+    @pytest.mark.parametrize(("d", "seeds"), [(200, 200), (400, 100)])
+    def test_flow(self, d, seeds):
+        check(deviations(GENERAL, Flow(1.0), TIMES, Fixed(2.0), d, seeds, TEST + TRAIN), 4.0, 0.02)
+        noisy = Flow(1.0, weights=WEIGHTS, weight_decay=0.1)
+        check(deviations(NOISY, noisy, TIMES, Fixed(1.3, FLIPS), d, seeds, TEST + TRAIN), 4.0, 0.02)
+
+    def test_flow_with_fewer_examples_than_dimensions_has_finite_size_effects_that_fade(self):
+        gaps = {}
+        for d, seeds in ((50, 2000), (100, 1000), (200, 500)):
+            found = deviations(CENTRED, Flow(1.0), TIMES[:-1], Fixed(0.5), d, seeds, TEST + TRAIN)
+            gaps[d] = found["error"][0]
+        assert gaps[200] < 0.8 * gaps[50]
+        check({"error": found["error"], "loss": found["loss"]}, 4.0, 0.02)
+
+    @pytest.mark.parametrize("alpha", [0.5, 2.0])
+    def test_warm_start(self, alpha):
+        check(deviations(GENERAL, Flow(1.0, start=WARM), TIMES, Fixed(alpha), 300, 100, TEST + TRAIN), 4.0, 0.03)
+
+    @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.8])
+    @pytest.mark.parametrize("bias", [False, True])
+    def test_descent(self, momentum, bias):
+        training = Descent(0.3, momentum=momentum, train_bias=bias)
+        check(deviations(GENERAL, training, STEPS, Fixed(2.0), 300, 100, TEST + TRAIN), 4.0, 0.03)
+
+    @pytest.mark.parametrize(("d", "seeds"), [(200, 200), (400, 100)])
+    def test_replacement(self, d, seeds):
+        curves = (*TEST, "training_loss")
+        check(deviations(GENERAL, SGD(0.5), [0.5, 2, 4, 8], Fixed(2.0, replace=True), d, seeds, curves), 4.0, 0.02)
+        check(deviations(CENTRED, SGD(0.6), [0.5, 1, 2, 4], Fixed(0.5, replace=True), d, seeds, curves), 4.0, 0.02)
+        sgd, data = SGD(0.8, batch=2, weights=WEIGHTS), Fixed(1.3, FLIPS, replace=True)
+        check(deviations(NOISY, sgd, [0.5, 1.3, 2.6, 5.2], data, d, seeds, curves), 4.0, 0.03)
+
+    def test_shuffled(self):
+        curves = (*TEST, "training_loss")
+        check(deviations(GENERAL, SGD(0.5), [1, 2, 4, 8], Fixed(2.0), 400, 150, curves), 4.0, 0.02)
+        check(deviations(CENTRED, SGD(0.6), [0.5, 1, 2, 4], Fixed(0.5), 400, 150, curves), 4.0, 0.02)
+        data = Fixed(1.3, FLIPS)
+        check(deviations(NOISY, SGD(0.5, weights=WEIGHTS), [0.65, 1.3, 2.6, 5.2], data, 400, 150, curves), 4.0, 0.02)
+
+    def test_shuffled_finite_size_effects_of_the_residuals_fade_like_one_over_d(self):
+        gaps = {}
+        for d, seeds in ((50, 4000), (100, 2000), (200, 1000)):
+            found = deviations(CENTRED, SGD(0.6), [0.5, 1, 2, 4], Fixed(0.5), d, seeds, ("Q", "training_loss"))
+            gaps[d] = found["training_loss"][0]
+        assert gaps[200] < 0.6 * gaps[50]
+        assert gaps[200] < 0.01
+
+    def test_replacement_theory_fails_for_shuffled_runs(self):
+        """The negative control: same problem, wrong theory."""
+        times = [0.5, 1.0, 2.0, 4.0]
+        wrong = predict(CENTRED, SGD(0.6), times, data=Fixed(0.5, replace=True), curves=("Q",))["Q"]
+        options = {"method": Direct(), "data": Fixed(0.5), "curves": ("Q",), "progress": False}
+        runs = simulate(CENTRED, SGD(0.6), times, d=400, seeds=150, **options)["Q"]
+        error = runs.std("seed", ddof=1) / np.sqrt(150)
+        assert float((np.abs(runs.mean("seed") - wrong) / error).max()) > 12.0
+
+
+class TestStability:
+    @pytest.mark.slow
+    def test_replacement_settles_below_its_limit_and_diverges_above(self):
+        options = {"d": 400, "seeds": 8, "method": Direct(), "data": Fixed(2.0, replace=True), "progress": False}
+        below = simulate(CENTRED, SGD(1.6), [40.0], curves=("Q",), **options)["Q"].values
+        assert np.median(below) < 100.0
+        with pytest.warns(UserWarning, match="diverged"):
+            above = simulate(CENTRED, SGD(2.0), [200.0], curves=("Q",), **options)
+        assert above.diverged is not None
+
+
+def random_centred(count, seed):
+    rng = np.random.default_rng(seed)
+
+    def along(values):
+        return xr.DataArray(values, dims="case", coords={"case": np.arange(count)})
+
+    p, D = rng.uniform(0.1, 0.9, count), rng.uniform(0.2, 2.0, (2, count))
+    problem = teacher_mixture(
+        rho=along(p), variance=(along(D[0]), along(D[1])), overlap=along(rng.uniform(-0.5, 0.95, count))
+    )
+    alpha = rng.uniform(0.3, 3.0, count)
+    return problem, np.stack([p, 1.0 - p]), D, alpha, along(alpha)
+
+
+def end_of_training(p, D, alpha):
+    """p sqrt(D) k of both groups at the end of ridgeless training: their order is that of the errors."""
+    if alpha <= 1.0:
+        return p / np.sqrt(D)
+    q = brentq(lambda q: (p * D * q / (1.0 + D * q)).sum() - 1.0 / alpha, 0.0, 1e9)
+    return p * np.sqrt(D) / (1.0 + D * q)
+
+
+def test_errors_cross_on_a_fixed_set_just_where_the_first_and_the_last_order_differ():
+    """200 random centred problems; with fresh examples the errors of centred groups never cross."""
+    problem, p, D, alpha, samples = random_centred(200, 7)
+    # |1 - alpha| small relaxes slowly: those problems would need much later times.
+    far = np.abs(np.sqrt(alpha) - 1.0) > 0.12
+    times = np.geomspace(1e-3, 3e4, 160)
+    found = predict(problem, Flow(1.0), times, ("error",), data=Fixed(samples))
+    count = crossing_count(found, "error").values
+    first = p * np.sqrt(D)
+    last = np.stack([end_of_training(p[:, i], D[:, i], alpha[i]) for i in range(200)], axis=1)
+    expected = ((first[0] > first[1]) != (last[0] > last[1])).astype(int)
+    assert far.sum() > 150
+    assert expected[far].sum() >= 15
+    np.testing.assert_array_equal(count[far], expected[far])
+    online = predict(problem, Flow(1.0), times[times < 300.0], ("error",))
+    assert crossing_count(online, "error").values.max() == 0
+
+
+def test_crossings_that_memorisation_moves():
+    times = np.geomspace(0.01, 100.0, 100)
+    expected = {None: 0.807, 10.0: 0.644, 2.0: 0.347, 1.05: 0.226, 0.4: 0.102}
+    for alpha, time in expected.items():
+        data = None if alpha is None else Fixed(alpha)
+        (only,) = crossings(predict(CENTRED, Flow(1.0), times, ("loss",), data=data))
+        assert only.time == pytest.approx(time, abs=6e-4)
+
+
+def test_crossings_that_memorisation_makes_and_removes():
+    times = np.geomspace(0.01, 100.0, 100)
+    makes = teacher_mixture(rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9, shift_overlap=(0.149, 0.188))
+    assert len(crossings(predict(makes, Flow(1.0), times, ("loss",)))) == 1
+    for alpha, places in ((10.0, (0.1125, 7.327)), (4.0, (0.1319, 4.454))):
+        found = crossings(predict(makes, Flow(1.0), times, ("loss",), data=Fixed(alpha)))
+        np.testing.assert_allclose([one.time for one in found], places, rtol=1e-3)
+    errors = crossings(predict(makes, Flow(1.0), times, ("error",), data=Fixed(4.0)), "error")
+    np.testing.assert_allclose([one.time for one in errors], (0.438, 8.42), rtol=2e-3)
+    removes = teacher_mixture(rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9, shift_overlap=(0.149, -0.188))
+    assert len(crossings(predict(removes, Flow(1.0), times, ("loss",)))) == 2
+    assert len(crossings(predict(removes, Flow(1.0), times, ("loss",), data=Fixed(4.0)))) == 0
+
+
+def test_error_crossings_pinned():
+    problem = teacher_mixture(rho=0.6, variance=(0.3, 1.2), overlap=0.3)
+    times = np.geomspace(0.01, 300.0, 100)
+    for alpha, time in ((0.6, 0.4442), (1.5, 1.2279)):
+        (only,) = crossings(predict(problem, Flow(1.0), times, ("error",), data=Fixed(alpha)), "error")
+        assert only.time == pytest.approx(time, rel=7e-4)  # the reference notes interpolate between looks
+
+
+def test_each_group_has_a_best_time_and_a_peak_of_its_own():
+    times = np.geomspace(0.05, 3000.0, 500)
+    data = Fixed(("samples", [0.6, 1.1, 2.0, 3.0]))
+    clean = predict(CENTRED, Flow(1.0), times, ("loss",), data=data)
+    stops = best_time(clean).sel(samples=2.0).values
+    np.testing.assert_allclose(stops, (3.20, 0.58), rtol=0.03)
+    ends = clean["loss"].isel(time=-1).sel(samples=[0.6, 1.1, 3.0]).values.T
+    np.testing.assert_allclose(ends, [(0.609, 1.468), (2.171, 6.567), (0.316, 0.839)], atol=6e-4)
+    noisy = predict(CENTRED, Flow(1.0), times, ("loss",), data=Fixed(("samples", [0.6, 1.1, 3.0]), {"+": 0.3}))
+    ends = noisy["loss"].isel(time=-1).values.T
+    np.testing.assert_allclose(ends, [(0.962, 2.137), (4.103, 11.718), (0.483, 0.790)], atol=6e-4)
+    best = clean["loss"].min("time").values
+    assert (np.diff(best, axis=1) < 0).all()

@@ -1,0 +1,160 @@
+"""gate, init and doctor: exit codes, files, sentences."""
+
+import importlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.analysis.bias_gate import bias_gate
+from tiltmeter.cli.toml_tables import TRAINING_FILE, read_tables
+
+
+def trained(gap=0.2, error=0.01, seeds=None, groups=("a", "b")):
+    rng = np.random.default_rng(0)
+    times = [0, 10]
+    last = np.array([0.5 + gap * i for i in range(len(groups))])
+    shape = (2, len(groups)) if seeds is None else (2, len(groups), seeds)
+    values = np.broadcast_to(last.reshape(1, -1, *([1] * (seeds is not None))), shape).copy()
+    if seeds is not None:
+        values += error * rng.normal(size=shape)
+    dims = ("time", "group") if seeds is None else ("time", "group", "seed")
+    coords = {"time": times, "group": list(groups)} | ({} if seeds is None else {"seed": range(seeds)})
+    curves = {"tpr": xr.DataArray(values, dims=dims, coords=coords)}
+    if seeds is None and error is not None:
+        curves["tpr_se"] = xr.full_like(curves["tpr"], error)
+    return tm.Trajectory(curves, "step", tm.Origin("training"))
+
+
+class TestGate:
+    def test_a_shown_gap_fails_the_job(self, run):
+        tm.save(trained(), "one")
+        code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
+        assert code == 1
+        assert out.startswith(
+            "Shown: a gap in tpr at step 10 above 0.05. a and b: -0.2000, between -0.2277 and -0.1723"
+        )
+
+    def test_what_is_not_shown_passes_and_says_so(self, run):
+        tm.save(trained(gap=0.1, error=0.05), "one")
+        code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
+        assert code == 0
+        assert out.startswith("Not shown: a gap in tpr at step 10 above 0.05. It could be up to 0.2386, for a and b")
+
+    def test_what_is_ruled_out_says_so(self, run):
+        tm.save(trained(gap=0.0), "one")
+        code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05", "--json")
+        assert code == 0
+        assert json.loads(out)["sentence"].startswith("Ruled out: no gap in tpr")
+
+    def test_seeds_widen_by_their_scatter(self):
+        assert not bias_gate(trained(seeds=8), "tpr", 0.1).passed
+        assert bias_gate(trained(gap=0.0, seeds=8), "tpr", 0.1).passed
+        assert bias_gate(trained(seeds=8), "tpr", 0.1).basis == "scatter over 8 seeds"
+
+    def test_more_pairs_need_wider_limits(self):
+        two, many = bias_gate(trained(), "tpr", 0.0), bias_gate(trained(groups="abcd"), "tpr", 0.0)
+        assert many.gaps[0].high - many.gaps[0].low > two.gaps[0].high - two.gaps[0].low
+
+    @pytest.mark.slow
+    def test_no_more_jobs_fail_than_the_level_says(self):
+        rng = np.random.default_rng(1)
+        failed = 0
+        for _ in range(2000):
+            run = trained(gap=0.0, error=0.02, groups="abcd")
+            noisy = run["tpr"] + 0.02 * rng.normal(size=run["tpr"].shape)
+            failed += not bias_gate(
+                tm.Trajectory({"tpr": noisy, "tpr_se": run["tpr_se"]}, "step", run.origin), "tpr", 0.0
+            ).passed
+        assert failed / 2000 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
+        assert failed / 2000 > 0.01
+
+    @pytest.mark.parametrize(
+        ("make", "sentence"),
+        [
+            (lambda: bias_gate(trained(error=None), "tpr", 0.1), "Found 1 seed and no tpr_se."),
+            (lambda: bias_gate(trained(seeds=2), "tpr", 0.1), "Found 2 seeds and no tpr_se."),
+            (lambda: bias_gate(trained(), "tpr", -1), "`gap` should not be negative. Found gap = -1."),
+            (lambda: bias_gate(trained(), "tpr", 0.1, 2), "`level` should lie strictly between 0 and 1. Found level = 2."),
+            (lambda: bias_gate(trained(groups=("a",)), "tpr", 0.1), "A gate needs a curve of at least two groups"),
+            (lambda: bias_gate(trained(gap=np.nan), "tpr", 0.1), "Every group should have a value of tpr at the last look."),
+        ],
+    )  # fmt: skip
+    def test_sentences(self, make, sentence):
+        with pytest.raises(ValueError) as error:  # noqa: PT011
+            make()
+        assert sentence in str(error.value)
+
+
+class TestInit:
+    def people(self):
+        n = 200
+        return pd.DataFrame(
+            {
+                "name": [f"n{i}" for i in range(n)],
+                "age": np.random.default_rng(0).normal(size=n),
+                'job "x"': ["cook", "clerk"] * 100,
+                "sex": ["F", "M", "M", "F"] * 50,
+                "wage": [">50K", "<=50K"] * 100,
+            }
+        )
+
+    def test_the_file_is_commented_and_trains(self, run, tmp_path):
+        self.people().to_csv("people.csv", index=False)
+        code, out, err = run("init", "people.csv")
+        assert code == 0, err
+        assert out.splitlines()[0] == "Wrote training.toml: label wage, group sex (guessed: label and group)."
+        tables = read_tables(tmp_path / "training.toml", TRAINING_FILE)
+        assert tables["data"]["columns"] == ["name", "age", 'job "x"']
+        assert (tmp_path / "training.toml").read_text().count("#") > 8
+        code, _, err = run("init", "people.csv")
+        assert code == 2
+        assert "already exists and is never overwritten" in err
+        pytest.importorskip("torch")
+        text = (tmp_path / "training.toml").read_text().replace("steps = 2000", "steps = 5")
+        (tmp_path / "training.toml").write_text(text)
+        assert run("train", "training.toml")[0] == 0
+
+    def test_chosen_columns(self, run):
+        self.people().to_parquet("people.parquet")
+        code, out, _ = run("init", "people.parquet", "--label", "sex", "--group", "wage", "--to", "t.toml", "--json")
+        assert code == 0
+        assert json.loads(out)["label"] == "sex"
+
+    @pytest.mark.parametrize(
+        ("argv", "sentence"),
+        [
+            (("people.csv", "--label", "pay"), "--label: no column 'pay'. There are: name, age"),
+            (("none.csv",), "No file none.csv."),
+            (("people.csv", "--to", "no/where.toml"), "--to should lie in an existing folder."),
+            (("numbers.csv",), "No column with 2 to 20 different values is left for the label: name one with --label."),
+        ],
+    )  # fmt: skip
+    def test_sentences(self, run, argv, sentence):
+        self.people().to_csv("people.csv", index=False)
+        pd.DataFrame({"a": range(100)}).to_csv("numbers.csv", index=False)
+        code, _, err = run("init", *argv)
+        assert code == 2
+        assert sentence in err
+
+
+class TestDoctor:
+    def test_what_is_here(self, run):
+        code, out, _ = run("doctor")
+        assert code == 0
+        assert out.startswith("All that tiltmeter needs is here.")
+        assert "numpy" in out
+        code, out, _ = run("doctor", "--json")
+        assert json.loads(out)["missing"] == []
+
+    def test_what_is_missing(self, run, monkeypatch):
+        doctor = importlib.import_module("tiltmeter.cli.doctor")
+        real = doctor._version
+        monkeypatch.setattr(doctor, "_version", lambda name: None if name in ("scipy", "skorch") else real(name))
+        code, out, _ = run("doctor")
+        assert code == 1
+        assert out.startswith("Missing: scipy.")
+        assert "pip install 'tiltmeter[skorch]'" in out

@@ -1,0 +1,415 @@
+"""A fixed training set: pinned numbers, limits, closed forms, grids, and what is refused."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tiltmeter import SGD, Descent, Fixed, Flow, Square, equilibrium, predict, teacher_mixture
+from tiltmeter.problem.fixed_arrays import fixed_parameters
+from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.student import Network
+from tiltmeter.theory.fixed_set import contour
+from tiltmeter.theory.fixed_set.shuffled import two_times
+from tiltmeter.theory.fixed_set.spectrum import spectrum
+from tiltmeter.theory.stability import stability_limit
+
+CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+GENERAL = teacher_mixture(
+    rho=0.7, shift=1.5, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.5, -0.3), label_bias=(0.2, -0.4)
+)
+NOISY = teacher_mixture(
+    rho=0.75, shift=1.0, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.4, 0.2), label_bias=(0.2, -0.1)
+)
+WEIGHTS, FLIPS = {"+": 0.7, "-": 1.9}, {"+": 0.1, "-": 0.25}
+#: problem, flips, alpha, t, then R, Q, loss, error, training loss, training error (reference notes 1.9)
+PINNED = {
+    "centred, alpha 2": (
+        CENTRED, None, 2.0, 0.5, (0.21687562, 0.16116558), 0.09587600, (0.40161003, 0.41441519),
+        (0.25299803, 0.32574709), (0.32198184, 0.22066843), (0.09991437, 0.08102805),
+    ),
+    "centred, alpha .5": (
+        CENTRED, None, 0.5, 2.0, (0.35689866, 0.22421616), 0.56575319, (0.44007979, 0.70520974),
+        (0.34263079, 0.40364907), (0.04006653, 0.00978581), (0.00003673, 0.0),
+    ),
+    "wrong labels": (
+        CENTRED, {"+": 0.1, "-": 0.3}, 2.0, 2.0, (0.39037298, 0.23752305), 0.42440147, (0.38585600, 0.58619238),
+        (0.29547473, 0.38120554), (0.24371880, 0.18717936), (0.12646303, 0.09742332),
+    ),
+    "general": (
+        GENERAL, None, 2.0, 2.0, (0.46378609, 0.28786372), 0.45350308, (0.27324356, 0.56072504),
+        (0.17927115, 0.36193834), (0.15489935, 0.17650311), (0.04889599, 0.08837585),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_pinned_numbers(name):
+    problem, flips, alpha, t, R, Q, loss, error, training_loss, training_error = PINNED[name]
+    found = predict(problem, Flow(lr=1.0), [t], data=Fixed(alpha, flips))
+    pinned = {"R": R, "Q": Q, "loss": loss, "error": error}
+    pinned |= {"training_loss": training_loss, "training_error": training_error}
+    for curve, values in pinned.items():
+        np.testing.assert_allclose(found[curve].values[0], values, atol=1.1e-8, err_msg=curve)
+    if name == "general":
+        np.testing.assert_allclose(found["M"].sel(group="+").item(), 0.36196310, atol=1.1e-8)
+
+
+def test_twice_the_nodes_change_nothing(monkeypatch):
+    times = np.geomspace(0.01, 400.0, 20)
+    for problem, training, data in (
+        (GENERAL, Flow(lr=1.0, train_bias=True, start=Random(0.7)), Fixed(0.5)),
+        (NOISY, Flow(lr=1.0, weights=WEIGHTS, weight_decay=0.1), Fixed(1.3, FLIPS)),
+    ):
+        once = predict(problem, training, times, data=data)
+        monkeypatch.setattr(contour, "NODES", 84.0)
+        twice = predict(problem, training, times, data=data)
+        monkeypatch.undo()
+        for curve in ("M", "R", "Q", "loss", "training_loss"):
+            np.testing.assert_allclose(once[curve].values, twice[curve].values, atol=3e-11, err_msg=curve)
+
+
+class TestLimits:
+    @pytest.mark.parametrize("alpha", [0.6, 1.3, 2.0])
+    @pytest.mark.parametrize("bias", [False, True])
+    def test_the_end_is_equilibrium(self, alpha, bias):
+        flow = Flow(lr=1.0, weights=WEIGHTS, weight_decay=0.1, train_bias=bias)
+        end = predict(NOISY, flow, [3000.0], data=Fixed(alpha))
+        rest = equilibrium(NOISY, Square(), samples=alpha, ridge=0.1 * alpha, weights=WEIGHTS, bias=bias)
+        for curve in ("M", "R", "Q", "loss", "error", "training_loss"):
+            np.testing.assert_allclose(end[curve].isel(time=0).values, rest[curve].values, atol=1e-9, err_msg=curve)
+
+    def test_many_samples_are_online_training_at_small_learning_rates(self):
+        times = np.geomspace(0.05, 50.0, 60)
+        online = predict(GENERAL, Flow(lr=1.0), times, curves=("loss", "error"))
+        slow = predict(GENERAL, SGD(lr=1e-6), times * 1e6, curves=("loss", "error"))
+        scaled = {}
+        for curve in ("loss", "error"):
+            np.testing.assert_allclose(online[curve].values, slow[curve].values, atol=2e-6)
+            gaps = [
+                alpha
+                * np.abs(predict(GENERAL, Flow(lr=1.0), times, (curve,), data=Fixed(alpha))[curve] - online[curve])
+                for alpha in (1e3, 1e5)
+            ]
+            scaled[curve] = [float(gap.max()) for gap in gaps]
+            assert scaled[curve][0] == pytest.approx(scaled[curve][1], rel=0.02)
+        assert scaled["loss"][1] > 0.1  # it is a real deviation that shrinks like 1/alpha
+
+    @pytest.mark.parametrize("weights", [None, {"+": 0.5, "-": 3.0}])
+    def test_interpolation_has_a_closed_form_without_weights(self, weights):
+        alpha, p, D = 0.5, np.array([0.8, 0.2]), np.array([0.5, 1.5])
+        overlap = np.array([[1.0, 0.5], [0.5, 1.0]])
+        share = alpha * p * np.sqrt(2.0 / np.pi / D)
+        R = overlap @ share
+        Q = (share @ R + alpha * (p * (1.0 - 2.0 * np.sqrt(2.0 * D / np.pi) * R) / D).sum()) / (1.0 - alpha)
+        found = predict(CENTRED, Flow(lr=1.0, weights=weights), [1.0, 20000.0], data=Fixed(alpha))
+        np.testing.assert_allclose(found["R"].values[-1], R, atol=1e-10)
+        np.testing.assert_allclose(found["Q"].values[-1], Q, atol=1e-9)
+        assert pytest.approx(Q, abs=1e-8) == 1.25860000
+        np.testing.assert_allclose(found["loss"].values[-1], (0.541624, 1.159756), atol=1e-6)
+        early = (0.441791, 0.500653) if weights else (0.429259, 0.571312)
+        np.testing.assert_allclose(found["loss"].values[0], early, atol=1e-6)
+        np.testing.assert_allclose(found["training_loss"].values[-1], 0.0, atol=1e-12)
+
+    def test_the_gap_of_groups_of_equal_variance_is_untouched(self):
+        problem = teacher_mixture(rho=0.8, variance=(1.0, 1.0), overlap=0.5)
+        found = predict(problem, Flow(lr=1.0), [60000.0], data=Fixed(("samples", [4.0, 2.0, 1.5, 1.05])))
+        np.testing.assert_allclose(found["loss_gap"].values.ravel(), found["loss_gap"].values.ravel()[0], atol=1e-8)
+        assert float(abs(found["loss_gap"][0, 0, 0])) == pytest.approx(0.1909, abs=5e-4)
+        risk = found["risk"].values[0]
+        assert risk[-1] > 5.0 * risk[0]
+
+    def test_a_start_is_kept_where_there_are_no_data(self):
+        alpha, o = 0.5, 0.8
+        plain = predict(CENTRED, Flow(lr=1.0), [20000.0], data=Fixed(alpha))
+        warm = predict(CENTRED, Flow(lr=1.0, start=Random(np.sqrt(o))), [20000.0], data=Fixed(alpha))
+        extra = (warm["loss"] - plain["loss"]).values[0]
+        np.testing.assert_allclose(extra, 0.5 * np.array([0.5, 1.5]) * (1.0 - alpha) * o, atol=1e-9)
+
+    def test_small_steps_of_descent_are_flow(self):
+        flow = predict(GENERAL, Flow(lr=1.0), [2.0], data=Fixed(2.0))
+        gaps = [
+            float(
+                np.abs(
+                    predict(GENERAL, Descent(lr), [2.0 / lr], data=Fixed(2.0))["loss"].values - flow["loss"].values
+                ).max()
+            )
+            for lr in (0.01, 0.001)
+        ]
+        assert gaps[0] < 2e-3
+        assert gaps[1] == pytest.approx(gaps[0] / 10, rel=0.05)
+
+    def test_the_first_loss_rates_do_not_know_the_number_of_examples(self):
+        t = 1e-4
+        rates = [
+            (predict(GENERAL, Flow(lr=1.0), [t], ("loss",), data=Fixed(a))["loss"].values - 0.5) / t for a in (0.5, 8.0)
+        ]
+        np.testing.assert_allclose(rates[0], rates[1], atol=3e-4)
+
+
+class TestSpectrum:
+    def test_marchenko_and_pastur(self):
+        for alpha in (0.3, 1.0, 4.0):
+            found = spectrum(fixed_parameters(teacher_mixture(variance=(2.0, 2.0)), Flow(1.0), Fixed(alpha)))
+            assert found.low.item() == pytest.approx(2.0 * (np.sqrt(alpha) - 1.0) ** 2, abs=1e-9)
+            assert found.edge.item() == pytest.approx(2.0 * (np.sqrt(alpha) + 1.0) ** 2, abs=1e-9)
+
+    def test_the_outlier_of_the_means(self):
+        assert spectrum(fixed_parameters(GENERAL, Flow(1.0), Fixed(2.0))).top.item() == pytest.approx(5.614, abs=1e-3)
+        biased = fixed_parameters(GENERAL, Flow(1.0, train_bias=True), Fixed(2.0))
+        assert spectrum(biased).top.item() == pytest.approx(5.782, abs=1e-3)
+
+    def test_a_group_of_weight_zero_has_no_part_in_it(self):
+        flow = Flow(1.0, weights={"+": 1.0, "-": 0.0})
+        half = predict(teacher_mixture(rho=0.5, variance=(1.0, 2.0)), flow, [1.0], data=Fixed(2.0))
+        assert np.isfinite(half["loss"].values).all()
+        assert (half["training_loss"].values > 0).all()
+
+
+class TestSGD:
+    def test_pinned_with_replacement(self):
+        found = predict(GENERAL, SGD(lr=0.5), [2.0, 8.0], data=Fixed(2.0, replace=True))
+        np.testing.assert_allclose(found["Q"].values, [0.3470174, 0.784466], atol=1e-7)
+        residuals = [[0.4392383, 0.6299052], [0.3171766, 0.4026933]]
+        np.testing.assert_allclose(2.0 * found["training_loss"].values, residuals, atol=1e-7)
+
+    def test_pinned_shuffled(self):
+        found = predict(GENERAL, SGD(lr=0.5), [2.0, 8.0], data=Fixed(2.0))
+        np.testing.assert_allclose(found["Q"].values, [0.33060, 0.77249], atol=5e-5)
+        residuals = [[0.38484, 0.42458], [0.29337, 0.26203]]
+        np.testing.assert_allclose(2.0 * found["training_loss"].values, residuals, atol=7e-5)
+        np.testing.assert_allclose(found["R"].values[1], [0.57688, 0.39395], atol=2e-5)
+
+    def test_the_first_epoch_of_a_shuffle_is_online(self):
+        times = np.linspace(0.2, 2.0, 10)
+        sgd = SGD(lr=0.5, weights=WEIGHTS, weight_decay=0.1, start=Overlaps(R={"+": 0.2}, Q=0.5))
+        online = predict(NOISY, sgd, times)
+        shuffled = predict(NOISY, sgd, times, data=Fixed(2.0))
+        for curve in ("M", "R", "Q", "loss", "error"):
+            np.testing.assert_allclose(shuffled[curve].values, online[curve].values, atol=4e-5, err_msg=curve)
+        drawn = predict(NOISY, sgd, times, data=Fixed(2.0, replace=True))
+        assert float(np.abs(drawn["Q"] - online["Q"]).max()) > 0.01  # drawing again is not online
+
+    def test_both_equations_agree_on_drawing_with_replacement(self):
+        fixed = fixed_parameters(NOISY, SGD(lr=0.5, weights=WEIGHTS), Fixed(1.3, FLIPS, replace=True))
+        coarse, middle, fine = (two_times(fixed, 0, cells, 3, replace=True) for cells in (12, 24, 48))
+        found = predict(NOISY, SGD(lr=0.5, weights=WEIGHTS), [3.9], data=Fixed(1.3, FLIPS, replace=True))
+        for part, value in ((2, found["Q"].values[0]), (3, 2.0 * found["training_loss"].values[0])):
+            end = (8.0 * fine[part][-1] - 6.0 * middle[part][-1] + coarse[part][-1]) / 3.0
+            np.testing.assert_allclose(end, value, atol=1e-4)
+
+    def test_without_noise_it_is_flow(self):
+        times = [1.0, 4.0]
+        flow = predict(NOISY, Flow(lr=0.5), times, data=Fixed(1.3, FLIPS))
+        large = predict(NOISY, SGD(lr=0.5, batch=10**6), times, data=Fixed(1.3, FLIPS, replace=True))
+        np.testing.assert_allclose(large["loss"].values, flow["loss"].values, atol=1e-5)
+        assert float(large["batch_noise"].max()) < 1e-5
+        small = predict(NOISY, SGD(lr=0.5), times, data=Fixed(1.3, FLIPS, replace=True))
+        assert float(small["batch_noise"].min()) > 0.01
+        np.testing.assert_allclose((small["loss"] - flow["loss"]).values, small["batch_noise"].values, atol=1e-12)
+
+    def test_the_noise_of_replacement_is_like_one_over_the_batch_at_first(self):
+        one, four = (
+            predict(CENTRED, SGD(lr=0.1, batch=b), [1.0], data=Fixed(2.0, replace=True))["batch_noise"].values
+            for b in (1, 4)
+        )
+        np.testing.assert_allclose(one / four, 4.0, rtol=0.05)
+
+    @pytest.mark.parametrize(("alpha", "limit"), [(0.5, 1.462), (2.0, 1.754), (5.0, 1.968), (50.0, 2.135)])
+    def test_the_limit_of_drawing_with_replacement(self, alpha, limit):
+        found = stability_limit(CENTRED, SGD(lr=0.1), Fixed(alpha, replace=True))
+        assert found.item() == pytest.approx(limit, abs=6e-4)
+        batch = stability_limit(CENTRED, SGD(lr=0.1, batch=3), Fixed(alpha, replace=True))
+        assert batch.item() == pytest.approx(3.0 * found.item())
+
+    def test_shuffling_is_stabler(self):
+        shuffled = stability_limit(CENTRED, SGD(lr=0.1), Fixed(2.0)).item()
+        assert 1.9 < shuffled < stability_limit(CENTRED, SGD(lr=0.1)).item()
+
+    def test_the_limit_of_descent_is_where_the_fastest_direction_turns_round(self):
+        top = spectrum(fixed_parameters(GENERAL, Flow(1.0), Fixed(2.0))).top.item()
+        limit = stability_limit(GENERAL, Descent(lr=0.1, momentum=0.5), Fixed(2.0)).item()
+        assert limit == pytest.approx(2.0 * 1.5 * 2.0 / top)
+        almost = predict(GENERAL, Descent(0.98 * limit, momentum=0.5), [10, 400], data=Fixed(2.0), curves=("Q",))
+        assert np.isfinite(almost["Q"].values).all()
+        assert almost["Q"].values[1] < 10.0
+        assert stability_limit(GENERAL, Flow(lr=1.0), Fixed(2.0)).item() == np.inf
+
+
+class TestNegativeControls:
+    def test_online_theory_does_not_do_for_a_fixed_set(self):
+        fixed = predict(CENTRED, Flow(1.0), [8.0], data=Fixed(2.0))["loss"].values[0]
+        apart = fixed - predict(CENTRED, Flow(1.0), [8.0])["loss"].values[0]
+        np.testing.assert_allclose(apart, (0.1, 0.4), atol=0.06)
+
+    def test_one_common_variance_does_not_do(self):
+        flow, data = Flow(1.0), Fixed(2.0)
+        own = predict(CENTRED, flow, [8.0], data=data)["Q"].item()
+        common = predict(teacher_mixture(rho=0.8, variance=(0.7, 0.7), overlap=0.5), flow, [8.0], data=data)["Q"].item()
+        assert abs(own - common) > 0.05
+
+    def test_replacement_does_not_do_for_shuffled_epochs(self):
+        shuffled, drawn = (
+            predict(CENTRED, SGD(0.6), np.linspace(0.5, 4.0, 8), data=Fixed(0.5, replace=r)) for r in (False, True)
+        )
+        assert float(np.abs(shuffled["Q"] - drawn["Q"]).max()) > 0.03
+        assert float(np.abs(shuffled["training_loss"] - drawn["training_loss"]).max()) > 0.1
+
+    def test_wrong_labels_are_wrong_in_training_only(self):
+        found = predict(CENTRED, Flow(1.0), [2.0], data=Fixed(2.0, {"+": 0.1, "-": 0.3}))
+        D, g = np.array([0.5, 1.5]), np.sqrt(2.0 / np.pi) * (1.0 - 2.0 * np.array([0.1, 0.3]))
+        flipped = 0.5 * (1.0 + D * found["Q"].item() - 2.0 * np.sqrt(D) * g * found["R"].values[0])
+        assert (flipped - found["loss"].values[0] > 0.02).all()
+
+
+class TestGrids:
+    def test_a_grid_is_its_points(self):
+        times = [0.5, 5.0]
+        grid = teacher_mixture(rho=("rho", [0.3, 0.8]), variance=(0.5, 1.5), overlap=0.5)
+        lr = xr.DataArray([0.5, 1.0, 2.0], dims="lr", coords={"lr": [0.5, 1.0, 2.0]})
+        flips = {"-": ("noise", [0.0, 0.2])}
+        data = Fixed(("samples", [0.5, 2.0]), flips)
+        whole = predict(grid, Flow(lr=lr), times, data=data)
+        assert dict(whole["loss"].sizes) == {"time": 2, "group": 2, "rho": 2, "lr": 3, "samples": 2, "noise": 2}
+        point = predict(
+            teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5), Flow(lr=2.0), times, data=Fixed(0.5, {"-": 0.2})
+        )
+        for curve in ("loss", "error", "training_loss", "training_error", "loss_gap"):
+            one = whole[curve].sel(rho=0.8, lr=2.0, samples=0.5).isel(noise=1)
+            np.testing.assert_allclose(one.values, point[curve].values, atol=1e-9)
+
+    def test_points_that_diverge_are_told(self):
+        with pytest.warns(UserWarning, match="1 of 2 grid points have `lr` at or above"):
+            found = predict(CENTRED, SGD(("lr", [0.5, 1.8])), [1.0], data=Fixed(2.0, replace=True))
+        assert np.isnan(found["loss"].sel(lr=1.8)).all()
+        assert np.isfinite(found["loss"].sel(lr=0.5)).all()
+        assert found.diverged is not None
+
+    def test_more_than_two_groups(self):
+        from tiltmeter import Mixture
+
+        three = Mixture({"a": 0.5, "b": 0.3, "c": 0.2}, {"a": 1.0, "b": 0.5, "c": 2.0}, np.eye(6))
+        rest = equilibrium(three, Square(), samples=1.5, ridge=0.3, bias=True)
+        end = predict(three, Flow(1.0, weight_decay=0.2, train_bias=True), [2000.0], data=Fixed(1.5))
+        np.testing.assert_allclose(end["loss"].values[0], rest["loss"].values, atol=1e-9)
+
+
+def test_as_many_examples_as_dimensions_never_settle():
+    """alpha = 1 without ridge: every time has its value, but there is no end."""
+    found = (
+        predict(CENTRED, Flow(1.0), [10.0, 1e3, 1e5], ("loss", "error"), data=Fixed(1.0))["loss"].sel(group="-").values
+    )
+    assert found[0] < found[1] < found[2]
+    assert found[2] > 10.0 * found[0]
+
+
+def test_nothing_is_learnt_at_time_zero():
+    found = predict(GENERAL, Flow(1.0), [0.0, 1.0], data=Fixed(2.0))
+    np.testing.assert_allclose(found["training_loss"].values[0], 0.5, atol=1e-12)
+    assert found["Q"].values[0] == pytest.approx(0.0, abs=1e-12)
+
+
+BAD = {
+    "samples": (lambda: Fixed(0.0), ValueError, r"`samples` should be positive. Found samples = 0"),
+    "flips": (
+        lambda: Fixed(1.0, {"+": 1.2}),
+        ValueError,
+        r"`flips\['\+'\]` should lie between 0 and 1. Found .* = 1.2",
+    ),
+    "flips of whom": (
+        lambda: predict(CENTRED, Flow(1.0), [1.0], data=Fixed(1.0, {"x": 0.1})),
+        KeyError,
+        "`flips` names the unknown group 'x'",
+    ),
+    "replace": (lambda: Fixed(1.0, replace=1), TypeError, "`replace` should be True or False"),
+    "data": (lambda: predict(CENTRED, Flow(1.0), [1.0], data=2.0), TypeError, r"`data` should be a Fixed\(samples="),
+    "descent online": (lambda: predict(CENTRED, Descent(0.1), [1]), ValueError, "Descent needs a training set"),
+    "half a step": (
+        lambda: predict(CENTRED, Descent(0.1), [1.5], data=Fixed(2.0)),
+        ValueError,
+        "`times` should be whole numbers of steps for Descent. Found 1.5",
+    ),
+    "batch": (
+        lambda: predict(CENTRED, SGD(0.1, batch=2), [1.0], data=Fixed(2.0)),
+        ValueError,
+        r"no exact solution for shuffled epochs with batch = 2, only .* `simulate` with method=Direct\(\)",
+    ),
+    "momentum": (
+        lambda: predict(CENTRED, SGD(0.1, momentum=0.5), [1.0], data=Fixed(2.0)),
+        ValueError,
+        r"SGD with momentum on a fixed set. Use Descent\(lr, momentum\)",
+    ),
+    "nesterov": (
+        lambda: predict(CENTRED, SGD(0.1, momentum=0.5, nesterov=True), [1.0], data=Fixed(2.0)),
+        ValueError,
+        "SGD with nesterov on a fixed set",
+    ),
+    "trained bias": (
+        lambda: predict(CENTRED, SGD(0.1, train_bias=True), [1.0], data=Fixed(2.0, replace=True)),
+        ValueError,
+        "SGD with a trained bias on a fixed set",
+    ),
+    "schedule": (
+        lambda: predict(CENTRED, SGD(lambda t: 0.1), [1.0], data=Fixed(2.0)),
+        ValueError,
+        "SGD with a schedule on a fixed set",
+    ),
+    "training error of SGD": (
+        lambda: predict(CENTRED, SGD(0.1), [1.0], ("training_error",), data=Fixed(2.0)),
+        ValueError,
+        "no exact `training_error` for SGD",
+    ),
+    "weights by label": (
+        lambda: predict(CENTRED, Flow(0.1, weights={("+", 1): 2.0}), [1.0], data=Fixed(2.0)),
+        ValueError,
+        r"per \(group, label\), .* use `simulate`",
+    ),
+    "network": (
+        lambda: predict(CENTRED, SGD(0.1), [1.0], student=Network(2), data=Fixed(2.0)),
+        ValueError,
+        "no exact solution for networks on a fixed set. Use `simulate`",
+    ),
+    "replace of flow": (
+        lambda: predict(CENTRED, Flow(0.1), [1.0], data=Fixed(2.0, replace=True)),
+        ValueError,
+        "`replace` is about batches of SGD; Flow uses all examples",
+    ),
+    "bias that is not trained": (
+        lambda: predict(CENTRED, Flow(0.1, start=Overlaps(bias=0.3)), [1.0], data=Fixed(2.0)),
+        ValueError,
+        "`start` gives a bias that is not trained",
+    ),
+    "too large for replacement": (
+        lambda: predict(CENTRED, SGD(1.8), [1.0], data=Fixed(2.0, replace=True)),
+        ValueError,
+        "`lr` should lie below the stability limit 1.75364 .* Found lr = 1.8",
+    ),
+    "too large for shuffles": (
+        lambda: predict(CENTRED, SGD(2.1), [1.0], data=Fixed(2.0)),
+        ValueError,
+        r"`lr` should lie below the stability limit 2\.03",
+    ),
+    "too large for descent": (
+        lambda: predict(CENTRED, Descent(1.3), [1], data=Fixed(2.0)),
+        ValueError,
+        "`lr` should lie below the stability limit",
+    ),
+    "too many epochs": (
+        lambda: predict(CENTRED, SGD(0.5), [200.0], data=Fixed(2.0)),
+        ValueError,
+        r"The last time should be at most .* epochs\) .* Fixed\(..., replace=True\)",
+    ),
+    "schedule of flow": (lambda: Flow(lambda t: 0.1), TypeError, "Flow has no schedules"),
+    "momentum of descent": (lambda: Descent(0.1, momentum=1.0), ValueError, r"`momentum` should lie in \[0, 1\)"),
+    "noise of flow": (
+        lambda: predict(CENTRED, Flow(0.1), [1.0], ("batch_noise",), data=Fixed(2.0)),
+        ValueError,
+        "`batch_noise` is about batches of SGD",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    ask, kind, words = BAD[name]
+    with pytest.raises(kind, match=words):
+        ask()
