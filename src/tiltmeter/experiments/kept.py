@@ -48,7 +48,7 @@ class Kept:
         asked = json.loads(json.dumps({"setting": asdict(setting), "version": __version__}, default=repr))
         place.mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
-            write_json(place / SETTING, asked)
+            write_json(place / SETTING, asked, seal=False)
         held = json.loads((place / SETTING).read_text(encoding="utf-8"))
         if held != asked:
             raise ValueError(
@@ -90,7 +90,7 @@ class Kept:
                 )
             took = time.perf_counter() - began
             self._made[file] = {"seconds": round(took, 3), "date": today()}
-            write_json(self.place / MADE, self._made)
+            write_json(self.place / MADE, self._made, seal=False)
             save(made, where)
             self.fresh += 1
             self._tell(f"{name}: {took:.1f} s")

@@ -38,8 +38,10 @@ def explained(error: OSError, before: str, after: str = "") -> OSError:
     return sentence
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    write_atomically(path, sealed_file(json.dumps(value, allow_nan=False, indent=1).encode()))
+def write_json(path: Path, value: dict[str, Any], seal: bool = True) -> None:
+    """An object as a file; `seal` adds its checksum, for files of a run directory."""
+    text = json.dumps(value, allow_nan=False, indent=1).encode()
+    write_atomically(path, sealed_file(text) if seal else text)
 
 
 def write_array(path: Path, values: np.ndarray) -> int:
