@@ -87,6 +87,8 @@ PROBLEM_FILE: dict[str, dict[str, Any]] = {
         "train_bias": bool,
         "start_scale": NotNegative,
         "start": Mapping[str, Any],
+        "law": str,
+        "interventions": tuple[Mapping[str, Any], ...],
     },
     "times": {"until": Positive, "since": Positive, "looks": Annotated[int, Between(2, 10**9)], "at": Numbers},
 }

@@ -49,15 +49,15 @@ class Kept:
         place.mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
             write_json(place / SETTING, asked)
-        held = _read(place / SETTING)
-        if held != asked:
+        held = json.loads((place / SETTING).read_text(encoding="utf-8"))
+        if any(held.get(key) != value for key, value in asked.items()):
             raise ValueError(
                 f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
                 "that folder."
             )
         self._made: dict[str, dict[str, Any]] = {}
         if (place / MADE).exists():
-            self._made = _read(place / MADE)
+            self._made = json.loads((place / MADE).read_text(encoding="utf-8"))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,13 +114,6 @@ def file_name(name: str) -> str:
 def today() -> str:
     """The date, in UTC."""
     return datetime.now(UTC).date().isoformat()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What `write_json` wrote, without the checksum that it adds."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    found.pop("crc", None)
-    return found
 
 
 def _difference(held: dict[str, Any], asked: dict[str, Any]) -> str:
