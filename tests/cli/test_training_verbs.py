@@ -45,7 +45,8 @@ class TestTrain:
         (tmp_path / "digits.toml").write_text(DIGITS)
         code, out, err = run("train", "digits.toml", "--to", "one", "--save", "one.svg")
         assert code == 0, err
-        assert "leads" in out.splitlines()[0]
+        assert out.startswith("In this run (all ")
+        assert "lower loss" in out.splitlines()[0]
         assert "Training on 1,000 points, looking at 1,794" in err
         assert (tmp_path / "one.svg").exists()
         code, again, _ = run("train", "digits.toml", "--to", "one", "--resume")

@@ -110,7 +110,8 @@ def _of_curves(
         groups = tuple(groups_of(curve))
         contrasts, labels = _contrasts(groups, np.ones(len(groups)), pair, every_pair)
         values = _array(trajectory, curve)
-        error = trajectory.get(f"{name}_se")
+        # A forecast is a calculation on these points; how far to believe it is said by its horizon, not here.
+        error = None if trajectory.origin.source == "forecast" else trajectory.get(f"{name}_se")
         errors = None if error is None else _array(trajectory, error.sel(time=curve.coords["time"]))
         times[name] = curve.coords["time"].values
         statements = sum(shape["time"] for shape in shapes) * len(contrasts)

@@ -49,7 +49,8 @@ class Summary:
         several = curve == "loss" and "class_loss" in trajectory
         self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
-        self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
+        answers = [found for found in (self.phases, self.crossings) if found is not None]  # none shown is an answer too
+        self.sentence = str(answers[0]) if answers else f"{len(trajectory)} curves{over}."
         self.doubts = (
             [] if self.crossings is None else [f"In the noise: {doubt}." for doubt in self.crossings.undecided]
         )
