@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
     from tiltmeter.analysis.agreement import agreement as agreement
+    from tiltmeter.analysis.class_crossings import class_crossings as class_crossings
     from tiltmeter.analysis.crossings import crossings as crossings
     from tiltmeter.analysis.drivers import drivers as drivers
     from tiltmeter.analysis.grids import crossing_count as crossing_count
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from tiltmeter.problem import optimisers as optimisers
     from tiltmeter.problem import start as starts  # noqa: F401
     from tiltmeter.problem import student as students  # noqa: F401
+    from tiltmeter.problem.class_mixture import ClassMixture as ClassMixture
+    from tiltmeter.problem.class_mixture_of_two import class_mixture as class_mixture
     from tiltmeter.problem.fixed import Fixed as Fixed
     from tiltmeter.problem.full_batch import Descent as Descent
     from tiltmeter.problem.full_batch import Flow as Flow
@@ -77,6 +80,8 @@ _HOMES = {
     # the problem and how it is trained
     "Mixture": "problem.mixture",
     "teacher_mixture": "problem.teacher_mixture",
+    "ClassMixture": "problem.class_mixture",
+    "class_mixture": "problem.class_mixture_of_two",
     "SGD": "problem.sgd",
     "Flow": "problem.full_batch",
     "Descent": "problem.full_batch",
@@ -110,6 +115,7 @@ _HOMES = {
     "measure": "measures.measure",
     # questions
     "crossings": "analysis.crossings",
+    "class_crossings": "analysis.class_crossings",
     "leader": "analysis.grids",
     "crossing_count": "analysis.grids",
     "phases": "analysis.phases",

@@ -31,6 +31,8 @@ CURVES: dict[str, CurveName] = {
     "margin": CurveName("margin of the right label, negative if the decision is wrong", "higher"),
     "confidence": CurveName("probability that the model gives to its own decision"),
     "calibration_gap": CurveName("confidence minus share of right decisions"),
+    "class_loss": CurveName("loss of the inputs of a class", "lower"),
+    "confusion": CurveName("share of a class decided to be of this class"),
     "class_accuracy": CurveName("share of a class decided right", "higher"),
     # per group, on the training examples
     "training_loss": CurveName("loss on the training examples", "lower"),
@@ -49,6 +51,9 @@ CURVES: dict[str, CurveName] = {
     "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
     "student_bias_variance": CurveName("variance over runs of the student's offset"),
     "student_overlap": CurveName("overlap of the students of two groups"),
+    # of a student of random features, see `theory.random_features`
+    "score_variance": CurveName("variance of the score within the group"),
+    "score_overlap": CurveName("covariance of the score and the teacher's field"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),
     "population_error": CurveName("error averaged over the population", "lower"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
@@ -113,6 +113,22 @@ class Steps:
 
     def __call__(self, t: float) -> float:
         return self.values[int(np.searchsorted(self.starts, t, side="right")) - 1]
+
+
+def in_turn(durations: Mapping[Hashable, float]) -> dict[Hashable, Steps]:
+    """Proportions that draw one group at a time, in this order and for these times; the last group to the end.
+
+    >>> order = in_turn({"+": 10.0, "-": 5.0})
+    >>> [order[group](4.0) for group in "+-"], [order[group](12.0) for group in "+-"]
+    ([1.0, 0.0], [0.0, 1.0])
+    """
+    if not isinstance(durations, Mapping) or len(durations) < 2:
+        raise ValueError(f"`durations` should map two groups or more to times, in order. Found {durations!r}.")
+    for group, duration in durations.items():
+        if not (np.isscalar(duration) and 0 < duration < np.inf):  # type: ignore[operator]
+            raise ValueError(f"`durations[{group!r}]` should be a positive number. Found {duration}.")
+    starts = np.concatenate([[0.0], np.cumsum(list(durations.values()))[:-1]])
+    return {group: Steps(tuple(starts), tuple(float(other == group) for other in durations)) for group in durations}
 
 
 #: Our own schedules by name.

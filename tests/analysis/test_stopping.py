@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import tiltmeter as tm
 from tiltmeter import SGD, Origin, Trajectory, predict, stopping, teacher_mixture
 from tiltmeter.problem import cases
 
@@ -60,3 +61,12 @@ def test_bad_input_gets_one_clear_sentence(call, sentence):
     with pytest.raises(ValueError, match="`") as raised:
         call()
     assert sentence in str(raised.value)
+
+
+def test_a_run_without_looks_is_refused_in_a_sentence():
+    coords = {"time": np.zeros(0), "group": ["a", "b"]}
+    loss = xr.DataArray(np.zeros((0, 2)), dims=("time", "group"), coords=coords)
+    empty = tm.Trajectory({"loss": loss}, "step", tm.Origin("training"))
+    for ask in (tm.stopping, tm.crossings, tm.phases):
+        with pytest.raises(ValueError, match="Curve 'loss' has no looks: nothing is recorded yet"):
+            ask(empty)

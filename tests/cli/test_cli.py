@@ -125,12 +125,12 @@ def test_bad_input_ends_with_one_sentence_and_code_2(run, argv, code, sentence):
     [
         ("[problem\n", "is not valid TOML"),
         ("[probem]\nrho = 0.5\n", "unknown key 'probem'. There are: problem, sgd, times."),
-        ("[problem]\nroh = 0.5\n[sgd]\nlr = 0.1\n", "unknown key 'roh'. There are: rho, shift"),
+        ("[problem]\nroh = 0.5\n[sgd]\nlr = 0.1\n", "unknown key 'roh'. There are: case, rho, shift"),
         (
             "[problem]\nrho = 0.5\n[sgd]\nlr = 0.1\nweights = [1, 2, 3]\n",
             "`weights` should have one number per group (2). Found 3.",
         ),
-        ('[problem]\nrho = 0.5\n[sgd]\nlr = {schedule = "Nope"}\n', "cannot be rebuilt from a file"),
+        ('[problem]\nrho = 0.5\n[sgd]\nlr = {schedule = "Nope"}\n', "`lr`: no schedule 'Nope'. There are: PowerDecay"),
     ],
 )
 def test_a_bad_file_is_named_in_one_sentence(run, tmp_path, text, sentence):

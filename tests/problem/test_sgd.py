@@ -82,7 +82,7 @@ BAD = [
     (lambda: SGD(lr=0.1, weights=[1.0, 2.0]), TypeError, "`weights` should map groups to numbers"),
     (lambda: SGD(lr=0.1, weights={"+": -1.0}), ValueError, "`weights['+']` should be at least 0. Found weights['+'] = -1."),
     (lambda: SGD(lr=0.1, start="zero"), TypeError, "`start` should be Zero(), Random(scale) or Overlaps(...). Found str."),
-    (lambda: Random(-1.0), ValueError, "`scale` should not be negative. Found scale = -1.0."),
+    (lambda: Random(-1.0), ValueError, "`scale` should lie between 0 and 1e150. Found scale = -1.0."),
     (lambda: Overlaps(Q=-0.1), ValueError, "`Q` is a squared length and should not be negative. Found Q = -0.1."),
     (lambda: PowerDecay(0.0, 1.0), ValueError, "`initial` should be a positive number. Found initial = 0.0."),
     (lambda: PowerDecay(0.1, 1.0, power=-1), ValueError, "`power` should not be negative"),

@@ -52,7 +52,8 @@ def test_one_run_has_all_its_parts(tmp_path):
         "For the model card",
     ):
         assert f"<h2>{heading}</h2>" in text, heading
-    assert "In loss: b leads until step =" in text
+    assert "In loss: In this run (all" in text
+    assert "the lead changes between step" in text
     assert "Net, 1,234 parameters" in text
     assert "Too few points to judge (fewer than 30): a (20)." in text
     assert "price in mean" in text
@@ -80,14 +81,15 @@ def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):
 
 def test_three_groups(tmp_path):
     text = words(tm.report([made(groups=["a", "b", "<c>"])], tmp_path / "run.html"))
-    assert "-> a at step" in text
+    assert "the lead changes between step" in text
 
 
 def test_undecided_crossings_are_said_to_be(tmp_path):
     run = made()
     noisy = run.replace({**run, "loss_se": run["loss"] * 10})
     text = words(tm.report([noisy], tmp_path / "run.html"))
-    assert "Neither a nor b ever leads beyond doubt. In the noise: undecided between 1 and 1000" in text
+    assert "no difference in loss between a and b is shown at any look" in text
+    assert "In the noise: undecided between" in text
     assert "inside the noise" in text
 
 

@@ -152,7 +152,7 @@ class TestRefusals:
             ({"data": Repeated(2.0)}, ValueError, r"With repeated data .* Use method=Direct\(\)"),
             ({"data": 2.0}, TypeError, r"`data` should be Fresh\(\) or Repeated\(alpha\). Found 2\.0"),
             ({"sgd": 0.1}, TypeError, r"`sgd` should be an SGD\(lr=...\), Adam, AdamW or SignSGD. Found float"),
-            ({"student": "linear"}, TypeError, r"`student` should be Linear\(\) or Network\(units, ...\)"),
+            ({"student": "linear"}, TypeError, r"`student` should be Linear\(\), Softmax\(\) or Network\(units, ...\)"),
             ({"curves": ("los",)}, KeyError, r"There is no curve 'los'"),
             ({"method": Direct(), "d": 2}, ValueError, r"`d` should be at least 3: means and teachers span so many"),
             ({"sgd": SGD(lr=("lr", [0.1, 0.2]))}, ValueError, r"`simulate` is for one problem; .* grid over lr"),

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Training, training_from_json
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.student import student_from_json
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.classes.predict_classes import predict_classes
 from tiltmeter.theory.linear_theory import LinearTheory
 from tiltmeter.theory.predict import predict
 
@@ -45,6 +49,8 @@ def revived(trajectory: Trajectory) -> Trajectory:
     """A theory of a linear student that was loaded from disk, with its `evaluate` again; anything else as it is."""
     if trajectory.evaluate is not None or trajectory.clock != "t":
         return trajectory
+    if isinstance(trajectory.origin.problem, dict) and "class_mixture" in trajectory.origin.problem:
+        return _several_classes(trajectory)
     found = linear_theory_of(trajectory)
     if found is None:
         return trajectory
@@ -52,6 +58,20 @@ def revived(trajectory: Trajectory) -> Trajectory:
     last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
     again = predict(problem, training, [last], tuple(trajectory), data=data).evaluate
     return trajectory.replace(trajectory, again)
+
+
+def _several_classes(trajectory: Trajectory) -> Trajectory:
+    """A theory of several classes that was loaded from disk, with its `evaluate` again."""
+    origin, stored = trajectory.origin, cast(Any, trajectory.origin.settings)
+    try:
+        problem, sgd = ClassMixture.from_json(cast(Any, origin.problem)), SGD.from_json(stored["sgd"])
+        student, nodes = student_from_json(stored["student"]), stored["quadrature"]
+    except (KeyError, TypeError, ValueError):
+        return trajectory  # a user's own schedule cannot be rebuilt from a file
+    quadrature = None if nodes is None else Sobol(nodes["count"], nodes["scramble"])
+    last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
+    again = predict_classes(problem, sgd, np.array([last]), tuple(trajectory)[:1], student, quadrature)
+    return trajectory.replace(trajectory, again.evaluate)
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:

@@ -105,6 +105,8 @@ def stopping(
     values = trajectory[curve]
     if leader_sign(curve, values) < 0:
         raise ValueError(f"`stopping` needs a curve for which lower is better. Found {curve!r}.")
+    if not values.sizes["time"]:
+        raise ValueError(f"Curve {curve!r} has no looks: nothing is recorded yet.")
     times, per_group = _per_group(values)
     mean, gap, worst = per_group.mean(1), per_group.max(1) - per_group.min(1), per_group.max(1)
     measured = per_group

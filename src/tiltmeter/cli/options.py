@@ -21,6 +21,7 @@ from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.memory import check_fits
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
@@ -155,7 +156,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture:
     return teacher_mixture(**known)
 
 
-def build_sgd(given: Mapping[str, Any], problem: Mixture) -> SGD:
+def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
     """The SGD from its named numbers; schedules and more groups come from tables of a TOML file."""
     names = (field.name for field in fields(SGDOptions))
     known = _only(given, *names, "start", "interventions")
@@ -190,7 +191,7 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
     return np.geomspace(since, until, looks)
 
 
-def _per_group(values: Any, name: str, problem: Mixture) -> dict[Any, Any]:
+def _per_group(values: Any, name: str, problem: Mixture | ClassMixture) -> dict[Any, Any]:
     if isinstance(values, Mapping):
         return {g: _schedule(v, name) if isinstance(v, Mapping) else v for g, v in values.items()}
     if len(values) != len(problem.groups):

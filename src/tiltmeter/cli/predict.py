@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tiltmeter.cli.class_options import ClassOptions, resolve_classes
 from tiltmeter.cli.fixed_set import FixedOptions
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
@@ -13,12 +14,16 @@ from tiltmeter.cli.summary import Summary
 from tiltmeter.record import save as save_run
 from tiltmeter.theory.predict import predict as predict_curves
 
+#: Curves of several classes that the command shows and keeps.
+CLASS_CURVES = ("loss", "class_loss", "error", "class_accuracy")
+
 
 def predict(
     problem: ProblemOptions | None = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
     data: FixedOptions | None = None,
+    classes: ClassOptions | None = None,
     *,
     config: Path | None = None,
     curve: Curve = "loss",
@@ -33,9 +38,18 @@ def predict(
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
-    case = resolve(problem, sgd, times, config)
-    training, looks, fixed = (data or FixedOptions()).build(case)
-    trajectory = predict_curves(case.problem, training, looks, data=fixed)
+    several, fixed_set = classes or ClassOptions(), data or FixedOptions()
+    several.check()
+    if several.given:
+        if config is not None or fixed_set != FixedOptions():
+            raise ValueError(
+                "--classes is for fresh examples, without --config: drop the options of files and fixed sets."
+            )
+        trajectory = predict_curves(*resolve_classes(several, problem, sgd, times), CLASS_CURVES, several.student)
+    else:
+        case = resolve(problem, sgd, times, config)
+        training, looks, fixed = fixed_set.build(case)
+        trajectory = predict_curves(case.problem, training, looks, data=fixed)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

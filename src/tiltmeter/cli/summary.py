@@ -11,6 +11,7 @@ import xarray as xr
 from rich import box
 from rich.table import Table
 
+from tiltmeter.analysis.class_crossings import ClassCrossings, class_crossings
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.difference import ALL
 from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
@@ -45,6 +46,8 @@ class Summary:
         if comparable:
             self.crossings = crossings(trajectory, curve, level=level) if self.phases is None else self.phases.crossings
         self.theory = theory_of(trajectory)
+        several = curve == "loss" and "class_loss" in trajectory
+        self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = str(self.phases or self.crossings or f"{len(trajectory)} curves{over}.")
         self.doubts = (
@@ -69,6 +72,13 @@ class Summary:
                     {"pair": _plain(list(one.pair)), **_plain(asdict(stretch))}
                     for one in judged.differences
                     for stretch in one.stretches
+                ]
+        if self.classes is not None:
+            for name in ("same_class", "classes"):
+                kinds = getattr(self.classes, name)
+                found[f"{name}_crossings"] = [
+                    {"of": label_to_json(key), "crossings": [_plain(asdict(c)) for c in one]}
+                    for key, one in kinds.items()
                 ]
         if self.phases is not None:
             found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
@@ -100,6 +110,8 @@ class Summary:
         print(self.sentence)
         for doubt in self.doubts:
             print(doubt)
+        for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
+            print(line)
         table = self._table()
         if table is not None:
             print_table(table)

@@ -72,7 +72,7 @@ def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, Gro
     if source == "digits":
         return digits(share=given.get("share", 0.8), seed=given.get("seed", 0), labels=given.get("labels", "digit"))
     path = folder / source
-    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.exists():
+    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
         return public_data(source, given)
     if not source or not path.exists():
         raise FileNotFoundError(f"[data] source: no file {path if source else 'without a name'}.")

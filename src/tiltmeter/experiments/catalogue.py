@@ -36,6 +36,8 @@ EXPERIMENTS: dict[str, str] = {
     "memorisation": "memorisation",
     "multi-class": "multi_class",
     "warm-start": "warm_start",
+    "order-of-groups": "order_of_groups",
+    "overparametrisation-gap": "overparametrisation_gap",
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",

@@ -48,9 +48,9 @@ class Kept:
         asked = json.loads(json.dumps({"setting": asdict(setting), "version": __version__}, default=repr))
         place.mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
-            write_json(place / SETTING, asked, seal=False)
+            write_json(place / SETTING, asked)
         held = json.loads((place / SETTING).read_text(encoding="utf-8"))
-        if held != asked:
+        if any(held.get(key) != value for key, value in asked.items()):
             raise ValueError(
                 f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
                 "that folder."
@@ -90,7 +90,7 @@ class Kept:
                 )
             took = time.perf_counter() - began
             self._made[file] = {"seconds": round(took, 3), "date": today()}
-            write_json(self.place / MADE, self._made, seal=False)
+            write_json(self.place / MADE, self._made)
             save(made, where)
             self.fresh += 1
             self._tell(f"{name}: {took:.1f} s")

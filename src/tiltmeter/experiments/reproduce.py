@@ -142,14 +142,14 @@ def _draw(charts: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...
     drawn = []
     for title, chart in charts.items():
         file = file_name(title)
-        write_json(folder / f"{file}.json", chart.to_dict(), seal=False)
+        write_json(folder / f"{file}.json", chart.to_dict())
         drawn.append((title, file))
     return tuple(drawn)
 
 
 def _written(outcome: Outcome, place: Path) -> Outcome:
     place.mkdir(parents=True, exist_ok=True)
-    write_json(place / OUTCOME, outcome.to_json(), seal=False)
+    write_json(place / OUTCOME, outcome.to_json())
     return outcome
 
 

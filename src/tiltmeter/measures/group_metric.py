@@ -25,7 +25,6 @@ class GroupMetric:
     function: Callable[[np.ndarray, np.ndarray], Any]
     name: str = ""
     better: Better = "neither"
-    needs_score = True
 
     def __post_init__(self) -> None:
         if not callable(self.function):

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The held-out points and the outputs of the model on them, one number per point.
+    """The held-out points and the outputs of the model on them.
 
-    `loss` is None if the loss is known only per group (`group_loss`). `decision`, `margin` and `confidence` are None if
-    the task has none. `score` is None unless a measure needs it. `seen` is the model itself, in evaluation mode, for
-    measures of weights, features, gradients or other inputs; it is None if only the outputs are known (in an ensemble).
-    `step` is the number of updates so far, if known.
+    `loss`, `decision`, `margin` and `confidence` have one number per point; `score` has the outputs, of shape (points,)
+    or (points, outputs). `loss` is None if the loss is known only per group (`group_loss`). `decision`, `margin` and
+    `confidence` are None if the task has none. `score` is None if only the default curves are recorded. `seen` is the
+    model itself, in evaluation mode, for measures of weights, features, gradients or other inputs; it is None if only
+    the outputs are known (in an ensemble). `step` is the number of updates so far, if known.
     """
 
     data: GroupedData

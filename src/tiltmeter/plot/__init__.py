@@ -11,9 +11,9 @@
 
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
 the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
-training set; `equilibrium_sweep` and `frontier` draw trained students. A group has the same colour in all of them, and
-also a dash pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves
-out time zero.
+training set, `feature_sweep` that of the number of features; `equilibrium_sweep` and `frontier` draw trained
+students. A group has the same colour in all of them, and also a dash pattern, shape or shade, so that grey-scale
+prints stay readable. The time axis is logarithmic and leaves out time zero.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tiltmeter.plot.double_descent import double_descent as double_descent
     from tiltmeter.plot.drivers import drivers as drivers
     from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
+    from tiltmeter.plot.feature_sweep import feature_sweep as feature_sweep
     from tiltmeter.plot.frontier import frontier as frontier
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 _HOMES = {
     name: f"plot.{name}"
     for name in (
-        *("curves", "double_descent", "drivers", "equilibrium_sweep", "frontier", "order_parameters"),
-        *("phase_diagram", "save"),
+        *("curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep", "frontier"),
+        *("order_parameters", "phase_diagram", "save"),
     )
 }
 

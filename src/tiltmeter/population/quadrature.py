@@ -32,17 +32,28 @@ class Sobol:
         """Standard normal nodes of shape (count, dimensions)."""
         return _nodes(self.count, self.scramble, dimensions)
 
+    def uniform(self, dimensions: int) -> np.ndarray:
+        """The same nodes in the unit cube, strictly inside."""
+        return _uniform(self.count, self.scramble, dimensions)
+
     def to_json(self) -> dict[str, JSON]:
         return {"quadrature": "sobol", "count": self.count, "scramble": self.scramble}
 
 
 @lru_cache(maxsize=32)
-def _nodes(count: int, scramble: int, dimensions: int) -> np.ndarray:
-    from scipy.special import ndtri
+def _uniform(count: int, scramble: int, dimensions: int) -> np.ndarray:
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(scramble))
-    uniform = sequence.random_base2(count.bit_length() - 1)
-    nodes = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    uniform = np.clip(sequence.random_base2(count.bit_length() - 1), 1e-12, 1.0 - 1e-12)
+    uniform.flags.writeable = False
+    return np.asarray(uniform)
+
+
+@lru_cache(maxsize=32)
+def _nodes(count: int, scramble: int, dimensions: int) -> np.ndarray:
+    from scipy.special import ndtri
+
+    nodes = ndtri(_uniform(count, scramble, dimensions))
     nodes.flags.writeable = False
     return np.asarray(nodes)

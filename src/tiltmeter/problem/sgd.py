@@ -33,7 +33,8 @@ class SGD:
 
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
-    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data).
+    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold
+    schedules, so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
     gradient with respect to W. `interventions` are rules that change the bias (see `tiltmeter.interventions`): at most
     one `GroupLaw` among them, whose pulls multiply with weights and proportions where both are given.
@@ -49,7 +50,7 @@ class SGD:
     weight_decay: Number = 0.0
     clip: float | None = None
     weights: Mapping[Hashable, Number | Schedule] | None = None
-    proportions: Mapping[Hashable, Number] | None = None
+    proportions: Mapping[Hashable, Number | Schedule] | None = None
     train_bias: bool = False
     start: Start = Zero()
     interventions: tuple[Intervention, ...] = ()
@@ -82,11 +83,18 @@ class SGD:
                 f"`start` should be Zero(), Random(scale) or Overlaps(...). Found {type(self.start).__name__}."
             )
         put(self, "interventions", checked_interventions(self.interventions))
+        if self.curriculum and self.law is not None:
+            raise ValueError("A law of groups and proportions that change both decide who is drawn: give one of them.")
 
     @property
     def scheduled(self) -> bool:
-        """Whether a setting is a schedule, so that no closed form exists."""
-        return _is_schedule(self.lr) or any(_is_schedule(w) for w in (self.weights or {}).values())
+        """Whether anything changes during training, so that no closed form exists."""
+        return any(_is_schedule(value) for value in (self.lr, *(self.weights or {}).values())) or self.curriculum
+
+    @property
+    def curriculum(self) -> bool:
+        """Whether the groups are drawn in changing proportions."""
+        return any(_is_schedule(share) for share in (self.proportions or {}).values())
 
     @property
     def law(self) -> GroupLaw | None:
@@ -101,7 +109,8 @@ class SGD:
     @property
     def breaks(self) -> tuple[float, ...]:
         """Times at which a schedule, or one inside an intervention, is not smooth."""
-        found = {b for s in (self.lr, *(self.weights or {}).values(), *self.interventions) for b in breaks_of(s)}
+        changing = (self.lr, *(self.weights or {}).values(), *(self.proportions or {}).values(), *self.interventions)
+        found = {b for schedule in changing for b in breaks_of(schedule)}
         return tuple(sorted(found))
 
     def __eq__(self, other: object) -> bool:

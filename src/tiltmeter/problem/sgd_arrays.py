@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +94,7 @@ def parameters(problem: Mixture, sgd: SGD, more: Sequence[xr.DataArray] = ()) ->
     groups = problem.groups
     lr = _at(sgd.lr, 0.0)
     weights = loss_weights(sgd, groups, 0.0)
-    shares = _shares(sgd.proportions, groups)
+    shares = shares_at(sgd.proportions, groups, 0.0)
     parts = [x for x in (lr, sgd.batch, sgd.weight_decay, *weights, *(shares or ())) if isinstance(x, xr.DataArray)]
     grid = common_grid(problem.grid(), [*parts, *more], "problem and SGD" if not more else "problem, training and data")
 
@@ -141,7 +141,8 @@ def loss_weights(sgd: SGD, groups: tuple[Hashable, ...], t: float) -> list[Any]:
     return [_at(given.get(group, 1.0), t) for group in groups]
 
 
-def _shares(proportions: Mapping[Hashable, Any] | None, groups: tuple[Hashable, ...]) -> list[Any] | None:
+def shares_at(proportions: Mapping[Hashable, Any] | None, groups: tuple[Hashable, ...], t: float) -> list[Any] | None:
+    """How often each group is drawn at time t; None: as in the data."""
     if proportions is None:
         return None
     for key in proportions:
@@ -150,10 +151,14 @@ def _shares(proportions: Mapping[Hashable, Any] | None, groups: tuple[Hashable, 
     missing = [group for group in groups if group not in proportions]
     if missing:
         raise KeyError(f"`proportions` should name every group; {_listed(missing)} is missing.")
-    shares = [proportions[group] for group in groups]
+    shares = [_at(proportions[group], t) for group in groups]
+    lowest = min(float(np.min(np.asarray(share))) for share in shares)
+    if not lowest >= 0:
+        raise ValueError(f"`proportions` should not be negative. Found {lowest:g} at t = {t:.4g}.")
     total = sum(shares)
     if float(np.max(np.abs(np.asarray(total) - 1.0))) > ROUNDING:
-        raise ValueError(f"The proportions should sum to one. They sum to {float(np.asarray(total).flat[0]):g}.")
+        when = f" at t = {t:.4g}" if any(map(_changes, proportions.values())) else ""
+        raise ValueError(f"The proportions should sum to one. They sum to {float(np.asarray(total).flat[0]):g}{when}.")
     return shares
 
 
@@ -195,8 +200,12 @@ def _check_overlaps(overlaps: np.ndarray, Q0: np.ndarray, gram: np.ndarray) -> N
         raise ValueError(f"`Q` of the start should be at least {least:.6g} for these overlaps. Found Q = {Q0.min():g}.")
 
 
+def _changes(value: Any) -> bool:
+    return callable(value) and not isinstance(value, xr.DataArray)
+
+
 def _at(value: Any, t: float) -> Any:
-    return value(t) if isinstance(value, Callable) and not isinstance(value, xr.DataArray) else value  # type: ignore[arg-type]
+    return value(t) if _changes(value) else value
 
 
 def _listed(groups: Any) -> str:

@@ -25,6 +25,18 @@ class Linear:
 
 
 @dataclass(frozen=True)
+class Softmax:
+    """One linear score per class, turned into probabilities by a softmax and trained on cross-entropy.
+
+    For problems of several classes (`ClassMixture`), where `Linear()` is trained on the squared error of the scores
+    against e_y - 1/C.
+    """
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"student": "softmax"}
+
+
+@dataclass(frozen=True)
 class Network:
     """A network of `units` hidden units: score = sum_k a_k g(W_k.x / sqrt(d)), plus a trained bias if requested.
 
@@ -75,7 +87,7 @@ class Network:
         }
 
 
-Student: TypeAlias = Linear | Network
+Student: TypeAlias = Linear | Softmax | Network
 
 
 def student_from_json(value: Mapping[str, Any]) -> Student:
@@ -83,6 +95,8 @@ def student_from_json(value: Mapping[str, Any]) -> Student:
     match value["student"]:
         case "linear":
             return Linear()
+        case "softmax":
+            return Softmax()
         case "network":
             second = value["second_layer"]
             return Network(
@@ -96,6 +110,15 @@ def student_from_json(value: Mapping[str, Any]) -> Student:
 
 def checked_student(student: object) -> Student:
     """The student, or an error that says which students exist."""
-    if not isinstance(student, (Linear, Network)):
-        raise TypeError(f"`student` should be Linear() or Network(units, ...). Found {student!r}.")
+    if not isinstance(student, (Linear, Softmax, Network)):
+        raise TypeError(f"`student` should be Linear(), Softmax() or Network(units, ...). Found {student!r}.")
     return student
+
+
+def refuse_softmax(student: Student) -> None:
+    """A softmax has a score per class: two labels need one score only."""
+    if isinstance(student, Softmax):
+        raise ValueError(
+            "`Softmax()` is for problems of several classes (`class_mixture`). With two labels use Linear(), or "
+            "`equilibrium(loss=Logistic())` for trained students."
+        )

@@ -35,6 +35,7 @@ def _advance(  # type: ignore[no-untyped-def]
     for step in range(steps):
         rate = rates[step] if rates.shape[0] > 1 else rates[0]
         row = step if weights.shape[0] > 1 else 0
+        drawn = step if cumulative.shape[0] > 1 else 0
         push[:] = 0.0
         if batch > 1:
             gradient[:] = 0.0
@@ -52,7 +53,7 @@ def _advance(  # type: ignore[no-untyped-def]
                 x[:] = inputs[chosen]
                 group, label = groups[chosen], labels[chosen]
             else:
-                group, label = draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x)
+                group, label = draw_sample(rng, cumulative, drawn, means, teachers, label_bias, deviation, x)
             score = scalars[units]
             for k in range(units):
                 field = 0.0
@@ -172,9 +173,10 @@ def advance_direct(  # type: ignore[no-untyped-def]
     """
     for i in range(low, high):
         if stopped[i] < 0:
+            own = min(i, cumulative.shape[0] - 1)  # one table for all seeds in a curriculum
             made = _advance(
                 generators[i], w[i], scalars[i], first_moments[i], second_moments[i], scalar_moments[i], steps, first,
-                rates, weights, pulls[i], cumulative[i], losses[i], counts[i], np.dot(means, frames[i]),
+                rates, weights, pulls[i], cumulative[own], losses[i], counts[i], np.dot(means, frames[i]),
                 np.dot(teachers, frames[i]), label_bias, deviation, inputs[i], groups[i], labels[i], orders[i], replace,
                 numbers, kind, batch, activation, learn_second, learn_bias,
             )  # fmt: skip

@@ -38,13 +38,13 @@ def chi_square_constants(freedom):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_group(rng, cumulative):  # type: ignore[no-untyped-def]
-    """A group, by the cumulative shares; with one group nothing is drawn."""
-    last = cumulative.shape[0] - 1
+def draw_group(rng, cumulative, row):  # type: ignore[no-untyped-def]
+    """A group, by the cumulative shares of this row; with one group nothing is drawn."""
+    last = cumulative.shape[1] - 1
     if last == 0:
         return 0
     u = rng.random()
     group = 0
-    while group < last and u >= cumulative[group]:
+    while group < last and u >= cumulative[row, group]:
         group += 1
     return group

@@ -33,16 +33,17 @@ def _advance(  # type: ignore[no-untyped-def]
         w[a] = state[a]
     s, bias = state[rank], state[rank + 1]
     share = 1.0 / batch
-    many_rates, many_weights = rates.shape[0] > 1, weights.shape[0] > 1
+    many_rates, many_weights, many_shares = rates.shape[0] > 1, weights.shape[0] > 1, cumulative.shape[0] > 1
     done = 0
     while done < steps:
         rate = rates[done] if many_rates else rates[0]
         row = done if many_weights else 0
+        drawn = done if many_shares else 0
         for a in range(rank):
             pull[a] = 0.0
         along, spread, push = 0.0, 0.0, 0.0
         for _ in range(batch):
-            group = draw_group(rng, cumulative)
+            group = draw_group(rng, cumulative, drawn)
             sd = deviation[group]
             field, score = label_bias[group], bias
             for a in range(rank):
@@ -103,9 +104,10 @@ def advance_linear(  # type: ignore[no-untyped-def]
     w, x, pull = np.empty(means.shape[1]), np.empty(means.shape[1]), np.empty(means.shape[1])
     for i in range(low, high):
         if stopped[i] < 0:
+            own = min(i, cumulative.shape[0] - 1)  # one table for all seeds in a curriculum
             made = _advance(
-                generators[i], states[i], steps, rates, weights, factors[i], cumulative[i], losses[i], counts[i], means,
-                teachers, label_bias, deviation, batch, decay, clip, learn, d, w, x, pull,
+                generators[i], states[i], steps, rates, weights, factors[i], cumulative[own], losses[i], counts[i],
+                means, teachers, label_bias, deviation, batch, decay, clip, learn, d, w, x, pull,
             )  # fmt: skip
             if made < steps:
                 stopped[i] = first + made + 1

@@ -98,13 +98,14 @@ def _advance(  # type: ignore[no-untyped-def]
     for step in range(steps):
         rate = rates[step] if rates.shape[0] > 1 else rates[0]
         row = step if weights.shape[0] > 1 else 0
+        drawn = step if cumulative.shape[0] > 1 else 0
         seen[:] = 0.0
         inner[:] = 0.0
         push[:] = 0.0
         if batch > 1:
             spread[:] = 0.0
         for _ in range(batch):
-            group = draw_group(rng, cumulative)
+            group = draw_group(rng, cumulative, drawn)
             sd = deviation[group]
             field = label_bias[group]
             for a in range(rank):
@@ -220,9 +221,10 @@ def advance_network(  # type: ignore[no-untyped-def]
     """
     for i in range(low, high):
         if stopped[i] < 0:
+            own = min(i, cumulative.shape[0] - 1)  # one table for all seeds in a curriculum
             made = _advance(
                 generators[i], visible[i], hidden[i], scalars[i], scalar_velocity[i], steps, rates, weights,
-                factors[i], cumulative[i], losses[i], counts[i], means, teachers, label_bias, deviation, numbers,
+                factors[i], cumulative[own], losses[i], counts[i], means, teachers, label_bias, deviation, numbers,
                 batch, activation, learn_second,
                 learn_bias, d,
             )  # fmt: skip

@@ -11,9 +11,9 @@ from tiltmeter.simulation.compiled_draws import draw_group
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_sample(rng, cumulative, means, teachers, label_bias, deviation, x):  # type: ignore[no-untyped-def]
+def draw_sample(rng, cumulative, row, means, teachers, label_bias, deviation, x):  # type: ignore[no-untyped-def]
     """Fill x with one input of a random group; returns the group and whether its label is positive."""
-    group = draw_group(rng, cumulative)
+    group = draw_group(rng, cumulative, row)
     sd = deviation[group]
     field = label_bias[group]
     for i in range(x.shape[0]):
@@ -76,7 +76,7 @@ def place(  # type: ignore[no-untyped-def]
         if inputs.shape[1]:
             mean, teacher = np.dot(means, frames[i]), np.dot(teachers, frames[i])
             for n in range(inputs.shape[1]):
-                group, label = draw_sample(rng, cumulative, mean, teacher, label_bias, deviation, inputs[i, n])
+                group, label = draw_sample(rng, cumulative, 0, mean, teacher, label_bias, deviation, inputs[i, n])
                 if flips[group] > 0.0 and rng.random() < flips[group]:
                     label = 1 - label
                 groups[i, n], labels[i, n] = group, label

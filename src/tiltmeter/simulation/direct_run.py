@@ -34,6 +34,11 @@ class DirectRun:
         self._learn_second = isinstance(student, Network) and student.train_second_layer
         units, d = setting.units, setting.d
         size = setting.data.samples(d) if isinstance(setting.data, Repeated) else 0
+        if size and setting.sgd.curriculum:
+            raise ValueError(
+                "A repeated data set keeps the proportions it was drawn with: schedules of `proportions` need "
+                "Fresh() data."
+            )
         moving = setting.sgd.momentum > 0 or self._kind in (ADAM, ADAMW)
         self._frame = np.empty((count, setting.rank, d))
         self._w = np.zeros((count, units, d))
@@ -60,7 +65,7 @@ class DirectRun:
 
         def work(low: int, high: int) -> None:
             place(
-                low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative,
+                low, high, self._generators, self._w, self._frame, visible, hidden, scale, setting.cumulative(0, 1),
                 setting.means, setting.teachers, setting.label_bias, setting.deviation, self._inputs, self._groups,
                 self._labels, flips,
             )  # fmt: skip
@@ -81,10 +86,12 @@ class DirectRun:
             float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip, *map(float, betas), float(epsilon)  # type: ignore[arg-type]
         )  # fmt: skip
 
+        drawn = now.drawn(chosen, first, stop)
+
         def work(low: int, high: int) -> None:
             advance_direct(
                 low, high, self._generators, self._w, self._scalars, self._first, self._second, self._moments,
-                self.stopped, first, stop - first, rates, weights, now.factors, now.cumulative, now.losses, now.counts,
+                self.stopped, first, stop - first, rates, weights, now.factors, drawn, now.losses, now.counts,
                 chosen.means, chosen.teachers, self._frame, chosen.label_bias, chosen.deviation, self._inputs,
                 self._groups, self._labels, self._order, self._replace, numbers, self._kind, chosen.batch,
                 self._activation, self._learn_second, sgd.train_bias,

@@ -80,7 +80,7 @@ class GramChain:
         from tiltmeter.simulation.compiled_memory import remember
 
         chosen, sgd, number = self._setting, self._setting.sgd, len(self._setting.shares)
-        group = np.minimum((u[:, :, None] >= chosen.cumulative).sum(2), number - 1)
+        group = np.minimum((u[:, :, None] >= chosen.cumulative(0, 1)[0]).sum(2), number - 1)
         sd = chosen.deviation[group]
         x = chosen.means[group] + sd[:, :, None] * normal[:, :, :-1]
         z = sd * normal[:, :, -1]

@@ -13,6 +13,8 @@ from tiltmeter.simulation.setting import Setting
 class GroupPulls:
     """Arrays (seeds, groups) that compiled loops read (`factors`, `cumulative`) and add to (`losses`, `counts`).
 
+    `cumulative` has one dimension more, (seeds, 1, groups): steps, of which there are many in a curriculum (`drawn`).
+
     A factor multiplies the loss of a group's points, beside the weights; `cumulative` are the shares by which groups
     are drawn, added up. Losses are sums over `counts` points, without any weight.
     """
@@ -25,4 +27,8 @@ class GroupPulls:
     @classmethod
     def plain(cls, setting: Setting, seeds: int) -> GroupPulls:
         shape = seeds, len(setting.shares)
-        return cls(np.ones(shape), np.tile(setting.cumulative, (seeds, 1)), np.zeros(shape), np.zeros(shape))
+        return cls(np.ones(shape), np.tile(setting.cumulative(0, 1), (seeds, 1, 1)), np.zeros(shape), np.zeros(shape))
+
+    def drawn(self, setting: Setting, first: int, stop: int) -> np.ndarray:
+        """Cumulative shares of the groups in the steps first..stop: (seeds or 1, steps or 1, groups)."""
+        return setting.cumulative(first, stop)[None] if setting.sgd.curriculum else self.cumulative

@@ -42,18 +42,20 @@ class LinearChain:
         """What does not change from stretch to stretch; the arrays of `pulls` are changed in place."""
         chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
         return (
-            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
-            chosen.deviation, chosen.batch, float(sgd.weight_decay), inf if sgd.clip is None else float(sgd.clip),  # type: ignore[arg-type]
+            now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation, chosen.batch,
+            float(sgd.weight_decay), inf if sgd.clip is None else float(sgd.clip),  # type: ignore[arg-type]
             sgd.train_bias, chosen.d,
         )  # fmt: skip
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         from tiltmeter.simulation.compiled_linear import advance_linear
 
+        drawn = self.pulls.drawn(self._setting, first, stop)
+
         def work(low: int, high: int) -> None:
             advance_linear(
                 low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights,
-                *self._fixed,
+                self.pulls.factors, drawn, *self._fixed,
             )  # fmt: skip
 
         in_blocks(work, len(self._state), threads, least=1)

@@ -132,3 +132,5 @@ def _refuse_what_needs_simulation(sgd: object) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`moments` do not close with {name}. Use `simulate`, which is exact too.")
+    if sgd.curriculum:
+        raise ValueError("`moments` has no schedules of `proportions`. Use `simulate` or `predict`, which have.")

@@ -52,8 +52,8 @@ class NetworkChain:
         chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
         clip = inf if sgd.clip is None else float(sgd.clip)
         fixed = (
-            now.factors, now.cumulative, now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias,
-            chosen.deviation,
+            now.factors, now.drawn(chosen, first, stop), now.losses, now.counts, chosen.means, chosen.teachers,
+            chosen.label_bias, chosen.deviation,
             (float(sgd.momentum), float(sgd.nesterov), float(sgd.weight_decay), clip), chosen.batch,  # type: ignore[arg-type]
             self._activation, self._learn_second, sgd.train_bias, chosen.d,
         )  # fmt: skip

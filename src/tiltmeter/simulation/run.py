@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
-from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting
+
+
+class Looked(Protocol):
+    """What the seeds show at one time."""
+
+    def blanked(self, where: np.ndarray) -> Any:
+        """NaN for the seeds `where`: they have diverged."""
 
 
 class Run(Protocol):
@@ -24,7 +30,7 @@ class Run(Protocol):
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         """Make the updates first..stop of every seed that has not diverged."""
 
-    def look(self) -> Observation:
+    def look(self) -> Looked:
         """What the seeds show now."""
 
 

@@ -13,7 +13,7 @@ from tiltmeter.problem.laws import lowered
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.sgd_arrays import Parameters, parameters, shares_at
 from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Network, Student
 from tiltmeter.simulation.data import Data
@@ -57,9 +57,14 @@ class Setting:
     def second_layer(self) -> np.ndarray:
         return np.array(self.student.weights if isinstance(self.student, Network) else (1.0,))
 
-    @property
-    def cumulative(self) -> np.ndarray:
-        return np.cumsum(self.shares)
+    def cumulative(self, first: int, stop: int) -> np.ndarray:
+        """Cumulative shares of the groups at the steps first..stop, one row for all where they do not change."""
+        if not self.sgd.curriculum:
+            return np.cumsum(self.shares)[None]
+        times = (step / self.d for step in range(first, stop))
+        return np.cumsum(
+            [shares_at(self.sgd.proportions, self.par.groups, t) or () for t in times], axis=1, dtype=float
+        )
 
     @property
     def vectors(self) -> int:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
-from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder, save
@@ -33,6 +35,7 @@ from tiltmeter.simulation.full_batch import full_batch_looks
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run
 from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.simulate_classes import ClassSimulation
 from tiltmeter.simulation.sizes import MOST_SEEDS, check_size
 from tiltmeter.simulation.step_settings import StepSettings
 
@@ -45,7 +48,7 @@ MOST_DIMENSIONS = 10**15
 
 
 def simulate(
-    problem: Mixture,
+    problem: Mixture | ClassMixture,
     sgd: StudentOptimiser | Flow | Descent,
     times: Any,
     d: int,
@@ -67,6 +70,8 @@ def simulate(
     is done. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the same run
     whatever the number of threads and of other seeds.
 
+    A `ClassMixture` has the curves of its theory, of which `curves` must name `error`, `class_accuracy`, `confusion`.
+
     A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
 
     >>> from tiltmeter import SGD, teacher_mixture
@@ -79,11 +84,53 @@ def simulate(
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     if isinstance(sgd, (Flow, Descent)):
+        if isinstance(problem, ClassMixture):
+            raise ValueError("Several classes are simulated with SGD only. Train on `samples` with `train`.")
+        refuse_softmax(student)
         return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to, threads)
     steps = whole_steps(checked_times(times), size)
-    plain = plain_sgd(sgd)
     data = checked_data(data)
-    chosen = setting(problem, sgd, student, data, size)
+    run, label, pace = _begin(problem, sgd, student, method, data, size, labels, curves, steps)
+    described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
+    described |= {"method": method.to_json(), "data": data.to_json()}
+    origin = Origin("simulation", problem.to_json(), described, labels)
+    looks: list[Any] = []
+    with ExitStack() as stack:
+        recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
+        last = int(steps[-1])
+        told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
+        tell = stack.enter_context(told) if progress else None
+        for look in _looks(run, steps, pace, threads, tell):
+            looks.append(look)
+            if recorder is not None:
+                now = label([look], np.zeros(1))
+                readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
+                recorder.append(float(steps[len(looks) - 1] / size), readings)
+        diverged = _diverged(run, labels, size)
+        if recorder is not None and diverged is not None:
+            recorder.diverged(diverged)
+    return Trajectory(label(looks, steps / size), "t", origin, diverged)
+
+
+def _begin(
+    problem: Mixture | ClassMixture,
+    sgd: StudentOptimiser,
+    student: Student,
+    method: Method,
+    data: Data,
+    d: int,
+    seeds: tuple[int, ...],
+    curves: Iterable[str] | None,
+    steps: np.ndarray,
+) -> tuple[Run, Callable[[list[Any], np.ndarray], LazyCurves], StepSettings]:
+    """All seeds at their start, how their looks become curves, and what changes from step to step."""
+    if isinstance(problem, ClassMixture):
+        several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
+        # Loss weights of (group, class) pairs are the chain's own affair.
+        return several.run, several.label, StepSettings(replace(plain_sgd(sgd), weights=None), problem.groups, d)
+    refuse_softmax(student)
+    plain = plain_sgd(sgd)
+    chosen = setting(problem, sgd, student, data, d)
     more = (
         *(("second_layer",) if isinstance(student, Network) else ()),
         *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
@@ -91,34 +138,17 @@ def simulate(
     )
     names = chosen_names(curves, plain.train_bias, more)
     vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
-    check_size(size, len(labels), steps, len(names) * len(problem.groups), vectors)
-    described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
-    described |= {"method": method.to_json(), "data": data.to_json()}
-    origin = Origin("simulation", problem.to_json(), described, labels)
-    run = method.begin(chosen, labels)
-    pace = StepSettings(chosen.sgd, chosen.par.groups, size)
+    check_size(d, len(seeds), steps, len(names) * len(problem.groups), vectors)
+    pace = StepSettings(chosen.sgd, chosen.par.groups, d)
+    constant = plain.law is not None and chosen.law is None
 
-    def label(look: Observation, at: np.ndarray) -> LazyCurves:
-        return curves_of(chosen, labels, look, at, names)
+    def label(looks: list[Observation], at: np.ndarray) -> LazyCurves:
+        if constant:
+            pull = np.tile(pace.pulls(chosen.shares), (len(seeds), 1))
+            looks = [look.with_pull(pull) for look in looks]
+        return curves_of(chosen, seeds, stack_observations(looks), at, names)
 
-    looks: list[Observation] = []
-    with ExitStack() as stack:
-        recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
-        last = int(steps[-1])
-        told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
-        tell = stack.enter_context(told) if progress else None
-        for seen in _looks(run, steps, pace, threads, tell):
-            constant = plain.law is not None and chosen.law is None
-            look = seen.with_pull(np.tile(pace.pulls(chosen.shares), (len(labels), 1))) if constant else seen
-            looks.append(look)
-            if recorder is not None:
-                now = label(stack_observations([look]), np.zeros(1))
-                readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
-                recorder.append(float(steps[len(looks) - 1] / size), readings)
-        diverged = _diverged(run, labels, size)
-        if recorder is not None and diverged is not None:
-            recorder.diverged(diverged)
-    return Trajectory(label(stack_observations(looks), steps / size), "t", origin, diverged)
+    return method.begin(chosen, seeds), label, pace
 
 
 def _full_batch(
@@ -217,7 +247,7 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
 
 def _looks(
     run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
-) -> Iterable[Observation]:
+) -> Iterable[Any]:
     """Advance from look to look, in stretches short enough to be interrupted between."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
     stretch = STRETCH / cost

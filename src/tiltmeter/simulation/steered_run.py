@@ -56,7 +56,7 @@ class SteeredRun:
     def _pull(self) -> None:
         P = pulls(self._law, self._z, self._seen())
         if self._law.by == "draws":
-            np.add.accumulate(P, axis=1, out=self._now.cumulative)
+            np.add.accumulate(P, axis=1, out=self._now.cumulative[:, 0])
         else:
             np.divide(P, self._shares, out=self._now.factors)
 
@@ -69,4 +69,6 @@ class SteeredRun:
         self._z = changed(self._law, self._z, self._seen(), duration)
 
     def look(self) -> Observation:
-        return self._run.look().with_pull(pulls(self._law, self._z, self._seen()))
+        seen = self._run.look()
+        assert isinstance(seen, Observation)
+        return seen.with_pull(pulls(self._law, self._z, self._seen()))

@@ -82,7 +82,7 @@ def _initial(par: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 def _final(problem: Mixture, sgd: SGD, function: str) -> tuple[Parameters, OverlapCurves]:
     refuse_laws(sgd, function)
     if sgd.scheduled:
-        raise ValueError("Asymptotes need a constant learning rate and constant weights.")
+        raise ValueError("Asymptotes need a constant learning rate, constant weights and proportions.")
     par = parameters(problem, sgd)
     diverged = divergence(par)
     overlaps = _settled(par)

@@ -27,7 +27,7 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Network
 from tiltmeter.theory.network_averages import Averages, Group, erf_averages, linear_averages, node_averages
-from tiltmeter.theory.ode import rate_at, weights_at
+from tiltmeter.theory.ode import drawn_at, rate_at, weights_at
 from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
 
@@ -70,7 +70,7 @@ class NetworkTheory:
         return node_averages(group, now.w, now.Q, now.second, now.bias, activation, self.quadrature or Sobol())
 
     def velocity(self, t: float, now: Student) -> Student:
-        par, lr = self.par, float(rate_at(self.sgd, self.par, t)[0])
+        par, lr = drawn_at(self.sgd, self.par, t), float(rate_at(self.sgd, self.par, t)[0])
         s = weights_at(self.sgd, par, t)[0]
         decay = float(par.decay[0])
         dw, dQ = -lr * decay * now.w, -2.0 * lr * decay * now.Q

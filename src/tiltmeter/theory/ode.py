@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tiltmeter.population.overlap_curves import OverlapCurves, losses
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.problem.sgd_arrays import Parameters, parameters, shares_at
 from tiltmeter.schedule import value_at
 from tiltmeter.theory.piecewise_integration import Solution, by_pieces
 
@@ -69,8 +70,9 @@ def solve(
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         state = y.reshape(points, 2 * number + 2)
         M, R, Q, bias = state[:, :number], state[:, number : 2 * number], state[:, -2], state[:, -1]
-        P, N = plain_pulls(par, weights_at(sgd, par, t))
-        dM, dR, dQ, dbias = velocity(par, M, R, Q, bias, rate_at(sgd, par, t), P, N)
+        now = drawn_at(sgd, par, t)
+        P, N = plain_pulls(now, weights_at(sgd, now, t))
+        dM, dR, dQ, dbias = velocity(now, M, R, Q, bias, rate_at(sgd, now, t), P, N)
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None]], axis=1).ravel()
 
     state = np.concatenate([par.M0, par.R0, par.Q0[:, None], par.bias0[:, None]], axis=1).ravel()
@@ -93,6 +95,16 @@ def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
     if not callable(sgd.lr):
         return par.lr
     return np.full(par.size, value_at(sgd.lr, t, "lr"))
+
+
+def drawn_at(sgd: SGD, par: Parameters, t: float) -> Parameters:
+    """The parameters with the groups drawn as often as at time t."""
+    if not sgd.curriculum:
+        return par
+    shares = shares_at(sgd.proportions, par.groups, t) or []
+    fixed = [not callable((sgd.proportions or {})[group]) for group in par.groups]
+    columns = [par.p[:, i] if fixed[i] else np.full(par.size, float(share)) for i, share in enumerate(shares)]
+    return replace(par, p=np.stack(columns, axis=1))
 
 
 def weights_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:

@@ -7,14 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import Linear, Network, Student, checked_student
+from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.theory.classes.predict_classes import predict_classes
 from tiltmeter.theory.fixed_set.fixed_theory import fixed_theory
 from tiltmeter.theory.population_flow import population_flow
 from tiltmeter.theory.predict_network import predict_network
@@ -23,7 +25,7 @@ from tiltmeter.theory.steered_theory import SteeredTheory
 
 
 def predict(
-    problem: Mixture,
+    problem: Mixture | ClassMixture,
     sgd: SGD | Flow | Descent,
     times: Any,
     curves: Iterable[str] | None = None,
@@ -57,10 +59,17 @@ def predict(
     >>> few["loss"].sel(group="-").values.round(4), few["training_loss"].sel(group="-").values.round(4)
     (array([0.4144, 1.1784]), array([0.2207, 0.101 ]))
 
+    A `ClassMixture` has several classes: curves per class too, and a `Linear()` or `Softmax()` student of C scores.
+
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
     """
     times = checked_times(times)
     student = checked_student(student)
+    if isinstance(problem, ClassMixture):
+        if data is not None or not isinstance(sgd, SGD):
+            raise ValueError("Several classes have SGD on fresh examples only. Train on `samples` with `train`.")
+        return predict_classes(problem, sgd, times, curves, student, quadrature)
+    refuse_softmax(student)
     if data is not None:
         if not isinstance(data, Fixed):
             raise TypeError(f"`data` should be a Fixed(samples=...), or None for fresh examples. Found {data!r}.")

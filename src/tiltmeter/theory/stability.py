@@ -91,7 +91,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     """
     refuse_laws(sgd, "timescales")
     if sgd.scheduled:
-        raise ValueError("`timescales` needs a constant learning rate and constant weights.")
+        raise ValueError("`timescales` needs a constant learning rate, constant weights and proportions.")
     par = parameters(problem, sgd)
     solved = modes(par)
     along = np.sort(solved.rates[:, 1:-1], axis=1)[:, ::-1]

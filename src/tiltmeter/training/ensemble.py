@@ -77,7 +77,7 @@ def ensemble(
         optimiser = first.make_optimiser(list(models[0].parameters()))
         check_alike(optimiser, models[0].parameters())
         update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip)
-        keep = any(getattr(measure, "needs_score", False) for measure in every)
+        keep = len(every) > len(DEFAULTS)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))

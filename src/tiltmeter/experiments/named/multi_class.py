@@ -1,4 +1,4 @@
-"""Several classes: crossings where the groups share more or less of what tells the classes apart. An open question."""
+"""Several classes: class crossings that groups hide, classes in conflict, similar classes; exactly, and on pictures."""
 
 from __future__ import annotations
 
@@ -7,103 +7,266 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from tiltmeter.analysis.crossings import crossings
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.analysis.class_crossings import class_crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
-from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import told
+from tiltmeter.experiments.shared.picture_groups import TURNED, Source, picture_groups
 from tiltmeter.losses import CrossEntropy
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.class_mixture import ClassMixture
+from tiltmeter.problem.class_mixture_of_two import class_mixture
+from tiltmeter.problem.sgd import SGD
 from tiltmeter.recipe import Recipe, Watch
-from tiltmeter.record import Trajectory, log_spaced
+from tiltmeter.record import Origin, Trajectory, log_spaced
+from tiltmeter.simulation.simulate import simulate
+from tiltmeter.theory.classes.centred_form import centred_class_losses
+from tiltmeter.theory.predict import predict
 
-TITLE = "Several classes with shared structure: do groups still cross? (open question)"
-PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
+TITLE = "Several classes: crossings that groups hide, conflict between groups, similar classes"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
 NEEDS: tuple[str, ...] = ()
+
+#: The problem whose first two classes cross between the groups, which themselves do not.
+HIDDEN = partial(class_mixture, 3, 0.7, (0.3, 1.4), 0.5, class_bias=(-0.24, -0.24, 0.3))
+#: The first two classes of the minority look like the second and the first of the majority, or like their own.
+CONFLICT = {
+    name: partial(class_mixture, 3, 0.8, (0.6, 1.4), overlap=0.9, swapped=swap)
+    for name, swap in (("conflict", True), ("harmony", False))
+}
+SIMILAR = {
+    name: partial(class_mixture, 3, 0.8, overlap=0.5, similarity=s) for name, s in (("unlike", 0.0), ("alike", 0.9))
+}
+CHANCE = 1.0 / 3.0
+PAIR = (4, 9)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """`overlaps` say how much of the direction of every class the two groups share."""
+    """`problems` random ones for the counts; d and seeds of the simulations; sizes of the networks on pictures."""
 
-    classes: int = 5
-    overlaps: tuple[float, ...] = (0.0, 0.5, 0.9)
-    rho: float = 0.8
-    variance: tuple[float, float] = (0.5, 1.5)
-    d: int = 60
+    problems: int = 200
+    d: int = 400
+    seeds: int = 16
+    lr: float = 0.1
+    pictures: Source = "digits"
+    points: int = 1200
+    look: int = 500
     width: int = 64
-    lr: float = 0.05
-    batch: int = 20
-    steps: int = 2000
-    seeds: int = 6
+    steps: int = 600
+    network_lr: float = 0.05
+    network_seeds: int = 8
 
 
 QUICK = Setting()
-FULL = Setting(classes=10, overlaps=(0.0, 0.25, 0.5, 0.75, 0.9, 1.0), d=100, width=256, lr=0.02, steps=20000, seeds=30)
+FULL = Setting(
+    problems=2000,
+    d=1000,
+    seeds=100,
+    pictures="fashion-mnist",
+    points=20000,
+    look=4000,
+    width=256,
+    steps=4000,
+    network_seeds=20,
+)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
-    """Networks with one output per class, for every overlap."""
-    return {f"overlap {o:g}": keep(f"overlap {o:g}", partial(_networks, setting, o)) for o in setting.overlaps}
+    """Counts over random problems; theory and simulation of the named ones; networks on pictures."""
+    found = {"random problems": keep("random problems", partial(_counts, setting))}
+    times = np.geomspace(0.05, 120.0, 40)
+    for name, make in (("hidden", HIDDEN), *CONFLICT.items(), *SIMILAR.items()):
+        curves = ("loss", "class_loss") if name == "hidden" else ("loss", "class_loss", "error", "class_accuracy")
+        sgd = SGD(lr=setting.lr)
+        found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, make(), sgd, times, curves))
+        made = partial(
+            simulate, make(), sgd, times[::3], setting.d, setting.seeds, curves=("loss", "class_loss"), progress=False
+        )
+        found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
+    for name, swap in (("plain", False), ("conflict", True)):
+        found[f"networks, {name}"] = keep(f"networks, {name}", partial(_networks, setting, swap))
+    return found
 
 
-def several_classes(setting: Setting, overlap: float, points: tuple[int, int], seed: int) -> GroupedData:
-    """Gaussian inputs whose class is that of the largest of several random scores; those of the groups overlap."""
-    world = np.random.default_rng(0)
-    own, other = world.normal(size=(2, setting.classes, setting.d)) / np.sqrt(setting.d)
-    directions = (own, overlap * own + np.sqrt(1.0 - overlap**2) * other)
-    rng = np.random.default_rng((seed, 1))
-    x = [np.sqrt(v) * rng.normal(size=(n, setting.d)) for v, n in zip(setting.variance, points, strict=True)]
-    y = [(part @ w.T).argmax(1) for part, w in zip(x, directions, strict=True)]
-    group = np.repeat(["+", "-"], points)
-    return GroupedData(np.concatenate(x).astype(np.float32), np.concatenate(y), group, groups=("+", "-"))
+def random_problem(rng: np.random.Generator) -> tuple[ClassMixture, SGD]:
+    """Three classes in two centred groups, everything else at random."""
+    rho, mixed, D = rng.uniform(0.2, 0.8), rng.uniform(-1.0, 1.0), np.exp(rng.uniform(-1.5, 1.2, 2))
+    one, two = rng.normal(size=(2, 3, 4))
+    teachers = {"+": dict(enumerate(one)), "-": dict(enumerate(mixed * one + np.sqrt(1.0 - mixed**2) * two))}
+    bias = {g: dict(enumerate(0.5 * rng.normal(size=3))) for g in "+-"}
+    p = np.array([rho, 1.0 - rho])
+    lr = rng.uniform(0.05, 0.9) * 2.0 * (p @ D) / (p @ D**2)
+    weight, variance = {"+": rho, "-": 1.0 - rho}, dict(zip("+-", D, strict=True))
+    return ClassMixture(weight, variance, {g: np.zeros(4) for g in "+-"}, teachers, bias), SGD(lr=lr)  # type: ignore[arg-type]
 
 
-def _networks(setting: Setting, overlap: float) -> Trajectory:
-    import torch
+def _counts(setting: Setting) -> Trajectory:
+    """For every random problem: crossings of the groups, most of any class between groups, and within a group."""
+    rng, rows = np.random.default_rng(0), []
+    for _ in range(setting.problems):
+        problem, sgd = random_problem(rng)
+        times = np.geomspace(1e-3, 60.0, 400) / float(sgd.lr)  # type: ignore[arg-type]
+        groups, classes = centred_class_losses(problem, sgd, times, Sobol(2**10))
+        between = max(_changes(classes[:, 0, c] - classes[:, 1, c]) for c in range(3))
+        within = max(
+            _changes(classes[:, g, a] - classes[:, g, b]) for g in range(2) for a, b in ((0, 1), (0, 2), (1, 2))
+        )
+        rows.append((_changes(groups[:, 0] - groups[:, 1]), between, within))
+    counts = xr.DataArray(
+        np.array([rows], dtype=float), dims=("time", "problem", "kind"),
+        coords={"time": [0.0], "problem": np.arange(len(rows)), "kind": ["groups", "class between groups", "classes"]},
+    )  # fmt: skip
+    return Trajectory({"crossings": counts}, "t", Origin("theory of random problems"))
 
+
+def _changes(gap: np.ndarray) -> int:
+    sign = np.sign(np.where(np.abs(gap) > 1e-10, gap, 0.0))
+    sign = sign[sign != 0]
+    return int((sign[1:] != sign[:-1]).sum())
+
+
+def _networks(setting: Setting, swap: bool) -> Trajectory:
+    """Networks of one hidden layer on pictures; with `swap` two classes of the minority have each other's label."""
     from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.ensemble import ensemble
 
-    def make() -> Any:
-        model = mlp(setting.d, (setting.width,), setting.classes)
-        for parameter in model[-1].parameters():
-            torch.nn.init.zeros_(parameter)
-        return model
-
-    total = setting.steps * setting.batch
-    large = round(setting.rho * total)
-    run = ensemble(
-        make,
-        several_classes(setting, overlap, (large, total - large), seed=0),
-        several_classes(setting, overlap, (3000, 3000), seed=1),
-        Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=CrossEntropy()),
-        watch=Watch(when=log_spaced(10)),
-        seeds=setting.seeds,
+    train, look = picture_groups(
+        setting.pictures,
+        0.8,
+        (1.0, 1.0) if swap else (0.5, 1.0),
+        setting.points,
+        setting.look,
+        not swap,
+        PAIR if swap else None,
     )
+    inputs = int(np.prod(train.x.shape[1:]))
+    recipe = Recipe(lr=setting.network_lr, steps=setting.steps, batch=32, loss=CrossEntropy())
+    made = partial(mlp, inputs, (setting.width,), 10)
+    run = ensemble(made, train, look, recipe, watch=Watch(when=log_spaced(8)), seeds=setting.network_seeds)
     return told(run, "network")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """Whether losses and errors cross, at each overlap: what we saw."""
-    found = []
-    seeds = len(next(iter(runs.values())).origin.seeds)
-    for name, run in runs.items():
-        found.append(
-            whether(
-                f"With {name} of the classes, the losses cross from - to +",
-                leaders(run).endswith("-+"),
-                "does - lead first and + to the end",
-                f"Loss: {crossings(run)} Error: {crossings(run, 'error')}",
-                seeds=seeds,
-            )
-        )
+    """What the theory says, whether simulations show it, and what networks on pictures do."""
+    counts = runs["random problems"]["crossings"].isel(time=0)
+    most = {str(kind): int(counts.sel(kind=kind).max()) for kind in counts.kind.values}
+    quiet = (counts.sel(kind="groups") == 0) & (counts.sel(kind="class between groups") > 0)
+    exact, measured = class_crossings(runs["theory, hidden"]), class_crossings(runs["simulation, hidden"])
+    seeds = len(runs["simulation, hidden"].origin.seeds)
+    total = int(counts.sizes["problem"])
+    found = [
+        whether(
+            "From zero, centred groups cross at most once, a class between them at most twice, classes of a group once",
+            most["groups"] <= 1 and most["class between groups"] <= 2 and most["classes"] <= 1,
+            f"is that so in all of {total} random problems",
+            f"Most seen: {', '.join(f'{kind} {count}' for kind, count in most.items())}.",
+            safe=True,
+        ),
+        Claim(
+            "A class may cross between groups though the groups themselves do not",
+            float(quiet.mean()), f"share of {total} random problems", 0.05,
+        ),
+        whether(
+            "The simulated class crosses, too, and the groups do not",
+            bool(measured.hidden) and not measured.groups,
+            "does a class cross beyond doubt while the groups do not",
+            f"Theory: {exact.same_class[0]} Simulation: {measured.same_class[0]} Groups: {measured.groups}",
+            seeds=seeds, safe=True,
+        ),
+    ]  # fmt: skip
+    found += _conflict(runs, seeds) + _similar(runs, seeds) + _on_pictures(runs)
     return tuple(found)
 
 
-def pictures(runs: Runs) -> dict[str, Any]:
-    """The gap in cross-entropy for every overlap."""
-    from tiltmeter.experiments.shared.pictures import loss_gaps
+def _conflict(runs: Runs, seeds: int) -> list[Claim]:
+    accuracy = {name: runs[f"theory, {name}"]["class_accuracy"].isel(time=-1).sel(group="-") for name in CONFLICT}
+    worst = float(accuracy["conflict"].sel({"class": [0, 1]}).max())
+    plain = float(accuracy["harmony"].sel({"class": [0, 1]}).min())
+    loss = runs["theory, conflict"]["loss"].sel(group="-").values
+    gaps = []
+    for name in CONFLICT:
+        runs_ = runs[f"simulation, {name}"]["class_loss"].isel(time=-1)
+        exact = runs[f"theory, {name}"]["class_loss"].sel(time=float(runs_.time), method="nearest")
+        gaps.append(float((abs(runs_.mean("seed") - exact) / (runs_.std("seed", ddof=1) / np.sqrt(seeds))).max()))
+    return [
+        Claim("Conflict between groups sends classes of the minority below chance", worst,
+              "accuracy of the swapped classes", CHANCE, f"Without conflict the worse of them has {plain:.3f}.",
+              rule="at most"),
+        whether("The loss of the minority in conflict passes through a minimum",
+                bool(0 < loss.argmin() < len(loss) - 1), "does it fall first and rise then",
+                f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
+        Claim("Simulated class losses are those of the theory", max(gaps), "largest deviation in standard errors", 4.5,
+              rule="at most", seeds=seeds),
+    ]  # fmt: skip
 
-    return {"Gap in cross-entropy of several classes": loss_gaps(runs, "steps", "shared structure")}
+
+def _similar(runs: Runs, seeds: int) -> list[Claim]:
+    def half(name: str, kind: str) -> np.ndarray:
+        """The time at which each class of + has made half of its way in loss."""
+        loss = runs[f"{kind}, {name}"]["class_loss"].sel(group="+")
+        mean = loss.mean("seed") if "seed" in loss.dims else loss
+        way = (mean - mean.isel(time=0)) / (mean.isel(time=-1) - mean.isel(time=0))
+        times = np.log(mean.time.values)
+        return np.array([np.exp(np.interp(0.5, way.sel({"class": c}).values, times)) for c in way["class"].values])
+
+    ratios = {
+        kind: half("alike", kind)[:2].mean() / half("unlike", kind)[:2].mean() for kind in ("theory", "simulation")
+    }
+    return [
+        Claim("Similar classes are not learnt more slowly", float(ratios[kind]),
+              f"time to half way, alike over unlike ({kind})", 1.05, rule="at most",
+              seeds=1 if kind == "theory" else seeds, safe=kind == "theory")
+        for kind in ("theory", "simulation")
+    ]  # fmt: skip
+
+
+def _on_pictures(runs: Runs) -> list[Claim]:
+    plain, conflict = runs["networks, plain"], runs["networks, conflict"]
+    seeds = len(plain.origin.seeds)
+    found = class_crossings(plain, "class_accuracy")
+    crossing = [c for c, one in found.same_class.items() if one]
+    last = conflict["class_accuracy"].isel(time=-1).sel(group=TURNED)
+    swapped = last.sel({"class": list(PAIR)})
+    error = float(swapped.std("seed", ddof=1).max() / np.sqrt(seeds)) if seeds > 1 else None
+    return [
+        whether("On pictures, too, a class crosses between groups that do not", bool(found.hidden),
+                "does the accuracy of a class cross while the error does not",
+                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds),
+        Claim("On pictures, too, conflict sends classes of the minority below chance",
+              float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
+              f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",
+              rule="at most", error=error, seeds=seeds, safe=False),
+    ]  # fmt: skip
+
+
+def pictures(runs: Runs) -> dict[str, Any]:
+    """Class losses of the hidden crossing, and the accuracies of classes in conflict."""
+    from tiltmeter.experiments.shared.pictures import lines
+
+    loss = runs["theory, hidden"]["class_loss"]
+    gap = loss.sel(group="+") - loss.sel(group="-")
+    points = [
+        (float(t), float(gap.sel({"time": t, "class": c})), f"class {c}")
+        for c in gap["class"].values
+        for t in gap.time.values
+    ]
+    whole = runs["theory, hidden"]["loss"]
+    points += [
+        (float(t), float(whole.sel(time=t, group="+") - whole.sel(time=t, group="-")), "groups")
+        for t in whole.time.values
+    ]
+    accuracy = runs["theory, conflict"]["class_accuracy"].sel(group="-")
+    swapped = [
+        (float(t), float(accuracy.sel({"time": t, "class": c})), f"class {c}")
+        for c in accuracy["class"].values
+        for t in accuracy.time.values
+    ]
+    return {
+        "A class crosses where groups do not": lines(
+            points, "t = steps/d", "loss of + minus loss of -", "of", log_x=True
+        ),
+        "Classes of the minority in conflict": lines(swapped, "t = steps/d", "accuracy", "of", log_x=True),
+    }

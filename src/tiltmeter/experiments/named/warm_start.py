@@ -1,4 +1,4 @@
-"""Warm start: does the bias of another task, learnt before, stay? An open question."""
+"""Warm start: what prior knowledge does to crossings, exactly; and pre-trained networks on pictures."""
 
 from __future__ import annotations
 
@@ -8,56 +8,79 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from tiltmeter.analysis.crossings import crossings
-from tiltmeter.analysis.over_seeds import mean_and_error
-from tiltmeter.data.synthetic.samples import samples
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.named.bias_crossing import centred
 from tiltmeter.experiments.shared.lead import leaders
-from tiltmeter.experiments.shared.network_students import student, told
-from tiltmeter.losses import Square
+from tiltmeter.experiments.shared.network_students import told
+from tiltmeter.experiments.shared.picture_groups import Source, picture_groups
+from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Start, Zero
+from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.recipe import Recipe, Watch
-from tiltmeter.record import Trajectory, log_spaced
+from tiltmeter.record import Origin, Trajectory, log_spaced
+from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.limits import asymptotes
 from tiltmeter.theory.predict import predict
+from tiltmeter.theory.prior.critical_length import critical_length
+from tiltmeter.theory.prior.crossing_bound import crossing_bound
 
-TITLE = "Warm start from another task: what stays of the bias that was learnt before (open question)"
-PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
+TITLE = "Warm start: two crossings below a critical length of irrelevant pre-training, none above"
+PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
 NEEDS: tuple[str, ...] = ()
 #: What was learnt before: nothing, one group alone, or labels that have nothing to do with this task.
 BEFORE = ("nothing", "- alone", "+ alone", "something unrelated")
+#: Squared lengths of irrelevant pre-training, in units of the critical one, and the crossings that theory says.
+LENGTHS = {"no length": (0.0, 1), "below": (0.6, 2), "above": (2.5, 0)}
+LR = 0.1
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of the networks; `before` steps on the first task, then `steps` on the second."""
+    """`problems` random starts for the bound; d and seeds of the simulation; sizes of the networks on pictures."""
 
-    d: int = 100
+    problems: int = 200
+    d: int = 1000
+    seeds: int = 200
+    pictures: Source = "digits"
+    contrast: tuple[float, float] = (0.4, 1.6)
+    points: int = 1200
+    look: int = 500
     width: int = 64
-    lr: float = 5.0
-    batch: int = 20
-    before: int = 600
-    steps: int = 1000
-    seeds: int = 5
+    before: tuple[int, int, int] = (0, 1000, 6000)
+    steps: int = 1500
+    lr: float = 0.05
+    network_seeds: int = 4
 
 
 QUICK = Setting()
-FULL = Setting(width=256, lr=1.0, batch=5, before=8000, steps=12000, seeds=30)
+FULL = Setting(
+    problems=2000, seeds=1000, pictures="fashion-mnist", points=20000, look=4000, width=256,
+    before=(0, 1000, 20000), steps=6000,    network_seeds=20,
+)  # fmt: skip
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
-    """The linear student in theory, started where another task ended; and networks trained on two tasks in turn."""
-    problem, sgd = centred(), SGD(lr=0.1)
-    times = np.geomspace(0.01, 400.0, 400)
-    found = {}
+    """The linear student from different starts, in theory and simulated; networks pre-trained on another task."""
+    problem, times = centred(), np.geomspace(0.01, 400.0, 400)
+    found = {"random starts": keep("random starts", partial(_random_starts, setting))}
     for name in BEFORE:
-        warm = replace(sgd, start=learnt(name))
+        warm = SGD(lr=LR, start=learnt(name))
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, problem, warm, times, ("loss",)))
-        found[f"networks, {name}"] = keep(f"networks, {name}", partial(_networks, setting, name))
+    critical = critical_length(problem, SGD(lr=LR)).length
+    looks = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
+    for name, (share, _) in LENGTHS.items():
+        warm = SGD(lr=LR, start=Overlaps(Q=share * critical))
+        found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, problem, warm, times, ("loss",)))
+        made = partial(simulate, problem, warm, looks, setting.d, setting.seeds, curves=("loss",), progress=False)
+        found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
+    for steps in setting.before:
+        found[f"networks, {steps}"] = keep(f"networks, {steps}", partial(_networks, setting, steps))
     return found
 
 
@@ -68,7 +91,7 @@ def learnt(name: str) -> Start:
     if name == "something unrelated":
         return Overlaps(Q=1.0)
     only: dict[Hashable, Any] = {"+": 0.0, "-": 0.0, name[0]: 1.0}
-    end = asymptotes(centred(), SGD(lr=0.1, proportions=only))
+    end = asymptotes(centred(), SGD(lr=LR, proportions=only))
 
     def along(curve: str) -> dict[Hashable, Any]:
         return {group: float(end[curve].sel(group=group)) for group in "+-"}
@@ -76,98 +99,126 @@ def learnt(name: str) -> Start:
     return Overlaps(M=along("M"), R=along("R"), Q=float(end["Q"]))
 
 
-def _networks(setting: Setting, name: str) -> Trajectory:
-    """Networks that learn the first task from the same start as always, then the second."""
-    import torch
+def _random_starts(setting: Setting) -> Trajectory:
+    """For random centred problems and starts: the crossings counted, the bound on them, and whether it says odd."""
+    rng, rows = np.random.default_rng(0), []
+    for _ in range(setting.problems):
+        rho, T = rng.uniform(0.1, 0.9), rng.uniform(-0.99, 0.99)
+        D = np.exp(rng.uniform(np.log(0.2), np.log(4.0), 2))
+        p = np.array([rho, 1.0 - rho])
+        lr = float(rng.uniform(0.01, 0.95) * 2.0 * (p @ D) / (p @ D**2))
+        w = rng.normal(size=2) * rng.choice([0.3, 1.0, 2.0])
+        R = np.array([w[0], T * w[0] + np.sqrt(1.0 - T**2) * w[1]])
+        start = Overlaps(R={"+": float(R[0]), "-": float(R[1])}, Q=float(w @ w + rng.exponential(0.5)))
+        problem, sgd = teacher_mixture(rho, variance=(D[0], D[1]), overlap=T), SGD(lr=lr, start=start)
+        loss = predict(problem, sgd, np.append(0.0, np.geomspace(1e-4, 60.0, 1000) / lr), ("loss",))["loss"].values
+        gap = loss[:, 0] - loss[:, 1]
+        sign = np.sign(np.where(np.abs(gap) > 1e-11, gap, 0.0))
+        sign = sign[sign != 0]
+        bound = crossing_bound(problem, sgd)
+        rows.append((int((sign[1:] != sign[:-1]).sum()), bound.most, int(bound.odd)))
+    counts = xr.DataArray(
+        np.array([rows], dtype=float), dims=("time", "problem", "kind"),
+        coords={"time": [0.0], "problem": np.arange(len(rows)), "kind": ["counted", "most", "odd"]},
+    )  # fmt: skip
+    return Trajectory({"crossings": counts}, "t", Origin("theory of random starts"))
 
+
+def _networks(setting: Setting, before: int) -> Trajectory:
+    """Networks that first learn labels that have nothing to do with the pictures, then the classes of two groups."""
+    from torch import nn
+
+    from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.ensemble import ensemble
-    from tiltmeter.training.loop import train
+    from tiltmeter.training.loop import train as train_one
 
-    problem, sgd = centred(), partial(torch.optim.SGD, lr=setting.lr / setting.d)
-    first = samples(problem, setting.d, setting.before * setting.batch, seed=2, world=1 if "unrelated" in name else 0)
-    data = samples(problem, setting.d, setting.steps * setting.batch, seed=0)
-    look = samples(problem, setting.d, 4000, seed=1, proportions={"+": 1.0, "-": 1.0}, paired=True)
+    data, look = picture_groups(setting.pictures, 0.8, setting.contrast, setting.points, setting.look)
+    inputs = int(np.prod(data.x.shape[1:]))
+    names = [data.groups[code] for code in data.codes]
+    shuffled = GroupedData(data.x, np.random.default_rng(0).permutation(data.y), names, groups=data.groups)
+    recipe = Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=CrossEntropy())
 
     def make() -> Any:
-        model = student(setting.d, (setting.width,))
-        if name != "nothing":
-            # Of its own stream: the seeds differ in their start and in the second task.
-            only = {name[0]: 1.0} if name.endswith("alone") else {"+": 0.8, "-": 0.2}
-            train(
-                model,
-                first,
-                first.take(range(0, len(first), len(first) // 200)),
-                Recipe(sgd, steps=setting.before, batch=setting.batch, proportions=only, loss=Square()),
-                watch=Watch(when=log_spaced(1)),
-            )
+        model = mlp(inputs, (setting.width,), 10)
+        for parameter in model[-1].parameters():  # random answers would favour the fainter group at the start
+            nn.init.zeros_(parameter)
+        if before:
+            few = shuffled.take(range(0, len(shuffled), max(1, len(shuffled) // 200)))
+            train_one(model, shuffled, few, replace(recipe, steps=before), watch=Watch(when=log_spaced(1)))
         return model
 
-    run = ensemble(
-        make,
-        data,
-        look,
-        Recipe(sgd, steps=setting.steps, batch=setting.batch, loss=Square()),
-        watch=Watch(when=log_spaced(10)),
-        seeds=setting.seeds,
-    )
-    return told(run.on_clock("t", d=setting.d), "network")
+    run = ensemble(make, data, look, recipe, watch=Watch(when=log_spaced(8)), seeds=setting.network_seeds)
+    return told(run, "network")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """Does the start decide who leads first, and does anything of it stay? What we saw."""
-    found = []
-    for kind, word in (("theory", "the linear student"), ("networks", "ReLU networks")):
-        ends = {name: _final(runs[f"{kind}, {name}"]) for name in BEFORE}
-        spread = max(abs(ends[name][0] - ends["nothing"][0]) for name in BEFORE)
-        noise = max(error for _, error in ends.values())
-        seeds = max(1, len(runs[f"{kind}, nothing"].origin.seeds))
+    """How many crossings, from which start: theory, simulation, random starts, networks."""
+    counts = runs["random starts"]["crossings"].isel(time=0)
+    counted, most, odd = (counts.sel(kind=kind) for kind in ("counted", "most", "odd"))
+    broken = int(((counted > most) | (counted % 2 != odd)).sum())
+    twice, total = int((counted == 2).sum()), int(counts.sizes["problem"])
+    seeds = len(runs["simulation, below"].origin.seeds)
+    found = [
+        Claim("From any start, the number of crossings keeps to its bound and parity", broken,
+              f"violations in {total} random problems and starts", 0.0, f"{twice} of them cross twice.",
+              rule="at most"),
+    ]  # fmt: skip
+    for kind in ("theory", "simulation"):
+        told_ = [f"{name}: {crossings(runs[f'{kind}, {name}'])}" for name in LENGTHS]
+        right = [len(crossings(runs[f"{kind}, {name}"])) == count for name, (_, count) in LENGTHS.items()]
         found.append(
-            Claim(
-                f"In {word}, the group learnt before leads at first",
-                float(np.mean([leaders(runs[f"{kind}, {group} alone"]).startswith(group) for group in "+-"])),
-                "share of the two groups for which it does",
-                1.0,
-                " ".join(f"After {name}: {crossings(runs[f'{kind}, {name}'])}" for name in BEFORE),
-                seeds=seeds,
+            whether(
+                f"Irrelevant pre-training: one crossing without, two below the critical length, none above ({kind})",
+                all(right), "are the counts 1, 2 and 0", " ".join(told_), seeds=1 if kind == "theory" else seeds,
                 safe=kind == "theory",
             )
+        )  # fmt: skip
+    found += _first_task(runs)
+    nets = {name: run for name, run in runs.items() if name.startswith("networks")}
+    shown = {name.split(", ")[1]: crossings(run) for name, run in nets.items()}
+    found.append(
+        whether(
+            "On pictures, too: one crossing without, two after short pre-training on shuffled labels, none after long",
+            [len(one) for one in shown.values()] == [1, 2, 0], "are the counts 1, 2 and 0",
+            " ".join(f"After {steps} steps: {text}" for steps, text in shown.items()),
+            seeds=len(next(iter(nets.values())).origin.seeds),
         )
-        found.append(
-            Claim(
-                f"In {word}, nothing of the first task is left in the end",
-                spread,
-                "largest change of the final gap in loss by what was learnt before",
-                # Exact to rounding in theory; four standard errors of a difference of two means in networks.
-                1e-6 if kind == "theory" else 4.0 * np.sqrt(2.0) * noise,
-                rule="at most",
-                error=None if kind == "theory" else noise,
-                seeds=seeds,
-                safe=kind == "theory",
-            )
-        )
+    )  # fmt: skip
     return tuple(found)
 
 
-def _final(run: Trajectory) -> tuple[float, float]:
-    """The last gap in loss, and its standard error over seeds, 0 for theory."""
-    gap = run["loss"].isel(time=-1).sel(group="+") - run["loss"].isel(time=-1).sel(group="-")
-    if "seed" not in gap.dims:
-        return float(gap), 0.0
-    return mean_and_error(gap)
+def _first_task(runs: Runs) -> list[Claim]:
+    """Who leads first, and whether anything of the first task is left, in the exact theory."""
+    ends = {}
+    for name in BEFORE:
+        last = runs[f"theory, {name}"]["loss"].isel(time=-1)
+        ends[name] = float(last.sel(group="+") - last.sel(group="-"))
+    return [
+        Claim("The group learnt before leads at first",
+              float(np.mean([leaders(runs[f"theory, {group} alone"]).startswith(group) for group in "+-"])),
+              "share of the two groups for which it does", 1.0,
+              " ".join(f"After {name}: {crossings(runs[f'theory, {name}'])}" for name in BEFORE)),
+        Claim("Nothing of the first task is left in the end", max(abs(ends[name] - ends["nothing"]) for name in BEFORE),
+              "largest change of the final gap in loss by what was learnt before", 1e-6, rule="at most"),
+    ]  # fmt: skip
 
 
 def pictures(runs: Runs) -> dict[str, Any]:
-    """The gap over time by what was learnt before."""
+    """The gap over time by what was learnt before, in theory and on pictures."""
     from tiltmeter.experiments.shared.pictures import lines
 
     charts = {}
-    for kind in ("theory", "networks"):
+    for title, names, clock in (
+        ("Gap in loss after irrelevant pre-training (theory)", [f"theory, {name}" for name in LENGTHS], "t = steps/d"),
+        ("Gap in loss after a first task (theory)", [f"theory, {name}" for name in BEFORE], "t = steps/d"),
+        ("Gap in loss after shuffled labels (networks)", [n for n in runs if n.startswith("networks")], "steps"),
+    ):
         points = []
-        for name in BEFORE:
-            loss = runs[f"{kind}, {name}"]["loss"]
+        for name in names:
+            loss = runs[name]["loss"]
             mean = loss.mean("seed") if "seed" in loss.dims else loss
-            gap = mean.sel(group="+") - mean.sel(group="-")
-            points += [(float(t), float(gap.sel(time=t)), name) for t in gap.coords["time"].values if t > 0]
-        axis = "loss of + minus loss of -"
-        charts[f"Gap in loss after a first task ({kind})"] = lines(points, "t = steps/d", axis, "before", log_x=True)
+            first, second = mean.coords["group"].values.tolist()
+            gap = mean.sel(group=first) - mean.sel(group=second)
+            points += [(float(t), float(gap.sel(time=t)), name.split(", ")[1]) for t in gap.time.values if t > 0]
+        charts[title] = lines(points, clock, "loss of the first group minus the other", "before", log_x=True)
     return charts

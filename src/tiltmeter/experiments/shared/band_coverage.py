@@ -49,7 +49,7 @@ def population_draws(setting: Any, task: str, size: int) -> Trajectory:
 
 def recipe_draws(setting: Any, task: str, seeds: int) -> Trajectory:
     """Draws of seeds and of points: do two-way bands cover the mean over all seeds on all points?"""
-    seen = trained_for(setting, task, range(setting.recipe_seeds), 2000)
+    seen = trained_for(setting, task, range(setting.recipe_runs), 2000)
     asked = ("loss", "error", "tpr")
     every = [five_curves(*one, seen.positive) for one in zip(seen.loss, seen.decided, strict=True)]
     truth = {
@@ -60,7 +60,7 @@ def recipe_draws(setting: Any, task: str, seeds: int) -> Trajectory:
     rows, widths, named = [], [], []
     for draw in range(setting.recipe_draws):
         rng = np.random.default_rng([draw, seeds, 3])
-        runs = rng.permutation(setting.recipe_seeds)[:seeds]
+        runs = rng.permutation(setting.recipe_runs)[:seeds]
         sizes = (60, 300) if draw % 2 else (300, 300)
         chosen = np.concatenate([rng.choice(own, size) for own, size in zip(members, sizes, strict=True)])
         drawn = np.repeat([0, 1], sizes)

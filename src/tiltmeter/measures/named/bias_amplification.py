@@ -50,7 +50,6 @@ class BiasAmplification:
     guess: Callable[[np.ndarray], Any] | None = None
     least: int = 0
 
-    needs_score: ClassVar[bool] = True
     title: ClassVar[str] = "How much decisions exaggerate the association of labels with groups and sets of attributes"
     takes: ClassVar[str] = "a model that decides between labels; for T -> A also a prediction of the group"
     exact: ClassVar[str] = "always, for the held-out points"

@@ -46,7 +46,6 @@ class InfraMarginality:
     threshold: float = 0.5
     width: float = 0.1
 
-    needs_score: ClassVar[bool] = True
     title: ClassVar[str] = "Error rates that follow from a group's distribution of risk, and the unexplained rest"
     takes: ClassVar[str] = "two labels and probabilities (logistic loss, cross-entropy, squared error)"
     exact: ClassVar[str] = "always, for the held-out points"

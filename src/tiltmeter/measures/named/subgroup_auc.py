@@ -42,7 +42,6 @@ class SubgroupAUC:
     wrong decisions. Gaps may come from different shares of easy points as well as from the model.
     """
 
-    needs_score: ClassVar[bool] = True
     title: ClassVar[str] = "Areas under the ROC curve within and across groups, and average equality gaps"
     takes: ClassVar[str] = "two labels and a score"
     exact: ClassVar[str] = "always, for the held-out points (ranks; ties count one half)"

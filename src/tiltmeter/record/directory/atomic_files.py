@@ -38,10 +38,18 @@ def explained(error: OSError, before: str, after: str = "") -> OSError:
     return sentence
 
 
-def write_json(path: Path, value: dict[str, Any], seal: bool = True) -> None:
-    """An object as a file; `seal` adds its checksum, for files of a run directory."""
-    text = json.dumps(value, allow_nan=False, indent=1).encode()
-    write_atomically(path, sealed_file(text) if seal else text)
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """A JSON file that is read as it is."""
+    write_atomically(path, _text(value))
+
+
+def write_sealed_json(path: Path, value: dict[str, Any]) -> None:
+    """A JSON file of a run directory, with its checksum as one more entry."""
+    write_atomically(path, sealed_file(_text(value)))
+
+
+def _text(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, allow_nan=False, indent=1).encode()
 
 
 def write_array(path: Path, values: np.ndarray) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.record.directory.atomic_files import write_sealed_json
 from tiltmeter.record.directory.journal import ARRAYS, CURVES
 from tiltmeter.record.directory.layout import plain
 from tiltmeter.record.directory.seal import file_is_intact
@@ -65,7 +65,7 @@ class End:
 
 
 def write_header(directory: Path, header: TrajectoryHeader | DatasetHeader) -> None:
-    write_json(directory / RUN, {"format": FORMAT, **header.to_json()})
+    write_sealed_json(directory / RUN, {"format": FORMAT, **header.to_json()})
 
 
 def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
@@ -111,7 +111,7 @@ def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
 
 def write_end(directory: Path, end: End) -> None:
     said = {"state": end.state, "reason": end.reason, "diverged": end.diverged, "bytes": end.bytes}
-    write_json(directory / END, said)
+    write_sealed_json(directory / END, said)
 
 
 def read_end(directory: Path, sealed: bool = False) -> End | None:

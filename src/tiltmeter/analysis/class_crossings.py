@@ -1,0 +1,94 @@
+"""class_crossings: who overtakes whom when there are classes, each kind of crossing under its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import xarray as xr
+
+from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.exact import exact_curve
+from tiltmeter.record.origin import Origin
+from tiltmeter.record.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class ClassCrossings:
+    """Three kinds of crossings.
+
+    `groups`: between groups, all classes together. `same_class`: of one class between groups, by class. `classes`:
+    between the classes of one group, by group.
+    """
+
+    groups: Crossings
+    same_class: Mapping[Hashable, Crossings]
+    classes: Mapping[Hashable, Crossings]
+
+    @property
+    def hidden(self) -> tuple[Hashable, ...]:
+        """Classes that cross between groups although the groups themselves never do."""
+        return () if self.groups else tuple(name for name, found in self.same_class.items() if found)
+
+    def __str__(self) -> str:
+        lines = [f"Groups: {self.groups}"]
+        lines += [f"Class {name} between groups: {found}" for name, found in self.same_class.items()]
+        lines += [f"Classes within {name}: {found}" for name, found in self.classes.items()]
+        return "\n".join(lines)
+
+
+def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassCrossings:
+    """Every change of leader between groups, of each class between groups, and between the classes of each group.
+
+    `curve` has the dimensions `group` and `class`: "class_loss" goes with "loss", "class_accuracy" with "error".
+
+    >>> from tiltmeter import SGD, class_mixture, predict
+    >>> problem = class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3)
+    >>> theory = predict(problem, SGD(lr=0.2), [0.1, 1.0, 10.0, 100.0], curves=("loss", "class_loss"))
+    >>> print(class_crossings(theory).groups)
+    + leads throughout.
+
+    Groups need not cross where a class does: the other classes may outweigh it (`hidden` lists those).
+    """
+    whole = {"class_loss": "loss", "class_accuracy": "error"}.get(curve)
+    values = trajectory[curve]
+    if whole is None or not {"group", "class"} <= set(values.dims):
+        raise ValueError(
+            f'`class_crossings` is for curves of groups and classes, "class_loss" or "class_accuracy". Found {curve!r}.'
+        )
+    groups, classes = (values.coords[dim].values.tolist() for dim in ("group", "class"))
+    return ClassCrossings(
+        groups=crossings(trajectory, whole),
+        same_class={c: crossings(_part(trajectory, curve, partial(_of_class, label=c)), curve) for c in classes},
+        classes={g: _renamed(crossings(_part(trajectory, curve, partial(_of_group, group=g)), curve)) for g in groups},
+    )
+
+
+def _renamed(found: Crossings) -> Crossings:
+    """The same crossings, called what they are."""
+    return Crossings(found, found.sentence.replace("any two groups", "any two classes"), found.undecided)
+
+
+def _of_class(values: xr.DataArray, label: Hashable) -> xr.DataArray:
+    return values.sel({"class": label}, drop=True)
+
+
+def _of_group(values: xr.DataArray, group: Hashable) -> xr.DataArray:
+    """The classes of one group in the place of groups, so that they are compared as groups are."""
+    return values.sel(group=group, drop=True).rename({"class": "group"})
+
+
+def _part(trajectory: Trajectory, curve: str, part: Callable[[xr.DataArray], xr.DataArray]) -> Trajectory:
+    """A trajectory of this part of the curve alone, with its standard error, and exact where the whole is."""
+    names = [name for name in (curve, f"{curve}_se") if name in trajectory]
+    exact = exact_curve(trajectory, curve) if "seed" not in trajectory[curve].dims else None
+    origin = Origin(f"part of {trajectory.origin.source}")  # of which nothing is to be rebuilt
+
+    def evaluate(times: Any, curves: Any = None) -> Trajectory:  # noqa: ARG001
+        assert exact is not None
+        return Trajectory({curve: part(exact(times))}, trajectory.clock, origin)
+
+    curves = {name: part(trajectory[name]) for name in names}
+    return Trajectory(curves, trajectory.clock, origin, None, evaluate if exact is not None else None)

@@ -1,0 +1,88 @@
+"""The part of `simulate` that serves several classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.population.classes.curves import chosen_class_curves, class_curves
+from tiltmeter.population.classes.decisions import NODES
+from tiltmeter.population.classes.moments import class_moments
+from tiltmeter.population.classes.softmax_nodes import softmax_nodes
+from tiltmeter.population.classes.students import ClassStudents
+from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.class_mixture import ClassMixture
+from tiltmeter.problem.optimisers import StudentOptimiser
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.start import Overlaps
+from tiltmeter.problem.student import Linear, Softmax, Student
+from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.simulation.chain import Chain
+from tiltmeter.simulation.class_chain import ClassChain
+from tiltmeter.simulation.data import Data, Fresh
+from tiltmeter.simulation.run import Method
+
+#: Nodes per average of a softmax: fewer than in theory, since every seed and look has its own.
+FEW = Sobol(count=2**9)
+#: Curves that cost next to nothing per seed and look; the others are there when asked for.
+CHEAP = ("loss", "class_loss", "risk", "loss_gap", "M", "R", "Q", "student_bias")
+
+
+class ClassSimulation:
+    """What `simulate` needs to know of several classes: the run, the names of its curves, and how to make them."""
+
+    def __init__(
+        self,
+        problem: ClassMixture,
+        sgd: StudentOptimiser,
+        student: Student,
+        method: Method,
+        data: Data,
+        d: int,
+        seeds: tuple[int, ...],
+        curves: Iterable[str] | None,
+    ) -> None:
+        _refuse(sgd, student, method, data)
+        assert isinstance(sgd, SGD)
+        self._data = class_moments(problem)
+        self._seeds = np.asarray(seeds, dtype=np.int64)
+        softmax = isinstance(student, Softmax)
+        self._nodes = softmax_nodes(self._data, FEW) if softmax else None
+        every = chosen_class_curves(None, sgd.train_bias)
+        self.names = (
+            chosen_class_curves(curves, sgd.train_bias)
+            if curves is not None
+            else tuple(name for name in every if name in CHEAP)
+        )
+        self.run = ClassChain(self._data, sgd, softmax, d, seeds)
+
+    def label(self, looks: list[ClassStudents], times: np.ndarray) -> LazyCurves:
+        """The curves of looks, with a dimension `seed`."""
+        whole = ClassStudents(*(np.concatenate([getattr(look, n) for look in looks]) for n in ("W", "Q", "bias")))
+        shape = {"time": times, "seed": self._seeds}
+        return class_curves(self._data, whole, shape, self.names, self._nodes, NODES)
+
+
+def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Data) -> None:
+    other = "Train a linear module on `samples` of the problem with `train`."
+    if not isinstance(sgd, SGD):
+        raise ValueError(f"Several classes are simulated with SGD only. Found {type(sgd).__name__}. {other}")
+    if sgd.interventions:
+        raise ValueError(f"Several classes are simulated without interventions. {other}")
+    for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
+        if given:
+            raise ValueError(f"Several classes are simulated without {name}. {other}")
+    if not isinstance(student, (Linear, Softmax)):
+        raise ValueError(f"Several classes are simulated for Linear() and Softmax() students. {other}")
+    if not isinstance(method, Chain):
+        raise ValueError(f"Several classes are simulated by Chain(). For a run with all coordinates: {other}")
+    if not isinstance(data, Fresh):
+        raise ValueError(f"Several classes are simulated on Fresh() data. {other}")
+    if isinstance(sgd.start, Overlaps):
+        raise ValueError("With several classes start from Zero() or Random(scale). Found Overlaps(...).")
+    for name in ("lr", "batch", "weight_decay"):
+        value = getattr(sgd, name)
+        if isinstance(value, xr.DataArray) and value.ndim:
+            raise ValueError(f"`{name}` should be one number here, not a grid over {', '.join(map(str, value.dims))}.")

@@ -1,0 +1,1 @@
+"""Several classes: the exact dynamics of C linear scores, under the squared error and under cross-entropy."""

@@ -1,0 +1,98 @@
+"""critical_length: how much pre-training on something irrelevant it takes to remove the crossing of two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.start import Zero
+from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
+
+
+@dataclass(frozen=True)
+class CriticalLength:
+    """Crossings of the losses after irrelevant pre-training of squared length Q.
+
+    From zero there are `from_zero`; for 0 < Q < `length` there are `below`, above it `above`. An infinite `length`
+    means that `below` holds for every Q.
+    """
+
+    groups: tuple[Hashable, Hashable]
+    length: float
+    from_zero: int
+    below: int
+    above: int
+
+    def crossings(self, Q: float) -> int:
+        """How often the losses cross after irrelevant pre-training of squared length Q."""
+        if not Q >= 0:
+            raise ValueError(f"`Q` is a squared length and should not be negative. Found Q = {Q:g}.")
+        return self.from_zero if Q == 0 else self.below if self.length > Q else self.above
+
+    def __str__(self) -> str:
+        words = ("never cross", "cross once", "cross twice")
+        a, b = self.groups
+        if np.isinf(self.length):
+            return (
+                f"The losses of {a} and {b} {words[self.from_zero]} from zero and {words[self.below]} after irrelevant "
+                "pre-training of any length: there is no critical length."
+            )
+        return (
+            f"The losses of {a} and {b} {words[self.from_zero]} from zero, {words[self.below]} after irrelevant "
+            f"pre-training of squared length below {self.length:.6g}, and {words[self.above]} above it."
+        )
+
+
+def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
+    """The squared length of irrelevant prior knowledge above which the losses of two centred groups no longer cross.
+
+    Irrelevant: a student of squared length Q (over d) that has no overlap with either teacher. It costs a group half
+    its variance times Q at first, and so the group of larger variance more.
+
+    >>> from tiltmeter import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> print(critical_length(problem, sgd))
+    The losses of + and - cross once from zero, cross twice after irrelevant pre-training of squared length below
+    0.0227883, and never cross above it.
+
+    It says nothing of pre-training that knows something of a teacher: `gap_parabola` and `crossing_bound` do.
+    """
+    if isinstance(sgd, SGD) and not isinstance(sgd.start, Zero):
+        raise ValueError("`critical_length` varies the start itself. Found a start in `sgd`; use `crossing_bound`.")
+    pair = centred_pair(problem, sgd, "critical_length")
+    end, slow, fast, slope = gap_coefficients(pair)
+    first = slow * -pair.gamma + fast * -pair.q  # the gap is 0 at t = 0: its derivative tells who leads first
+    from_zero = int(end * first < 0)
+    names = (pair.groups[0], pair.groups[1])
+    if slope == 0.0:
+        return CriticalLength(names, np.inf, from_zero, from_zero, from_zero)
+    if slope * end < 0:  # pre-training helps the group that loses in the end: it leads first, once
+        return CriticalLength(names, np.inf, from_zero, 1, 1)
+    if not from_zero:
+        return CriticalLength(names, np.inf, 0, 0, 0)
+    return CriticalLength(names, _tangent(pair, end, slow, fast, slope), 1, 2, 0)
+
+
+def gap_coefficients(pair: CentredPair) -> tuple[float, float, float, float]:
+    """The gap is end + slow e^{-gamma t} + fast e^{-qt}; slope is how much `fast` grows with Q at the start."""
+    D, p, lr = pair.D, pair.p, pair.lr
+    dR = pair.R0 - pair.R_limit
+    c9 = 2.0 * lr * p * np.sqrt(D) * G * (1.0 - lr * D)
+    half = 0.5 * float(D[0] - D[1])
+    k = float(c9 @ dR) / (pair.q - pair.gamma)
+    moved = np.sqrt(D) * dR
+    losses = pair.losses(pair.R_limit, pair.Q_limit)
+    slow = half * k - G * float(moved[0] - moved[1])
+    return float(losses[0] - losses[1]), slow, half * (pair.Q0 - pair.Q_limit - k), half
+
+
+def _tangent(pair: CentredPair, end: float, slow: float, fast: float, slope: float) -> float:
+    """Where end + slow u + f u^p, u = e^{-gamma t}, touches zero from the side of its end, as a length."""
+    power = pair.q / pair.gamma
+    touch = -end * power / (slow * (power - 1.0))
+    needed = -slow / (power * touch ** (power - 1.0))
+    return float((needed - fast) / slope)

@@ -1,0 +1,201 @@
+"""Several classes simulated: the chain has the law of the direct run, and the theory is its limit."""
+
+import numpy as np
+import pytest
+
+import tiltmeter as tm
+from tiltmeter.population.classes.moments import class_moments
+from tiltmeter.simulation import Direct, Repeated
+
+PROBLEM = tm.class_mixture(3, 0.7, (0.6, 1.4), overlap=0.5, similarity=0.4, shift=0.5, class_bias=(0.3, 0.0, -0.2))
+CURVES = ("R", "M", "Q", "student_bias", "loss", "class_loss")
+
+
+def scores_of(runs, theory):
+    """z of every number: deviation of the mean over standard error."""
+    found = {}
+    for name in runs:
+        error = runs[name].std("seed", ddof=1) / np.sqrt(runs[name].sizes["seed"])
+        found[name] = ((runs[name].mean("seed") - theory[name]) / error.where(error > 1e-12)).values
+    return found
+
+
+def direct(problem, sgd, steps, d, seeds, cross_entropy=False, seed=0):
+    """All coordinates in NumPy, all seeds side by side: W mu and Q of every seed after `steps`."""
+    data, rng = class_moments(problem), np.random.default_rng(seed)
+    rank, count, batch = data.mu.shape[1], len(data.classes), int(sgd.batch)
+    W, bias = np.zeros((seeds, count, d)), np.zeros((seeds, count))
+    for _ in range(steps):
+        dW, dbias = np.zeros_like(W), np.zeros_like(bias)
+        for _ in range(batch):
+            g = (rng.random(seeds) > data.p[0]).astype(int)
+            x = rng.normal(size=(seeds, d)) * np.sqrt(data.D[g])[:, None]
+            x[:, :rank] += data.mu[g]
+            y = (np.einsum("scr,sr->sc", data.teachers[g], x[:, :rank]) + data.offsets[g]).argmax(1)
+            score = np.einsum("scd,sd->sc", W, x) + bias
+            if cross_entropy:
+                miss = np.exp(score - score.max(1, keepdims=True))
+                miss = miss / miss.sum(1, keepdims=True) - np.eye(count)[y]
+            else:
+                miss = score - (np.eye(count)[y] - 1 / count)
+            miss *= np.array([sgd.weights.get(group, 1.0) for group in data.groups])[g][:, None] / batch
+            dW += miss[:, :, None] * x[:, None, :]
+            dbias += miss
+        rate = sgd.lr / d
+        W = (1 - rate * sgd.weight_decay) * W - rate * dW
+        bias -= rate * dbias
+    return np.einsum("scr,gkr->sgkc", W[:, :, :rank], data.teachers), W @ W.transpose(0, 2, 1), bias
+
+
+@pytest.mark.parametrize("student", [tm.students.Linear(), tm.students.Softmax()])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_chain_and_direct_run_agree_in_law(student, batch):
+    d, steps, seeds = 20, 40, 3000
+    sgd = tm.SGD(lr=0.8, train_bias=True, weights={"+": 0.8, "-": 1.5}, batch=batch, weight_decay=0.2)
+    R, Q, bias = direct(PROBLEM, sgd, steps, d, seeds, isinstance(student, tm.students.Softmax))
+    runs = tm.simulate(PROBLEM, sgd, [steps / d], d, seeds, student=student, curves=CURVES[:4], progress=False)
+    for values, name in ((R, "R"), (Q, "Q"), (bias, "student_bias")):
+        chain = runs[name].isel(time=0).transpose("seed", ...).values
+        for function in (np.mean, np.var):
+            a, b = function(chain, axis=0), function(values, axis=0)
+            if function is np.mean:
+                error = np.sqrt((chain.var(0) + values.var(0)) / seeds)
+            else:
+                fourth = [((v - v.mean(0)) ** 4).mean(0) - v.var(0) ** 2 for v in (chain, values)]
+                error = np.sqrt((fourth[0] + fourth[1]) / seeds)
+            assert (abs(a - b) < 4.5 * error + 1e-12).all(), (name, function.__name__)
+
+
+def test_the_theory_is_its_limit():
+    sgd = tm.SGD(lr=0.5, train_bias=True, weights={"+": 0.9, "-": 1.3})
+    runs = tm.simulate(PROBLEM, sgd, [0.5, 2.0], d=300, seeds=60, curves=CURVES, progress=False)
+    for name, z in scores_of(runs, tm.predict(PROBLEM, sgd, [0.5, 2.0], CURVES)).items():
+        assert np.nanmax(abs(z)) < 4.5, name
+
+
+def test_weights_of_classes_change_what_is_learnt():
+    ends = []
+    for weights in (None, {("-", 2): 4.0}):
+        runs = tm.simulate(PROBLEM, tm.SGD(lr=0.05, weights=weights), [30.0], 200, 8, progress=False)
+        ends.append(runs["class_loss"].mean("seed").isel(time=0).sel({"group": "-", "class": 2}))
+    assert float(ends[1]) < float(ends[0]) - 0.03
+
+
+def test_seeds_and_directories(tmp_path):
+    sgd = tm.SGD(lr=0.3, start=tm.starts.Random(0.5))
+    whole = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, 4, progress=False, to=tmp_path / "run")
+    alone = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, [2], progress=False, threads=1)
+    np.testing.assert_array_equal(whole["loss"].sel(seed=2), alone["loss"].sel(seed=2))
+    assert tm.load(tmp_path / "run") == whole
+    start = whole["Q"].isel(time=0).mean("seed")
+    np.testing.assert_allclose(np.diag(start), 0.25, atol=0.15)
+
+
+@pytest.mark.slow
+def test_a_linear_module_trained_by_torch_is_the_student():
+    """One-hot targets and a bias that starts at 1/C are the targets e_y - 1/C of the theory."""
+    torch = pytest.importorskip("torch")
+    from tiltmeter.data.synthetic.samples import samples
+
+    d, steps = 100, 300
+
+    def make():
+        model = torch.nn.Linear(d, 3)
+        torch.nn.init.zeros_(model.weight)
+        torch.nn.init.constant_(model.bias, 1 / 3)
+        return model
+
+    sgd = tm.SGD(lr=0.5, train_bias=True)
+    recipe = tm.Recipe(lr=0.5 / d, steps=steps, batch=1, loss=tm.Square())
+    look = samples(PROBLEM, d, 8000, seed=1, proportions={"+": 0.5, "-": 0.5})
+    losses, accuracies = [], []
+    for seed in range(8):
+        data = samples(PROBLEM, d, steps, seed=10 + seed)
+        run = tm.train(make(), data, look, recipe, watch=tm.Watch(when=tm.at([steps])), seed=seed)
+        losses.append(run["loss"].isel(time=-1).values)
+        accuracies.append(run["class_accuracy"].isel(time=-1).values)
+    theory = tm.predict(PROBLEM, sgd, [steps / d], curves=("loss", "class_accuracy")).to_dataset().isel(time=0)
+    for found, expected, scatter in ((losses, theory.loss, 0.01), (accuracies, theory.class_accuracy, 0.03)):
+        error = np.std(found, axis=0, ddof=1) / np.sqrt(8)
+        assert (abs(np.mean(found, axis=0) - expected.values) < 4.5 * error + scatter).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sgd": tm.SGD(lr=0.1, momentum=0.5)}, "without momentum. Train a linear module"),
+        ({"sgd": tm.SGD(lr=0.1, clip=1.0)}, "without clip"),
+        ({"method": Direct()}, r"simulated by Chain\(\)"),
+        ({"data": Repeated(1.0)}, r"on Fresh\(\) data"),
+        ({"sgd": tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=1.0))}, r"start from Zero\(\) or Random"),
+        ({"sgd": tm.SGD(lr=("lr", [0.1, 0.2]))}, "`lr` should be one number here"),
+        ({"sgd": tm.optimisers.SignSGD(lr=0.1)}, "with SGD only. Found SignSGD"),
+        ({"student": tm.students.Network(2)}, r"Linear\(\) and Softmax\(\) students"),
+        ({"d": 5}, "`d` should be at least 1"),
+        ({"sgd": tm.SGD(lr=0.1, weights={("+", 9): 1.0})}, r"unknown group or \(group, class\)"),
+    ],
+)
+def test_refusals(given, said):
+    with pytest.raises((ValueError, KeyError), match=said):
+        tm.simulate(**{"problem": PROBLEM, "sgd": tm.SGD(lr=0.1), "times": [1.0], "d": 50, "progress": False, **given})
+
+
+def random_problem(classes, seed):
+    """Random unit teachers and biases in two shifted groups of unequal variance."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(2, classes, classes + 3))
+    rows[1] = 0.5 * rows[0] + np.sqrt(0.75) * rows[1]
+    rows /= np.linalg.norm(rows, axis=2, keepdims=True)
+    mean = rng.normal(size=classes + 3)
+    mean /= np.linalg.norm(mean)
+    return tm.ClassMixture(
+        {"+": 0.7, "-": 0.3},
+        {"+": 0.6, "-": 1.4},
+        {"+": mean, "-": -mean},
+        {g: dict(enumerate(rows[i])) for i, g in enumerate("+-")},
+        {g: dict(enumerate(0.3 * rng.normal(size=classes))) for g in "+-"},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("classes", "student", "d", "seeds", "last"),
+    [
+        (3, tm.students.Linear(), 400, 150, 16.0),
+        (5, tm.students.Linear(), 400, 100, 16.0),
+        (3, tm.students.Softmax(), 400, 100, 8.0),
+    ],
+)
+def test_rows_of_the_reference(classes, student, d, seeds, last):
+    """Within four standard errors at every look, for W (through R and M), Q and the bias."""
+    lr = 1.0 if isinstance(student, tm.students.Softmax) else 0.5
+    sgd = tm.SGD(lr=lr, train_bias=True, weights={"+": 0.9, "-": 1.3})
+    times = [last / 2**i for i in range(6, -1, -1)]
+    problem = random_problem(classes, seed=classes)
+    fine = None if isinstance(student, tm.students.Linear) else tm.theory.Sobol(2**12)
+    runs = tm.simulate(problem, sgd, times, d, seeds, student=student, curves=CURVES[:4], progress=False)
+    for name, z in scores_of(runs, tm.predict(problem, sgd, times, CURVES[:4], student, fine)).items():
+        assert np.nanmax(abs(z)) < 4.5, name
+        assert np.sqrt(np.nanmean(z**2)) < 1.7, name
+
+
+@pytest.mark.slow
+def test_a_rare_class_falls_in_the_minority_while_the_frequent_one_rises():
+    problem = tm.class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
+    sgd, times, curves = tm.SGD(lr=0.2, train_bias=True), [0.25, 1.0, 4.0, 16.0], ("class_accuracy",)
+    theory = tm.predict(problem, sgd, times, curves)["class_accuracy"]
+    runs = tm.simulate(problem, sgd, times, 300, 40, curves=curves, progress=False)
+    for name, z in scores_of(runs, {"class_accuracy": theory}).items():
+        assert np.nanmax(abs(z)) < 4.5, name
+    rare = theory.sel({"group": "-", "class": 2})
+    assert float(rare[0]) > float(rare.min()) + 0.03
+    assert float(theory.sel({"group": "+", "class": 0, "time": 16.0})) > 0.9
+
+
+@pytest.mark.slow
+def test_control_the_theory_of_another_problem_is_refused_by_the_runs():
+    """Where weights are left out of the theory, it misses by far more than four standard errors."""
+    sgd = tm.SGD(lr=0.5, train_bias=True, weights={"+": 0.9, "-": 1.3})
+    runs = tm.simulate(PROBLEM, sgd, [4.0], 400, 100, curves=("R",), progress=False)
+    z = scores_of(runs, tm.predict(PROBLEM, tm.SGD(lr=0.5, train_bias=True), [4.0], ("R",)))["R"]
+    assert np.nanmax(abs(z)) > 7
