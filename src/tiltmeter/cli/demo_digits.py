@@ -16,7 +16,7 @@ from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Section
 
 HEADING = "Real images, a real network: forecast, then trained"
-LR, STEPS, BATCH, WIDTH, SHARE = 0.01, 2000, 16, 256, 0.9
+LR, STEPS, BATCH, WIDTH, SHARE, CONTRAST = 0.006, 2000, 16, 256, 0.9, (0.2, 2.5)
 INTRODUCTION = (
     "scikit-learn's digits, small (0 to 4) against large (5 to 9), in two groups: many upright and faint, few turned "
     f"and bright. The forecast uses the data and the network of {WIDTH} hidden units before its first step; it "
@@ -36,7 +36,7 @@ def digits_section() -> tuple[Section, list[str]]:
     from tiltmeter.recipe.sampling import Draws
     from tiltmeter.training.loop import train
 
-    data, look = digits(share=SHARE, labels="large")
+    data, look = digits(share=SHARE, contrast=CONTRAST, labels="large")
     recipe = Recipe(lr=LR, steps=STEPS, batch=BATCH, sampling=Draws(), loss=Square())
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
@@ -63,9 +63,16 @@ def in_words(run: Trajectory) -> str:
     >>> in_words(predict(*cases.centred_crossing()))
     '- leads first, from step 5.6 on +.'
     """
-    found = [phase for phase in phases(run) if phase.leader != NOBODY]
+    every = phases(run)
+    found = [phase for phase in every if phase.leader != NOBODY]
     if not found:
         return "nobody is shown to lead."
     turns = [one for one, before in zip(found[1:], found[:-1], strict=True) if one.leader != before.leader]
-    later = "".join(f", from step {float(f'{one.start:.2g}'):g} on {one.leader}" for one in turns)
-    return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads."
+    later = "".join(f", {_from(one.start)} {one.leader}" for one in turns)
+    if found[0] is every[0]:
+        return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads."
+    return f"nobody is shown to lead at first, {_from(found[0].start)} {found[0].leader}{later}."
+
+
+def _from(step: float) -> str:
+    return f"from step {float(f'{step:.2g}'):g} on"
