@@ -13,6 +13,7 @@ from tiltmeter.interventions.model_law import ModelLaw
 
 I = tm.interventions
 PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+CLASSES = tm.class_mixture(3, rho=0.8, overlap=0.8)
 TIMES = [0.5, 4.0]
 
 
@@ -43,8 +44,17 @@ CALLS = {
     "equalising_pulls": lambda sgd: tm.theory.equalising_pulls(PROBLEM, sgd),
     "optimal_schedule": lambda sgd: tm.theory.optimal_schedule(PROBLEM, sgd, TIMES, pieces=1).after,
     "moments": lambda sgd: losses(tm.simulation.moments(PROBLEM, sgd, TIMES, d=30)),
+    "crossing_bound": lambda sgd: tm.theory.crossing_bound(PROBLEM, sgd).coefficients,
+    "forgetting": lambda sgd: tm.theory.forgetting(PROBLEM, sgd, "+", after="-").loss,
+    "one_after_the_other": lambda sgd: tm.theory.one_after_the_other(PROBLEM, sgd, {"+": 1.0, "-": 2.0}).risk,
+    "better_order": lambda sgd: str(tm.theory.better_order(PROBLEM, sgd)),
+    "critical_length": lambda sgd: tm.theory.critical_length(PROBLEM, sgd).length,
+    "gap_parabola": lambda sgd: tm.theory.gap_parabola(PROBLEM, sgd).end,
+    "initial_class_rates": lambda sgd: tm.theory.initial_class_rates(CLASSES, sgd).rates.values,
     "to_torch": lambda sgd: sgd.to_torch(10),
 }
+#: They are for batches of one.
+PLAIN = ("closed_form", "forgetting", "one_after_the_other", "better_order", "critical_length", "gap_parabola")
 #: They look for the pulls themselves, so that a constant law changes nothing in what they find.
 FREE = ("first_gap", "equalising_pulls", "optimal_schedule", "first_leader", "final_leader")
 
@@ -85,11 +95,11 @@ def test_every_public_function_with_an_sgd_is_called_here():
     "law", [I.GroupDRO(5.0, by="draws"), I.UPGrad(), Delivered()], ids=lambda law: type(law).__name__
 )
 def test_a_law_is_applied_or_refused_by_name(name, law):
-    batch = 1 if name == "closed_form" else 8
+    batch = 1 if name in PLAIN else 8
     found, said = call(name, tm.SGD(lr=0.2, batch=batch, interventions=(law,)))
     if said is not None:
         assert type(law).__name__ in said or (name == "gram_limit" and "law of gradients" in said)
-        assert any(f"`{other}`" in said for other in ("predict", "simulate", "train", "tiltmeter"))
+        assert any(f"`{other}`" in said for other in ("predict", "simulate", "train", "tiltmeter", "weights"))
     elif name != "gram_limit":
         assert not np.array_equal(found, CALLS[name](tm.SGD(lr=0.2, batch=batch)))
 

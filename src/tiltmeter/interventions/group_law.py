@@ -38,7 +38,7 @@ class GroupLaw(Intervention, ABC):
     by P_g / p_g, "draws" take points of a group with probability P_g / sum P. Both have the same drift and other noise.
     `memory` is the number of points of a group over which its loss is remembered (0: its last batch alone); it lags by
     memory / (batch p_g) steps, so choose it well above 1 and well below d. The law looks and acts every `every` steps.
-    `rate`s are per unit of the clock: per t in theory and simulation, per step in training; the same run has rate / d.
+    A `rate` is per unit of the clock: per t in theory and simulation, per step in training; the same run has rate / d.
 
     A law of one's own needs `pull` alone. `z` is its state, of the shape that `start` gives.
     """

@@ -13,7 +13,7 @@ from tiltmeter.interventions.per_group import checked_per_group
 
 @dataclass(frozen=True)
 class NormalisedGradient(GramLaw):
-    """P = scale / |gradient of the group in this batch|, Francazi et al. (2023), per-class normalised descent.
+    """P = scale over the length of the group's gradient in this batch, Francazi et al. (2023).
 
     Full batches let the losses of two groups fall together. With small batches it is no balance: the length of a
     gradient is mostly noise, so that a group of n points in the batch counts like sqrt(n / loss), and the group that is

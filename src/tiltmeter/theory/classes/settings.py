@@ -56,7 +56,8 @@ def class_settings(data: ClassMoments, sgd: SGD) -> ClassSettings:
                 f"`predict` has no exact solution with {name}. Train a linear module on `samples` of the problem."
             )
     if sgd.interventions:
-        raise ValueError("`predict` has no interventions with several classes. Use `weights` or `proportions`.")
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"With several classes `predict` cannot apply {names}. Use `weights` or `proportions`.")
     if isinstance(sgd.start, Overlaps):
         raise ValueError(
             "`Overlaps` starts one score; with several classes start from Zero() or Random(scale), or train before by "

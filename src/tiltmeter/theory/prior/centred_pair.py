@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import parameters
@@ -67,6 +68,7 @@ class CentredPair:
 
 def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
     """The numbers of two centred groups under plain SGD; anything else is refused, naming what treats it."""
+    refuse_laws(sgd, function)
     par = parameters(problem, sgd)
     if len(par.groups) != 2:
         raise ValueError(f"`{function}` is for two groups. Found {len(par.groups)}. Use `predict` or `crossing_bound`.")
@@ -80,7 +82,8 @@ def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
     plain: dict[str, Any] = {f.name: f.default for f in fields(SGD) if f.name not in ("lr", "start")}
     for name, default in plain.items():
         if getattr(sgd, name) != default:
-            raise ValueError(f"`{function}` is for plain SGD, without {name}. Use `predict`, or `crossing_bound`.")
+            said = ", ".join(type(law).__name__ for law in sgd.interventions) if name == "interventions" else name
+            raise ValueError(f"`{function}` is for plain SGD, without {said}. Use `predict`, or `crossing_bound`.")
     if callable(sgd.lr):
         raise ValueError(f"`{function}` needs a constant learning rate. Use `predict`, which has schedules.")
     if par.bias0[0] != 0.0:

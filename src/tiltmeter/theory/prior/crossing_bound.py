@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -65,6 +66,7 @@ def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] |
 
     A bound is not a count: `crossings` counts. It is for the losses; errors are no sums of exponentials.
     """
+    refuse_laws(sgd, "crossing_bound")
     if sgd.scheduled:
         raise ValueError("`crossing_bound` needs constant settings. With schedules use `predict` and `crossings`.")
     par = parameters(problem, sgd)
