@@ -44,7 +44,7 @@ def random_features(
 
     `features` = P / d and `samples` = n / d, so that the student has as many parameters as samples where they are
     equal; `features` is a number or a sequence, which becomes the dimension `features`. `ridge` is lam in
-    (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 |theta|^2; `flips` are shares of training labels that are wrong.
+    (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 theta^2; `flips` are shares of training labels that are wrong.
 
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
