@@ -41,7 +41,7 @@ def nested(depth):
 def directories(root):
     """Small runs of every kind."""
     origin = Origin(
-        "example", problem={"rho": 0.8}, settings={"lr": 0.1, "list": [1, [2]]}, seeds=(3,), recipe={"a": 1}
+        "example", problem={"rho": 0.8}, settings={"lr": 0.1, "list": [1, [2]], "recipe": {"a": 1}}, seeds=(3,)
     )
     with Recorder(root / "recorded", clock="step", origin=origin) as recorder:
         for step in range(4):

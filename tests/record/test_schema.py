@@ -33,7 +33,7 @@ def test_everything_that_is_written_fits(tmp_path, origin):
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     groups = labels_array([("a", 1), ("b", float("nan"))])
     reading = xr.DataArray([np.nan, np.inf], dims="group", coords={"group": groups, "lr": 0.1})
-    with Recorder(tmp_path / "run", clock="step", origin=Origin("x", recipe={"lr": 0.1})) as recorder:
+    with Recorder(tmp_path / "run", clock="step", origin=Origin("x", settings={"recipe": {"lr": 0.1}})) as recorder:
         for step in range(4):
             points = {"p": xr.DataArray(np.zeros(9, "float32"), dims="point", coords={"group": ("point", ["a"] * 9)})}
             recorder.append(step, {"loss": reading, "big": xr.DataArray(np.zeros(2000), dims="k")}, points=points)

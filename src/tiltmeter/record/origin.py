@@ -15,11 +15,10 @@ from tiltmeter.version import __version__
 
 @dataclass(frozen=True)
 class Origin:
-    """What made a trajectory: its source, its problem and settings, its seeds, the code version and the recipe.
+    """What made a trajectory: its source, its problem and settings, its seeds and the code version.
 
-    `problem`, `settings` and `recipe` hold plain JSON, as written by the `to_json` of the objects concerned, so that a
-    loaded run can rebuild them (`Mixture.from_json(origin.problem)`). `recipe` says how a network was trained; it is
-    None for theory and simulation.
+    `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a loaded run
+    can rebuild them: `Mixture.from_json(origin.problem)`, `Recipe.from_json(origin.recipe)`.
 
     >>> origin = Origin("theory", settings={"sgd": {"lr": 0.1}})
     >>> Origin.from_json(origin.to_json()) == origin
@@ -31,7 +30,6 @@ class Origin:
     settings: Mapping[str, JSON] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
     version: str = __version__
-    recipe: JSON = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source:
@@ -42,7 +40,7 @@ class Origin:
             raise TypeError(f"`settings` of an Origin should be a mapping. Found {type(self.settings).__name__}.")
         # A private copy: later changes of the caller's dictionaries do not reach a frozen value, and whatever could
         # not be written to disk is refused here rather than at the end of a long run.
-        for name in ("problem", "settings", "recipe"):
+        for name in ("problem", "settings"):
             try:
                 copy = plain_json(getattr(self, name))
             except TypeError as error:
@@ -57,6 +55,11 @@ class Origin:
                 f"`seeds` of an Origin should be a sequence of integers. Found {quoted(self.seeds)}."
             ) from None
 
+    @property
+    def recipe(self) -> JSON:
+        """How a network was trained, or is forecast to be; None for theory, simulation and loops of one's own."""
+        return self.settings.get("recipe")
+
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_json(), sort_keys=True))
 
@@ -67,7 +70,6 @@ class Origin:
             "settings": dict(self.settings),
             "seeds": list(self.seeds),
             "version": self.version,
-            "recipe": self.recipe,
         }
 
     @classmethod
@@ -78,5 +80,4 @@ class Origin:
             settings=value.get("settings", {}),
             seeds=value.get("seeds", ()),
             version=value.get("version", "unknown"),
-            recipe=value.get("recipe"),
         )

@@ -16,7 +16,7 @@ from tiltmeter.record.origin import Origin
 from tiltmeter.record.quoted import quoted, shortened
 from tiltmeter.record.trajectory import CLOCKS, Clock
 
-#: Format 2 added checksums, points beside the curves, rewinding, the beating lock and the recipe in the Origin.
+#: Format 2 added checksums, points beside the curves, rewinding and the beating lock.
 FORMAT = 2
 RUN = "run.json"
 END = "end.json"

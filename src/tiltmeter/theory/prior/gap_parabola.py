@@ -19,8 +19,8 @@ START = 1e-12
 class GapParabola:
     """Gap in loss, first group minus second: end + linear x + quadratic x^2, with x = exp(-mean variance * lr * t).
 
-    `overlap` is delta.Delta and `distance` delta.delta, with delta = start - end of the student and Delta = best student
-    of the second group minus best student of the first. Of all prior knowledge only these two numbers count.
+    `overlap` is delta.Delta and `distance` delta.delta, with delta = start - end of the student and Delta = best
+    student of the second group minus best student of the first. Of all prior knowledge only these two numbers count.
     """
 
     groups: tuple[Hashable, Hashable]
