@@ -38,7 +38,7 @@ def test_the_bright_minority_leads_first_and_the_majority_last():
     found = tm.crossings(together)
     last = found[-1]
     assert (last.leader_before, last.leader_after) == ("turned", "upright")
-    assert 400 < last.low <= last.time <= last.high < 1000
+    assert 400 < last.low <= last.time <= last.high <= 1000
     assert tm.leader(together.replace({"loss": together["loss"].mean("seed")})).values[-1] == "upright"
     for seed in range(SEEDS):
         alone = together.replace({name: curve.sel(seed=seed) for name, curve in together.items()})

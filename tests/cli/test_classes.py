@@ -59,7 +59,7 @@ def test_runs_are_kept_and_shown(tmp_path, capsys):
         (["--classes", "1"], "at least 2. Found classes = 1"),
         (["--classes", "3", "--thresholds", "0.1", "0.2"], "--thresholds is for two labels"),
         (["--classes", "3", "--class-bias", "0.1"], "one number for each of the 3 classes"),
-        (["--classes", "3", "--config", "x.toml"], "drop --config"),
+        (["--classes", "3", "--config", "x.toml"], "without --config"),
         (["--classes", "3", "--momentum", "0.5"], "no exact solution with momentum"),
     ],
 )

@@ -149,7 +149,7 @@ def test_other_architectures_are_refused_in_one_sentence():
     with pytest.raises(TypeError, match="without biases"):
         tm.measure("early-alignment", mlp(2, (4,), 1), symmetric_clusters())
     three = tm.GroupedData(np.ones((60, 2)), np.arange(60) % 3, "label")
-    with pytest.raises(ValueError, match="two labels and one output"):
+    with pytest.raises(ValueError, match=r"decides between two labels. Found 3"):
         tm.measure("early-alignment", two_layer(2, 4), three)
     for bad in ({"lr": -1.0}, {"degrees": 90.0}):
         with pytest.raises(ValueError, match="`lr` should not be negative"):

@@ -142,7 +142,7 @@ def test_cue_adoption_weighs_cells_alike():
     data = tm.GroupedData(x, np.repeat([1, 0], [90, 30]), groups)
     model = torch.nn.Linear(2, 2)
     torch.nn.init.zeros_(model.weight)
-    model.bias.data = torch.tensor([0.0, 1.0])  # always 1: follows the second cue in the larger cell
+    model.bias.data = torch.tensor([0.0, 2.0])  # always 1: follows the second cue in the larger cell
     np.testing.assert_allclose(tm.measure("cue-adoption", model, data)["cue_adoption"], 0.5)
 
 

@@ -221,7 +221,7 @@ def test_stacked_runs_share_looks_and_points(tmp_path):
     assert load(tmp_path / "both").points == both.points
 
 
-def test_points_of_different_look_sets_are_not_joined(origin):
+def test_points_of_different_look_sets_are_not_joined(origin, tmp_path):
     curve = xr.DataArray([1.0], dims="time", coords={"time": [0]})
 
     def run(array):
@@ -231,7 +231,12 @@ def test_points_of_different_look_sets_are_not_joined(origin):
     assert list(stack([run(losses(1)), run(losses(1)[:5])]).points) == []
     assert list(stack([run(losses(1)), run(None)]).points) == []
     other = losses(1, labels=True).assign_coords(group=("point", GROUPS[::-1] + "x"))
-    both = stack([run(losses(1, labels=True)), run(other)])
+    two = [run(losses(1, labels=True)), run(other)]
+    assert list(stack(two).points) == []  # and the stack can be saved
+    # Labels on disk are compared when they are read.
+    for number, one in enumerate(two):
+        save(one, tmp_path / str(number))
+    both = stack([load(tmp_path / "0"), load(tmp_path / "1")])
     with pytest.raises(ValueError, match="differ from run to run in `group`"):
         both.points["loss"]
 

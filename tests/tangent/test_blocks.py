@@ -89,12 +89,15 @@ def test_a_layer_that_strays_later_is_written_out(materialised):
     np.testing.assert_allclose(tangent_kernel(model, x, chunk=5), expected, atol=1e-12 * abs(expected).max())
 
 
+HOOKED = []
+
+
 @pytest.mark.parametrize("mode", [True, False])
 def test_the_model_is_left_as_it_was(mode):
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)).train(mode)
     model[3].weight.grad = torch.ones_like(model[3].weight)
-    hooked = []
-    model[0].register_forward_hook(lambda *_: hooked.append(1))
+    HOOKED.clear()  # not in a closure: those are put back as they were
+    model[0].register_forward_hook(lambda *_: HOOKED.append(1))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -108,7 +111,7 @@ def test_the_model_is_left_as_it_was(mode):
     assert model[0].weight.grad is None
     assert [len(m._forward_hooks) for m in model] == [1, 0, 0, 0]
     assert all(p.requires_grad for p in model.parameters())
-    assert hooked
+    assert HOOKED
 
 
 def test_hooks_are_removed_and_attention_is_fast_again_after_an_error():

@@ -43,7 +43,8 @@ def gives_probabilities(model: nn.Module, x: Tensor, read: Read | None) -> bool:
         return False  # inputs that are places in a table cannot be stretched
     # A last layer of zeros answers the same to every point, which tells nothing.
     answers = torch.cat([found, *stretched])
-    return all(_inside(one) for one in stretched) and bool((answers != answers[0]).any())
+    # Nor do tiny weights, whose scores stay near 0 however far the points are: a sigmoid would have reached its end.
+    return all(_inside(one) for one in stretched) and bool((answers != answers[0]).any() and answers.max() > 0.5)
 
 
 def loss_of_probabilities(several: bool) -> Any:

@@ -130,13 +130,12 @@ class JoinedPoints:
     def read(self) -> xr.DataArray:
         arrays = [source.read() for source in self.sources]
         for other in arrays[1:]:
-            for coord in {*arrays[0].coords, *other.coords} - {"time"}:
-                ours, theirs = (array.coords.get(coord) for array in (arrays[0], other))
-                if ours is None or theirs is None or not np.array_equal(ours.values, theirs.values):
-                    raise ValueError(
-                        f"The points of {self.name!r} differ from run to run in `{coord}`: runs can be joined point by "
-                        "point only if they looked at the same points."
-                    )
+            coord = _different_label(arrays[0], other)
+            if coord is not None:
+                raise ValueError(
+                    f"The points of {self.name!r} differ from run to run in `{coord}`: runs can be joined point by "
+                    "point only if they looked at the same points."
+                )
         index = pd.Index(list(self.labels), name=self.dim, tupleize_cols=False)
         joined = xr.concat(
             arrays, dim=index, join="inner", combine_attrs="override", coords="minimal", compat="override"
@@ -147,15 +146,27 @@ class JoinedPoints:
 
 
 def join_points(parts: list[Points], dim: str, labels: tuple[Hashable, ...]) -> Points:
-    """The arrays that all runs kept in the same shape, one dimension more; others are left out."""
+    """The arrays that all runs kept in the same shape and, in memory, of the same points; others are left out."""
     found: dict[str, PointSource] = {}
     for name in parts[0]:
         if not all(name in part for part in parts):
             continue
         shapes = [{**part.sizes(name), "time": 0} for part in parts]
-        if all(shape == shapes[0] for shape in shapes) and dim not in shapes[0]:
-            found[name] = JoinedPoints(name, tuple(part._sources[name] for part in parts), dim, labels)
+        sources = tuple(part._sources[name] for part in parts)
+        held = [source.array for source in sources if isinstance(source, HeldPoints)]
+        alike = all(_different_label(held[0], other) is None for other in held[1:])
+        if alike and all(shape == shapes[0] for shape in shapes) and dim not in shapes[0]:
+            found[name] = JoinedPoints(name, sources, dim, labels)
     return Points(found)
+
+
+def _different_label(one: xr.DataArray, other: xr.DataArray) -> Hashable | None:
+    """A coordinate, times aside, in which two arrays differ."""
+    for coord in {*one.coords, *other.coords} - {"time"}:
+        ours, theirs = (array.coords.get(coord) for array in (one, other))
+        if ours is None or theirs is None or not np.array_equal(ours.values, theirs.values):
+            return coord
+    return None
 
 
 def _shape(sizes: Mapping[str, int]) -> str:

@@ -23,7 +23,7 @@ class CueAdoption:
     >>> easy, hard = np.arange(160) // 80, np.arange(160) % 2
     >>> cells = tm.GroupedData(np.eye(2)[easy], hard, np.stack([easy, hard], axis=1))
     >>> model = torch.nn.Linear(2, 2, bias=False)
-    >>> model.weight.data = torch.eye(2)
+    >>> model.weight.data = 2 * torch.eye(2)
     >>> tm.measure(CueAdoption(("easy", "hard")), model, cells)["cue_adoption"].values.round(6).tolist()
     [1.0, 0.0]
 

@@ -78,7 +78,7 @@ class EffectiveRank:
 
     >>> import tiltmeter as tm, torch
     >>> model = torch.nn.Linear(3, 3, bias=False)
-    >>> model.weight.data = torch.eye(3)
+    >>> model.weight.data = 2 * torch.eye(3)
     >>> data = tm.GroupedData(torch.eye(3).repeat(20, 1), [0, 1, 2] * 20, ["all"] * 60)
     >>> round(float(tm.measure(EffectiveRank(LinearMap()), model, data)["effective_rank"]), 6)
     3.0
