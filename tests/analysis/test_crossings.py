@@ -65,7 +65,7 @@ class TestExact:
         for case in (cases.no_bias, cases.spurious_correlation):
             found = crossings(predict(*case()))
             assert found == ()
-            assert str(found) == "Neither + nor - ever leads beyond doubt."
+            assert str(found) == "Neither + nor - is ever shown to lead."
 
     def test_losses_may_cross_while_errors_do_not(self):
         theory = predict(*cases.centred_crossing())  # centred: errors follow R, whose order never changes

@@ -236,7 +236,7 @@ def _sentence(found: list[Crossing], first: Hashable, pairs: list[Pair], clock: 
             return "No change of leader between any two groups."
         return "; ".join(f"{c.leader_before} -> {c.leader_after} at {clock} = {c.time:.4g}" for c in found) + "."
     if first == NOBODY:
-        return f"Neither {pairs[0][0]} nor {pairs[0][1]} ever leads beyond doubt."
+        return f"Neither {pairs[0][0]} nor {pairs[0][1]} is ever shown to lead."
     if not found:
         return f"{first} leads throughout."
     parts = [f"{found[0].leader_before} leads until {clock} = {found[0].time:.4g}"]

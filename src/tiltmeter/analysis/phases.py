@@ -70,7 +70,7 @@ class Phases(tuple[Phase, ...]):
         if self.standing is not None and (self.standing.basis != "values" or not self.standing.differences):
             return str(self.standing)
         if not self:
-            return f"Neither {self.pair[0]} nor {self.pair[1]} ever leads beyond doubt."
+            return f"Neither {self.pair[0]} nor {self.pair[1]} is ever shown to lead."
         because = [f" ({phase.reason})" if phase.reason else "" for phase in self]
         who = ["nobody" if phase.leader == NOBODY else str(phase.leader) for phase in self]
         if len(self) == 1:

@@ -8,7 +8,7 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.curves import forecast_measures
-from tiltmeter.forecast.initialisations import over_seeds
+from tiltmeter.forecast.initialisations import over_initialisations
 from tiltmeter.forecast.inputs import checked_real_steps, looks_of
 from tiltmeter.forecast.network_kernels import tangent
 from tiltmeter.forecast.question import check_before_work
@@ -68,4 +68,4 @@ def forecast(
 
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
-    return over_seeds(model, seeds, one, progress)
+    return over_initialisations(model, seeds, one, progress)

@@ -22,7 +22,7 @@ from tiltmeter.passes.deep_copy import deep_copy
 if TYPE_CHECKING:
     from tiltmeter.forecast.network_kernels import Tangent
 
-#: A horizon before the outputs have moved by this part of all they are forecast to move is said aloud.
+#: A horizon before the outputs have moved by this part of all they are forecast to move gives a warning.
 EARLY = 0.7
 
 
@@ -62,7 +62,7 @@ def horizon_of(
 
 
 def warn_early(horizon: Horizon, course: LinearisedOutputs) -> None:
-    """Say aloud that the network leaves its linearisation before most of the forecast has happened."""
+    """Warn that the network leaves its linearisation before most of the forecast has happened."""
     if horizon.linear is None:
         return
     with np.errstate(over="ignore", invalid="ignore"):

@@ -15,7 +15,7 @@ from tiltmeter.progress import Progress
 from tiltmeter.record import Trajectory, stack
 
 
-def over_seeds(
+def over_initialisations(
     make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory], progress: bool = True
 ) -> Trajectory:
     """The forecasts `one` of every seed's model, with a dimension `seed`; the earliest horizon of all is kept."""

@@ -29,7 +29,7 @@ def batch_limit(sharpest: float, trace: float, batch: int, optimiser: PlainSGD) 
 
 
 def too_fast(limits: dict[str, float | None], optimiser: PlainSGD, batch: int | None) -> bool:
-    """Whether the learning rate is beyond a limit; says so aloud."""
+    """Whether the learning rate is beyond a limit; warns if it is."""
     fastest = optimiser.fastest()
     mean, noise = (limits[name] or np.inf for name in ("stability_limit", "batch_limit"))
     if fastest < min(mean, noise):

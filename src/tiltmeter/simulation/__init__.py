@@ -1,4 +1,4 @@
-"""Simulation: runs of SGD at finite d, exact in law, without paying for the dimension.
+"""Simulation: runs of SGD at finite d, exact in distribution, at a cost that does not grow with d.
 
 `simulate` gives the curves of `predict` for many seeds. `Chain()` follows only the overlaps, an exact Markov chain for
 Gaussian groups; `Direct()` is the plain d-dimensional run. `moments` gives the exact mean over runs with no simulation.

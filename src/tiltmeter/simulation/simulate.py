@@ -1,4 +1,4 @@
-"""simulate: many runs of SGD at finite d, exact in law."""
+"""simulate: many runs of SGD at finite d, exact in distribution."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def simulate(
     """Runs of SGD in d dimensions, one per seed, with the curves of `predict` and a dimension `seed`.
 
     `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
-    multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in law at a cost
-    per step that does not depend on d, or `Direct()`, the plain d-dimensional run, which also has `Adam`, `AdamW`,
+    multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in distribution
+    at a cost per step that does not depend on d, or `Direct()`, the plain run in d dimensions, with `Adam`, `AdamW`,
     `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps what
     is done. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the same run
     whatever the number of threads and of other seeds.

@@ -98,7 +98,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
         ),
         Claim(
-            "Simulated students overshoot, too: the mean gap is beyond doubt on either side",
+            "Simulated students overshoot, too: the mean gap is shown on either side",
             float(min(mean[swing[0]] / error[swing[0]], -mean[swing[1]] / error[swing[1]])),
             "smaller of the two largest swings, in standard errors",
             2.0,

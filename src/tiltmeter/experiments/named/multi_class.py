@@ -172,7 +172,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         whether(
             "The simulated class crosses, too, and the groups do not",
             bool(measured.hidden) and not measured.groups,
-            "does a class cross beyond doubt while the groups do not",
+            "is a class shown to cross while the groups do not",
             f"Theory: {exact.same_class[0]} Simulation: {measured.same_class[0]} Groups: {measured.groups}",
             seeds=seeds, safe=True,
         ),

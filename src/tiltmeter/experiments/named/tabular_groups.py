@@ -85,7 +85,7 @@ def _claim(name: str, one: Trajectory) -> Claim:
     )
     error = float((people**2 + (scatter**2 if gap.sizes["seed"] > 1 else 0.0)) ** 0.5)
     return Claim(
-        f"{name}: the trained model errs more often in one group, beyond doubt",
+        f"{name}: the trained model is shown to err more often in one group",
         abs(middle) / error,
         f"final gap in error between {a} and {b}, in standard errors",
         2.0,

@@ -183,6 +183,6 @@ else:
                 raise
 
     def _unlock(descriptor: int) -> None:
-        # Said aloud, since a child forked meanwhile shares the descriptor and would go on holding it.
+        # Explicitly, since a child forked meanwhile shares the descriptor and would go on holding it.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)
