@@ -111,7 +111,7 @@ def test_horizon_of_each_test():
         "Beyond step 50 the forecast is not to be trusted: the network departs from its linearisation."
     )
     assert Horizon(1000).step is None
-    assert str(Horizon(1000)).startswith("Nothing speaks against")
+    assert str(Horizon(1000)).startswith("The tests of the forecast find nothing")
     assert "Beyond step 12300 the" in str(Horizon(20000, sample=12345.6))
 
 

@@ -61,7 +61,8 @@ class Horizon:
 
     def __str__(self) -> str:
         if self.step is None:
-            return f"Nothing speaks against the forecast up to its last step, {self.steps}."
+            found = f"The tests of the forecast find nothing up to its last step, {self.steps}"
+            return f"{found}; that does not prove it right."
         return f"Beyond step {spelled(self.step)} the forecast is not to be trusted: {self.reason}."
 
 
