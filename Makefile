@@ -12,7 +12,7 @@ demo: .venv/run.stamp ## forecast a network, train it, and write a page of pictu
 	$(BIN)/tiltmeter demo
 
 check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a minute
-	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/contracts/test_parameters.py tests/test_names.py \
+	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/test_names.py \
 		tests/test_public_names.py tests/problem tests/population tests/recipe tests/analysis
 
 test: .venv/dev.stamp lint ## everything that must be green; under 12 minutes on 2 cores
