@@ -37,7 +37,8 @@ class Probe:
     standard error `<name>_se`. `watch` says when to look and adds measures; `to` is a run directory (None: memory).
     `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
     and `seed` are noted in the Origin. The loss and the decision of every point are kept as well at up to 256
-    log-spaced looks (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none.
+    log-spaced looks (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none. Where another model than
+    the trained one is handed over, `deliver` makes it from the trained one at every look, and that is what is seen.
 
     A run taken up again with `resume=True` at an earlier step than its last look, as from an older checkpoint, drops
     the later looks: they belong to a training that is lost.
@@ -59,12 +60,14 @@ class Probe:
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
+        deliver: Callable[[nn.Module], nn.Module] | None = None,
     ) -> None:
         _check(model, look, chunk)
         self.model, self.when = bare(model), checked_watch(watch).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
+        self._deliver = deliver
         self._others = LookedAt(look)
         with untouched(self.model):
             self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
@@ -116,7 +119,7 @@ class Probe:
         self._others.check()
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
-            snapshot = self._answers.snapshot(self.model, step)
+            snapshot = self._answers.snapshot(self._shown(), step)
             for measure in self.measures:
                 chosen = getattr(measure, "when", None)
                 if isinstance(chosen, When) and not (last or chosen(step)):
@@ -158,7 +161,7 @@ class Probe:
     def snapshot(self) -> Snapshot:
         """What the model answers now, point by point."""
         with untouched(self.model):
-            return self._answers.snapshot(self.model)
+            return self._answers.snapshot(self._shown())
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far; on other ranks than 0, nothing."""
@@ -179,6 +182,9 @@ class Probe:
                 self._last_look()
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
+
+    def _shown(self) -> nn.Module:
+        return self.model if self._deliver is None else self._deliver(self.model)
 
     def _take_up(self, step: int) -> None:
         """Drop the looks of a training that is lost: those after the step at which this one goes on."""
