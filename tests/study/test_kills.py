@@ -108,7 +108,8 @@ def test_thirty_kills_of_drivers_and_processes(tmp_path):
     kills = 0
     while kills < 30:
         begun = ledger.log.read_text().count("\n")
-        wait_for(lambda begun=begun: ledger.log.read_text().count("\n") > begun or driver.poll() is not None)
+        alive = driver.poll
+        wait_for(lambda begun=begun, alive=alive: ledger.log.read_text().count("\n") > begun or alive() is not None)
         if driver.poll() is not None:
             break
         time.sleep(random.uniform(0, 0.4))
