@@ -70,9 +70,6 @@ class BestWeights:
 def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstGroupLoss()) -> BestWeights:
     """The group weights under which the forecast makes a criterion smallest, without training anything.
 
-    Weights have a mean of 1 over the training data, so that the mean pull stays as it is. What is judged are the points
-    to look at, so that with few of them the best is partly luck. It is as good as the forecast: see its horizon.
-
     >>> from torch import nn
     >>> from tiltmeter.data.grouped import GroupedData
     >>> from tiltmeter.forecast.network_kernels import tangent
@@ -82,6 +79,9 @@ def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstG
     >>> found = best_weights(tangent(nn.Linear(4, 1), *data.split(0.5)), Recipe(lr=0.05, steps=300, loss=Square()))
     >>> found.weights["rare"] > 3 and found.after < found.before
     True
+
+    Weights have a mean of 1 over the training data, so that the mean pull stays as it is. What is judged are the points
+    to look at, so that with few of them the best is partly luck. It is as good as the forecast: see its horizon.
     """
     if not isinstance(tangent, Tangent):
         raise TypeError(f"`tangent` should be the result of `tm.tangent`. Found {type(tangent).__name__}.")

@@ -21,11 +21,11 @@ _MOST = 200
 def flow(slope: Slope, start: np.ndarray, times: np.ndarray, radius: float, tolerance: float) -> Iterator[np.ndarray]:
     """The solution of dy/dt = slope(y), y(0) = start, at these increasing times; `radius` bounds the stiffness.
 
-    Steps are chosen so that the error of each stays below `tolerance` times the length of y so far.
-
     >>> found = flow(lambda y: -np.array([1.0, 1e4]) * y, np.ones(2), np.array([1.0, 2.0]), 1e4, 1e-7)
     >>> np.round([y[0] for y in found], 5).tolist(), np.exp([-1.0, -2.0]).round(5).tolist()
     ([0.36788, 0.13534], [0.36788, 0.13534])
+
+    Steps are chosen so that the error of each stays below `tolerance` times the length of y so far.
     """
     y, at = start.copy(), 0.0
     first = slope(y)

@@ -34,13 +34,13 @@ class Features:
 def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int = MOST) -> Features:
     """The features that matter for gradient descent from these first pulls `start` (n, k).
 
-    The space is start, K start, K^2 start, ..., in which gradient descent begins to move, and the features are the
-    orthogonal projection of the network's gradients on it (Nystroem's approximation), never more than the kernel.
-
     >>> points = np.random.default_rng(0).normal(size=(50, 3))
     >>> found = features(points @ points.T, points[:4] @ points.T, points[:, :1] ** 2)
     >>> found.sample.shape[1], bool(np.allclose(found.look @ found.sample.T, points[:4] @ points.T))
     (3, True)
+
+    The space is start, K start, K^2 start, ..., in which gradient descent begins to move, and the features are the
+    orthogonal projection of the network's gradients on it (Nystroem's approximation), never more than the kernel.
     """
     size = len(kernel)
     begin = start

@@ -126,10 +126,10 @@ def sample_until(whole: np.ndarray, half: np.ndarray, error: np.ndarray, looks: 
 def kernel_until(angle: float, real_steps: int, sizes: np.ndarray, looks: np.ndarray) -> float | None:
     """The step at which the kernel will have turned by `TURNED` degrees, from its angle after some real steps.
 
-    The angle is taken to grow as the displacement of the weights does, whose length at every look is in `sizes`.
-
     >>> kernel_until(5.0, 10, np.array([0.0, 1.0, 2.0, 8.0]), np.array([0, 10, 20, 80]))
     20.0
+
+    The angle is taken to grow as the displacement of the weights does, whose length at every look is in `sizes`.
     """
     moved = float(np.interp(real_steps, looks, sizes))
     with np.errstate(invalid="ignore"):

@@ -55,13 +55,13 @@ class Krylov:
 def lanczos(product: Product, start: np.ndarray, stop: Callable[[Krylov], bool], largest: int | None = None) -> Krylov:
     """Grow the space spanned by start, A start, A^2 start, ... until `stop` is content with it.
 
-    The block Lanczos method, every new block orthogonalised twice against all before it, so that no copies of
-    eigenvalues appear; directions already in the space are dropped, so that a matrix of low rank ends it early.
-
     >>> matrix = np.diag([1.0, 2.0, 5.0])
     >>> space = lanczos(lambda v: matrix @ v, np.ones((3, 1)), lambda krylov: False)
     >>> space.modes()[0].round(12).tolist()
     [1.0, 2.0, 5.0]
+
+    The block Lanczos method, every new block orthogonalised twice against all before it, so that no copies of
+    eigenvalues appear; directions already in the space are dropped, so that a matrix of low rank ends it early.
     """
     size = len(start)
     largest = size if largest is None else min(largest, size)

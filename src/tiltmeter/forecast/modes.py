@@ -10,13 +10,13 @@ from tiltmeter.recipe.plain_sgd import PlainSGD
 def responses(curvatures: np.ndarray, optimiser: PlainSGD, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """What a unit pull does to each mode by the steps `looks`: arrays (looks, modes).
 
-    The first answers a constant pull, the second (None without weight decay) the pull of initial weights that shrink.
-    The exact updates of torch.optim.SGD on the linearised model, averaged over batches; not the gradient flow, from
-    which they differ once lr times curvature is not small.
-
     >>> one, _ = responses(np.array([2.0]), PlainSGD(lr=0.1, steps=10), np.array([0, 1, 10]))
     >>> (-one[:, 0]).round(4).tolist(), round((1 - 0.8**10) / 2, 4)
     ([0.0, 0.1, 0.4463], 0.4463)
+
+    The first answers a constant pull, the second (None without weight decay) the pull of initial weights that shrink.
+    The exact updates of torch.optim.SGD on the linearised model, averaged over batches; not the gradient flow, from
+    which they differ once lr times curvature is not small.
     """
     if optimiser.plain:
         return -_closed(curvatures, float(optimiser.lr), looks), None

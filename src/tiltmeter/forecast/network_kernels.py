@@ -265,10 +265,6 @@ def tangent(
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
-    `look` holds the points to look at; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
-    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory. Kernels
-    that take more than a few seconds tell on stderr how far they are, unless `progress` is False.
-
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5))
     >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
@@ -277,6 +273,10 @@ def tangent(
     <Tangent of Linear, 100 points of the training data, 200 to look at, 1 output (full)>
     >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
+
+    `look` holds the points to look at; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
+    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory. Kernels
+    that take more than a few seconds tell on stderr how far they are, unless `progress` is False.
     """
     model = bare(checked_model(model))
     held_out = look is None

@@ -14,15 +14,15 @@ from tiltmeter.data.grouped import GroupedData, share_of
 def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Places of the sample, in order, and how many points of the data each of them stands for, on average 1.
 
-    All points where there are not more than `sample`. Otherwise every group gets the same number, or all it has: what
-    is forecast for a rare group needs its points as much. A point of a larger group then stands for more, so that
-    averages over the sample mean averages over the data. No group gets fewer than two, if it has them: halving the
-    sample must change something.
-
     >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
     >>> places, stands_for = sampled(data, 200, seed=0)
     >>> (places >= 960).sum().item(), stands_for[-1].round(2).item(), stands_for.mean().round(12).item()
     (40, 0.2, 1.0)
+
+    All points where there are not more than `sample`. Otherwise every group gets the same number, or all it has: what
+    is forecast for a rare group needs its points as much. A point of a larger group then stands for more, so that
+    averages over the sample mean averages over the data. No group gets fewer than two, if it has them: halving the
+    sample must change something.
     """
     if len(data) <= sample:
         return np.arange(len(data)), np.ones(len(data))

@@ -46,13 +46,13 @@ def unseen(tangent: Tangent) -> dict[Hashable, float]:
 def beyond_sample(whole: np.ndarray, parts: Sequence[np.ndarray], left_out: np.ndarray | float) -> np.ndarray:
     """The value for all training data, from that of the sample and those of its halves.
 
-    What few points make worse falls as 1 / points, so that the halves are off by twice as much as the whole (the
-    jackknife of Quenouille and Tukey). `left_out` is the share of the points that the sample leaves out.
-
     >>> size = np.array([100.0, 50.0, 50.0])
     >>> whole, *parts = 0.3 + 2.0 / size
     >>> beyond_sample(whole, parts, 1.0).round(12).item(), beyond_sample(whole, parts, 0.5).round(12).item()
     (0.3, 0.31)
+
+    What few points make worse falls as 1 / points, so that the halves are off by twice as much as the whole (the
+    jackknife of Quenouille and Tukey). `left_out` is the share of the points that the sample leaves out.
     """
     if not parts:
         return whole

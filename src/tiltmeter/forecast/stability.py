@@ -17,11 +17,11 @@ def stability_limit(sharpest: float, optimiser: PlainSGD) -> float | None:
 def batch_limit(sharpest: float, trace: float, batch: int, optimiser: PlainSGD) -> float | None:
     r"""The learning rate near which the noise of batches makes the squared loss diverge; None without curvature.
 
-    1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
-    all curvatures. Exact for Gaussian points of equal variances; for unequal ones it warns early, up to a factor 2.
-
     >>> round(batch_limit(1.0, 20.0, 4, PlainSGD(lr=0.1, steps=1)), 3)
     0.32
+
+    1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
+    all curvatures. Exact for Gaussian points of equal variances; for unequal ones it warns early, up to a factor 2.
     """
     mean = (sharpest + optimiser.weight_decay) / (2.0 * (1.0 + optimiser.momentum))
     noise = (trace + sharpest) / (2.0 * batch * (1.0 - optimiser.momentum))

@@ -15,14 +15,14 @@ from tiltmeter.interventions.per_group import checked_per_group
 class ChiSquareDRO(GroupLaw):
     """P = p (1 + strength (L - level))_+: maximises sum P L minus a chi-square penalty of weight 1 / (2 strength).
 
-    The penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points. It is
-    straight where `Tilted` is exponential: gentler for a group that is far behind.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(ChiSquareDRO(20.0, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 60.0])["loss"].values[-1].round(3)
     array([0.262, 0.292])
+
+    The penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points. It is
+    straight where `Tilted` is exponential: gentler for a group that is far behind.
 
     Like every law without a state it leaves a gap.
     """

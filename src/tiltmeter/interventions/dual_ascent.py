@@ -18,15 +18,15 @@ NOTICEABLE = 1e-2
 class DualAscent(GroupLaw):
     """P = (p + z) / (1 + sum z) with multipliers dz/dt = rate (L - bound), held at z >= 0.
 
-    Minimises the mean loss under the condition that the loss of a group stays below its bound: one number for all, or
-    by group, infinity for none. The division keeps the mean pull at 1, so that a bound that nobody can meet ends at the
-    smallest worst-group loss and does not blow up.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(DualAscent(0.31, rate=5.0, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 200.0])["loss"].values[-1].round(3)
     array([0.254, 0.31 ])
+
+    Minimises the mean loss under the condition that the loss of a group stays below its bound: one number for all, or
+    by group, infinity for none. The division keeps the mean pull at 1, so that a bound that nobody can meet ends at the
+    smallest worst-group loss and does not blow up.
 
     The bound is on the training loss, as it is when training goes on: not on every moment of the way.
     """

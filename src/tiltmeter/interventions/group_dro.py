@@ -17,17 +17,17 @@ from tiltmeter.interventions.softmax import softmax
 class GroupDRO(GroupLaw):
     """P = softmax(z + proportional L) with dz/dt = rate (L + adjust / sqrt(n)), Sagawa et al. (2020).
 
-    `rate` is their step size. It makes an integral controller: it ends where losses are equal, but rings on the way.
-    The `proportional` term damps it (2 to 8 times the rate worked). `adjust` is their C over the root of a group's
-    training points; fresh data have no such number, so there give the whole adjustment by group. No pull falls below
-    `floor`. `begin` from "equal" pulls, as published, or from the "shares".
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> times = [0.0, *np.geomspace(0.02, 60.0, 200)]
     >>> laws = GroupDRO(30.0, begin="shares", by="draws"), GroupDRO(30.0, 150.0, begin="shares", by="draws")
     >>> [len(tm.crossings(tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), times))) for law in laws]
     [15, 1]
+
+    `rate` is their step size. It makes an integral controller: it ends where losses are equal, but rings on the way.
+    The `proportional` term damps it (2 to 8 times the rate worked). `adjust` is their C over the root of a group's
+    training points; fresh data have no such number, so there give the whole adjustment by group. No pull falls below
+    `floor`. `begin` from "equal" pulls, as published, or from the "shares".
 
     What it makes equal is the training loss plus the adjustment. Where training losses of all groups go to zero there
     is nothing left to steer by.

@@ -13,8 +13,6 @@ from tiltmeter.interventions.intervention import Intervention
 class ModelLaw(Intervention, ABC):
     """Another model, made of the trained one and data with groups; training itself is left alone.
 
-    A curve at step s is that of the model that would be delivered if training stopped there.
-
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class AsItIs(ModelLaw):
@@ -22,6 +20,8 @@ class ModelLaw(Intervention, ABC):
     ...         return model
     >>> AsItIs().needs
     'held-out groups'
+
+    A curve at step s is that of the model that would be delivered if training stopped there.
     """
 
     needs = "held-out groups"

@@ -12,12 +12,12 @@ from tiltmeter.interventions.group_law import GroupLaw, Seen
 def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
     """The pulls of all groups now, divided by their sum for draws.
 
-    Where a group has not been seen yet and the law cannot say anything, groups count as they are drawn.
-
     >>> from tiltmeter.interventions import Tilted
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.8, 0.2]), np.array([0.5, np.nan]))
     >>> pulls(Tilted(), np.zeros(2), seen)
     array([0.8, 0.2])
+
+    Where a group has not been seen yet and the law cannot say anything, groups count as they are drawn.
     """
     found = np.asarray(law.pull(z, seen), dtype=float)
     if found.shape != seen.shares.shape:

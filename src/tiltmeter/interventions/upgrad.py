@@ -17,10 +17,6 @@ REGULARISATION = 1e-4
 class UPGrad(GramLaw):
     """P = mean over i of argmin w' gram w with w >= e_i: Jacobian descent, Quinton and Rey (2024).
 
-    Each group's gradient is projected onto the directions in which no group's loss rises, and the mean is taken. Where
-    gradients do not conflict, it is plain balancing. With batches far smaller than the number of weights they are
-    nearly orthogonal noise, and it sees no conflict.
-
     >>> law = UPGrad()
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.eye(2))
     >>> law.pull(np.zeros(2), seen)
@@ -28,6 +24,10 @@ class UPGrad(GramLaw):
     >>> against = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.array([[1.0, -1.0], [-1.0, 4.0]]))
     >>> law.pull(np.zeros(2), against).round(3)
     array([1.   , 0.625])
+
+    Each group's gradient is projected onto the directions in which no group's loss rises, and the mean is taken. Where
+    gradients do not conflict, it is plain balancing. With batches far smaller than the number of weights they are
+    nearly orthogonal noise, and it sees no conflict.
     """
 
     cannot = "see a conflict that hides below the noise of small batches"

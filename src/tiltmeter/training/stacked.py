@@ -16,14 +16,14 @@ from tiltmeter.training.stacked_linear_layers import Product, differentiate_chai
 class Stacked:
     """Models of one architecture with their parameters and buffers stacked along a first dimension, `runs`.
 
-    Stacks of Linear layers and activations go through batched matrix products; every other module through
-    `torch.func`. The models that were given are not changed and share nothing with the stack. `read` finds the scores
-    in what a model returns.
-
     >>> models = [nn.Linear(3, 1) for _ in range(4)]
     >>> stacked = Stacked(models)
     >>> stacked(torch.zeros(4, 10, 3)).shape
     torch.Size([4, 10, 1])
+
+    Stacks of Linear layers and activations go through batched matrix products; every other module through
+    `torch.func`. The models that were given are not changed and share nothing with the stack. `read` finds the scores
+    in what a model returns.
     """
 
     def __init__(
