@@ -1,4 +1,4 @@
-"""ChiSquareDRO: the worst mixture of groups that is not far, in chi-square distance, from the shares."""
+"""ChiSquareDRO: the worst mixture of groups within a chi-square distance of their shares."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class ChiSquareDRO(GroupLaw):
     >>> tm.predict(problem, sgd, [0.0, 60.0])["loss"].values[-1].round(3)
     array([0.262, 0.292])
 
-    The penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points. It is
-    straight where `Tilted` is exponential: gentler for a group that is far behind.
+    This is the penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points.
+    The pull is linear in the loss where that of `Tilted` is exponential, so a group that is far behind gets a smaller
+    pull.
 
-    Like every law without a state it leaves a gap.
+    Like every law without a state, it leaves a gap.
     """
 
     smooth = False

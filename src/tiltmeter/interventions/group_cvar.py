@@ -21,11 +21,11 @@ class GroupCVaR(GroupLaw):
     >>> tm.predict(problem, sgd, [0.0, 60.0])["pull"].values[-1].round(2)
     array([0.6, 0.4])
 
-    For a large `strength` these are the pulls of the conditional value at risk, the mean over the worst part `alpha` of
-    the population, where groups are filled up from the worst. That limit jumps where two losses meet; a finite strength
-    makes it smooth there, so that it has equations of motion.
+    For a large `strength` these are the pulls of the conditional value at risk: the mean loss over the worst fraction
+    `alpha` of the population, taken from the worst groups first. That limit is discontinuous where two losses are
+    equal; a finite strength makes it continuous, so that it has equations of motion.
 
-    It cannot lift a group beyond p / alpha, however far behind it is.
+    The pull of a group cannot exceed p / alpha, however large its loss.
     """
 
     smooth = False
