@@ -1,4 +1,4 @@
-"""Checkpoint: everything that a training needs to go on as if nothing had happened, in one file."""
+"""Checkpoint: everything that is needed to resume a training exactly, in one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from tiltmeter.recipe.rates import Scheduling
 
-#: Lies in the run directory.
+#: The file, in the run directory.
 NAME = "checkpoint.pt"
 
 
@@ -25,9 +25,9 @@ def save_checkpoint(
     scheduling: Scheduling,
     laws: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write aside, then rename: a kill leaves the old file or the new one, never half of one.
+    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one.
 
-    `laws` is what interventions need to go on.
+    `laws` is the state of the interventions.
     """
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
@@ -54,7 +54,7 @@ def kept_by_laws(directory: Path | None) -> dict[str, Any]:
 
 
 def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:
-    """Bring model, optimiser and torch's streams to where the checkpoint was; its step, or 0 where there is none."""
+    """Restore model, optimiser and torch's random state; return the step, or 0 where there is no checkpoint."""
     path = directory / NAME
     if not path.exists():
         return 0

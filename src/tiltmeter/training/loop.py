@@ -1,4 +1,4 @@
-"""train: a short loop of our own for experiments, a plain user of `Probe`."""
+"""train: a short training loop for experiments, watched by a `Probe`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def train(
     resume: bool = False,
     held_out: GroupedData | None = None,
 ) -> Trajectory:
-    """Train the model in place, as the recipe says, and return the curves of every group at the points `look`.
+    """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -52,14 +52,15 @@ def train(
     >>> run["error"].sel(time=100, group="a").item() < 0.2
     True
 
-    `watch` says what is looked at and when. Batches depend on `seed` (or the recipe's `order`) and the step alone, and
-    torch's random stream starts from `seed`; the streams of the caller are put back at the end. With `to`, the run and
-    its checkpoints are kept there, and `resume=True` goes on from the last one to the same final weights, bit by bit;
-    another recipe than the run began with is refused. A diverged run ends at the look that finds it.
+    `watch` says what is looked at and when. Batches depend only on `seed` (or the recipe's `order`) and the step.
+    torch's random generator starts from `seed`, and the caller's random state is restored at the end. With `to`, the
+    run and its checkpoints are kept in that directory. `resume=True` continues from the last checkpoint and reaches
+    bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the look
+    that finds it.
 
-    Interventions of the recipe are applied (`Steering`), and what every group counts is the curve `pull`. Where one
-    delivers another model, the curves are those of the model that would be delivered, and it is left in `model` at the
-    end; `held_out` are the points with groups that such an intervention may fit.
+    Interventions of the recipe are applied, and what every group counts is the curve `pull`. If one of them delivers
+    another model, the curves are those of the model that would be delivered, and `model` holds it at the end;
+    `held_out` are the points with groups that it may fit.
     """
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
@@ -112,7 +113,7 @@ def train(
                 draws = steering.sampler(data, size, total, seed=numbers)
             seen = -1 if probe.last_step is None else probe.last_step
             for step in range(start, total):
-                if step > seen:  # the steps since the checkpoint are the same ones again
+                if step > seen:  # the steps since the checkpoint are repeated identically
                     probe(step)
                 if probe.diverged:
                     break

@@ -26,11 +26,11 @@ def stacked_loss(
     like: Tensor,
     steering: Steering | None = None,
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """From outputs (runs, batch, ...) and the places of the points (runs, batch) to the losses (runs,)."""
+    """Return a function from outputs (runs, batch, ...) and places (runs, batch) of the points to losses (runs,)."""
     found = example_weights(data, weights)
     factors = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
     if factors is not None and loss.each is None:
-        raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
+        raise ValueError(f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch.")
     y = data.tensors(like.dtype)[1].to(like.device)
     classes, numbers = y.long(), y.to(like.dtype)
     codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)

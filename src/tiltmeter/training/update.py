@@ -96,7 +96,9 @@ class Update:
         if self._steering is None and weights is None:
             return loss.whole(score, y)
         if loss.each is None:
-            raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
+            raise ValueError(
+                f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch."
+            )
         each = loss.each(score, y)
         if self._steering is not None:
             return self._steering(each, codes, scores=score, y=y, weights=weights, learn=learn)  # type: ignore[no-any-return]
