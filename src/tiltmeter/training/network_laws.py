@@ -41,8 +41,8 @@ class NetworkLaws:
                 )
         if self.steering and loss.each is None:
             raise ValueError(
-                f"{type(self.steering[0]).__name__} needs the loss of each point, but {loss.definition} gives one number "
-                "per batch."
+                f"{type(self.steering[0]).__name__} needs the loss of each point, but {loss.definition} gives one "
+                "number per batch."
             )
 
 

@@ -50,8 +50,8 @@ class Probe:
     by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
     Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
     for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
-    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` turns the trained model into
-    the one that is looked at, if that is another one (an intervention on the model).
+    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` makes the model to look
+    at from the trained one, if that is another one (an intervention on the model).
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
