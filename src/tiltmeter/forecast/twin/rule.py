@@ -6,8 +6,8 @@ n units the share r stays. `out` is the share of the units that a parameter give
 
 | parameter | weights | rate, normalised | rate, proportional | reason |
 |---|---|---|---|---|
-| out only (1) | 1 | 1 | r | computed from the same inputs; its gradient is 1/r larger, as it makes up more of the output |
-| both (2) | r^-1/2 | 1/r | 1 | a sum of r n random terms keeps its size; updates are aligned and need 1/r times the rate |
+| out only (1) | 1 | 1 | r | computed from the same inputs; its gradient is 1/r larger: more of the output is its own |
+| both (2) | r^-1/2 | 1/r | 1 | a sum of r n random terms keeps its size; updates are aligned: 1/r times the rate |
 | read-out (3) | 1/r | 1/r | 1/r | the output is a mean over units, on whose number it must not depend |
 | into only, elsewhere | r^-1/2 | 1/r | 1/r | a dimension that could not be cut starts at its own size |
 | whole: bias of the output | 1 | 1 | 1 | nothing depends on the width |
