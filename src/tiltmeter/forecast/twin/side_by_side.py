@@ -120,7 +120,7 @@ def answers_like(stack: ShiftedStack, data: GroupedData, answers: Answers) -> Te
 
 
 def _labels(data: GroupedData, answers: Answers) -> Tensor:
-    y = data.tensors()[1][:8]
+    y: Tensor = data.tensors()[1][:8]
     return y.float() if answers.task.outputs == 1 else y.long()
 
 
