@@ -214,15 +214,17 @@ class TestStability:
     def test_replacement_settles_below_its_limit_and_diverges_above(self):
         data = Fixed(2.0, replace=True)
         below = simulate(CENTRED, SGD(1.7), [200.0], data=data, **LONG)["Q"].values
-        above = simulate(CENTRED, SGD(1.8), [200.0], data=data, **LONG)["Q"].values
+        with pytest.warns(UserWarning, match="seeds diverged"):
+            above = simulate(CENTRED, SGD(1.8), [200.0], data=data, **LONG)["Q"].values
         assert np.median(below) < 100.0
-        assert np.median(above) > 10.0 * np.median(below)
+        assert np.median(np.nan_to_num(above, nan=np.inf)) > 10.0 * np.median(below)
 
     def test_shuffled_epochs_settle_where_replacement_diverges(self):
         shuffled = simulate(CENTRED, SGD(1.9), [80.0], data=Fixed(2.0), **LONG)["Q"].values
         assert np.median(shuffled) == pytest.approx(5.5, rel=0.2)
-        drawn = simulate(CENTRED, SGD(1.9), [80.0], data=Fixed(2.0, replace=True), **LONG)["Q"].values
-        assert np.median(drawn) > 1000.0
+        with pytest.warns(UserWarning, match="seeds diverged"):
+            drawn = simulate(CENTRED, SGD(1.9), [80.0], data=Fixed(2.0, replace=True), **LONG)["Q"].values
+        assert np.median(np.nan_to_num(drawn, nan=np.inf)) > 1000.0
 
 
 def random_centred(count, seed):

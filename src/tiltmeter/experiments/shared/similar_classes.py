@@ -14,7 +14,7 @@ def class_similarity(data: GroupedData, group: str) -> xr.DataArray:
     """Cosines between the mean pictures of the classes of a group, each taken from the mean of all; 0 with itself.
 
     >>> x = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-1.0, -1.0]])
-    >>> data = GroupedData(x, np.array([0, 1, 2, 3]), ["a"] * 4)
+    >>> data = GroupedData(np.tile(x, (10, 1)), np.tile([0, 1, 2, 3], 10), ["a"] * 40)
     >>> class_similarity(data, "a").argmax("other_class").values.tolist()[:2]
     [1, 0]
     """
@@ -60,7 +60,7 @@ def half_way(curve: xr.DataArray) -> xr.DataArray:
 def similar_class_claims(
     similarity: Trajectory, plain: Trajectory, group: str, sentences: tuple[str, ...]
 ) -> list[Claim]:
-    """The two classes that look most alike against the two that look least like any other, in one group: slower, more confused?"""
+    """Are the two classes that look most alike slower, or more confused, than the two that look least like any?"""
     cosine = similarity["similarity"].isel(time=0)
     alike, unlike = alike_and_unlike(cosine)
     accuracy = plain["class_accuracy"].sel(group=group)
