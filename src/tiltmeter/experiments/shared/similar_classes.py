@@ -45,7 +45,8 @@ def half_way(curve: xr.DataArray) -> xr.DataArray:
     >>> half_way(xr.DataArray([[0.0], [0.4], [0.8], [1.0]], dims=("time", "class"), coords=times)).item()
     2.5
     """
-    way = (curve - curve.isel(time=0)) / (curve.isel(time=-1) - curve.isel(time=0))
+    with np.errstate(invalid="ignore", divide="ignore"):  # a class that ends where it began
+        way = (curve - curve.isel(time=0)) / (curve.isel(time=-1) - curve.isel(time=0))
     times, values = way.coords["time"].values.astype(float), way.transpose("time", "class").values
     found = []
     for one in values.T:
