@@ -45,16 +45,15 @@ def half_way(curve: xr.DataArray) -> xr.DataArray:
     >>> half_way(xr.DataArray([[0.0], [0.4], [0.8], [1.0]], dims=("time", "class"), coords=times)).item()
     2.5
     """
-    with np.errstate(invalid="ignore", divide="ignore"):  # a class that ends where it began
-        way = (curve - curve.isel(time=0)) / (curve.isel(time=-1) - curve.isel(time=0))
-    times, values = way.coords["time"].values.astype(float), way.transpose("time", "class").values
-    found = []
-    for one in values.T:
-        i = int((one >= 0.5).argmax())
-        if i == 0:  # the class did not move
+    times, found = curve.coords["time"].values.astype(float), []
+    for values in curve.transpose("time", "class").values.T:
+        whole = values[-1] - values[0]
+        if whole == 0.0:  # the class ends where it began
             found.append(np.nan)
             continue
-        found.append(times[i - 1] + (times[i] - times[i - 1]) * (0.5 - one[i - 1]) / (one[i] - one[i - 1]))
+        way = (values - values[0]) / whole
+        i = int((way >= 0.5).argmax())
+        found.append(times[i - 1] + (times[i] - times[i - 1]) * (0.5 - way[i - 1]) / (way[i] - way[i - 1]))
     return curve.isel(time=0, drop=True).copy(data=np.array(found))
 
 
