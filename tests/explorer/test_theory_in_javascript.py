@@ -149,7 +149,9 @@ def test_drivers_equal(answers):
         except ValueError:
             assert found["drivers"] is None
             continue
-        expected = np.stack([split[name].values for name in ("loss_gap", "shift", "variance", "representation", "rest")], 1)
+        expected = np.stack(
+            [split[name].values for name in ("loss_gap", "shift", "variance", "representation", "rest")], 1
+        )
         scale = np.maximum(1.0, np.abs(expected).max())
         assert np.abs(np.array(found["drivers"]) - expected).max() < 1e-10 * scale
         compared += 1
