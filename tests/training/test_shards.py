@@ -108,5 +108,7 @@ def test_a_rank_that_does_not_come_is_named(tmp_path):
 
 
 def test_parts_need_a_process_group(flat):
-    with pytest.raises(RuntimeError, match=r"Found no process group: call torch\.distributed\.init_process_group first"):
+    with pytest.raises(
+        RuntimeError, match=r"Found no process group: call torch\.distributed\.init_process_group first"
+    ):
         tm.Probe(torch.nn.Linear(6, 1), flat, sharded=True)

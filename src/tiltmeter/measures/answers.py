@@ -45,11 +45,12 @@ class Answers:
         self.data, self.decide, self.read, self.chunk = whole or data, decide, read, chunk
         self._own = whole is None
         self._blanks: dict[str, Any] = {}
-        self._x, y = data.tensors()
+        self._x, y = data.inputs()
         labels = self.data.labels.tolist()
         # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
-        sample = trial_scores(model, self._x[few], read)
+        tried = self._x[few]
+        sample = trial_scores(model, tried, read)
         outputs = sample.shape[1] if sample.ndim == 2 else 1
         _check_classes(self.data, outputs, loss)
         if outputs > 1:
@@ -61,7 +62,7 @@ class Answers:
         self.given = loss
         self.loss: PointLoss = point_loss(loss, sample, goals, labels)
         takes_scores = self.loss.link in ("sigmoid", "softmax") and not sample.is_meta
-        if takes_scores and gives_probabilities(model, self._x[few], read):
+        if takes_scores and gives_probabilities(model, tried, read):
             if loss is None:
                 self.given = loss_of_probabilities(outputs > 1)
                 self.loss = point_loss(self.given, sample, goals, labels)
@@ -72,7 +73,9 @@ class Answers:
     def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
         """A snapshot of the model now. Only scores and a few numbers per point are kept after each chunk."""
         if not self._own:
-            raise TypeError("A look set in parts (sharded=True) is looked at by all ranks together: call `probe(step)`.")
+            raise TypeError(
+                "A look set in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
+            )
         seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
         return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
 
@@ -145,7 +148,7 @@ class Answers:
         return values
 
 
-def trial_scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
+def trial_scores(model: nn.Module, x: Any, read: Read | None) -> Tensor:
     """The scores of a few points; points of a shape that the model does not take are refused in a sentence."""
     try:
         return next(scores(model, x, read, len(x)))[1]
@@ -155,7 +158,11 @@ def trial_scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
             raise
         layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
         first = next(layers, None)
-        wanted = "" if first is None or x.ndim != 2 else f" Its first linear layer takes {first.in_features} numbers."
+        wanted = (
+            ""
+            if first is None or not isinstance(x, Tensor) or x.ndim != 2
+            else f" Its first linear layer takes {first.in_features} numbers."
+        )
         raise ValueError(
             f"`model` should take the points looked at. Found points of shape {tuple(x.shape[1:])}, which it cannot."
             f"{wanted}"

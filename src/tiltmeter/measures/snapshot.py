@@ -45,8 +45,10 @@ class Snapshot:
     def model(self) -> SeenModel:
         """The model, or an error that explains why it is not available."""
         if self.seen is None:
-            raise TypeError("This measure needs the model itself: use it with Probe, train or measure and the whole look "
-                "set, not with ensemble or sharded=True.")
+            raise TypeError(
+                "This measure needs the model itself: use it with Probe, train or measure and the whole look "
+                "set, not with ensemble or sharded=True."
+            )
         return self.seen
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:

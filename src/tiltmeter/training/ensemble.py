@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,12 @@ from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
-from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.record import Origin, Recorder, Trajectory, When, every
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
 from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_checkpoint import StackedCheckpoint
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
@@ -43,6 +45,8 @@ def ensemble(
     watch: Watch = Watch(),
     chunk: int = 256,
     to: str | os.PathLike[str] | None = None,
+    checkpoint: When = every(1000),
+    resume: bool = False,
 ) -> Trajectory:
     """Train the models of many seeds at once and return their group curves, with a dimension `seed`.
 
@@ -61,23 +65,27 @@ def ensemble(
 
     Several recipes that differ in learning rate or weight decay train every seed with each: the curves have a dimension
     `lr`, `weight_decay` or both, or `recipe` where they form no grid. The optimiser is SGD, Adam or AdamW of
-    torch.optim; `measures` of `watch` are functions f(y_true, y_score).
+    torch.optim; `measures` of `watch` are functions f(y_true, y_score). With `to`, the run and its checkpoints are kept
+    there, and the same call with `resume=True` goes on from the last one to the same curves, bit by bit.
     """
+    if resume and to is None:
+        raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     train, look = _data(train, look)
     check_labels_known(train, look)
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
     first = grid.recipes[0]
     batches, size, total = first.batches(train), first.batch_size(len(train)), first.total_steps(len(train))
-    every = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
+    measures = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
     before = streams()
     try:
         models = [_model(make, seed) for seed in numbers]
         stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
         optimiser = first.make_optimiser(list(models[0].parameters()))
         check_alike(optimiser, models[0].parameters())
-        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip)
-        keep = len(every) > len(DEFAULTS)
+        memory: dict[str, Any] = {}
+        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
+        keep = len(measures) > len(DEFAULTS)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
@@ -86,16 +94,23 @@ def ensemble(
         runs = {"seed": np.asarray(numbers), **grid.labels}
         fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
         keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
-        with Recorder(to, clock="step", origin=_origin(models[0], answers, train, watch, grid, numbers)) as recorder:
+        origin = _origin(models[0], answers, train, watch, grid, numbers)
+        going_on = resume and Path(to or ".", "run.json").exists()
+        with Recorder(to, clock="step", origin=origin, resume=going_on) as recorder:
+            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper)
+            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory)
+            start = keep_state.load() if going_on else 0
             train_stacked(
                 stacked,
                 update,
                 grid.rates(total, len(models)),
-                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers]),
+                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
                 x,
                 stacked_loss(_point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like),
                 looks,
-                StackedObservations(stacked, answers, every, seen, runs, recorder, keeper),
+                observe,
+                start,
+                keep_state,
             )
             return recorder.trajectory()
     finally:

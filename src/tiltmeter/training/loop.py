@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.streamed import Streamed
 from tiltmeter.measures.point_loss import PointLoss, point_loss
-from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.recipe.checks import check_no_interventions
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -114,15 +115,18 @@ class _Update:
         self._clip = recipe.clip
         self._labels = data.labels.tolist()
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        x, y = data.tensors(like.dtype)
+        x, y = data.inputs(like.dtype)
         self._x, self._y = x.to(like.device), y.to(like.device)
         found = example_weights(data, recipe.weights)
         self._weights = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
         self._loss: PointLoss | None = None
 
     def __call__(self, places: Any) -> None:
-        chosen = torch.as_tensor(places, device=self._x.device)
-        score = flat_scores(self._model(self._x[chosen]), len(chosen), self._read)
+        chosen = torch.as_tensor(places, device=self._y.device)
+        points = self._x[chosen]
+        if not isinstance(points, Tensor) or isinstance(self._x, Streamed):
+            points = like_weights(self._model, points)
+        score = flat_scores(answer(self._model, points), len(chosen), self._read)
         y = self._y[chosen].long() if score.ndim == 2 else self._y[chosen].to(score.dtype)
         if self._loss is None:
             self._loss = point_loss(self._given, score.detach(), y, self._labels)

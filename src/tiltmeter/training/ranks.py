@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from torch import distributed, nn
 
+from tiltmeter.data.nested import Nested
+from tiltmeter.data.streamed import Streamed
+
 #: Launchers say the rank of a process in one of these before torch.distributed is started.
 RANKS, SIZES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
@@ -102,8 +105,11 @@ def _number(name: str) -> int | None:
 
 
 def _fingerprint(data: Any) -> str:
-    x = data.x if isinstance(data.x, np.ndarray) else data.x.detach().cpu().float().numpy()
-    found = hashlib.sha256(repr((x.shape, data.groups)).encode())
-    for part in (np.ascontiguousarray(x[:: max(1, len(x) // 1000)]), data.y, data.codes):
+    found = hashlib.sha256(repr((data.x.shape, data.groups)).encode())
+    # Streamed points are not read for this; those in parts are told apart part by part.
+    parts = [] if isinstance(data.x, Streamed) else data.x.values if isinstance(data.x, Nested) else [data.x]
+    rows = [part[:: max(1, len(part) // 1000)] for part in parts]
+    arrays = [part if isinstance(part, np.ndarray) else part.detach().cpu().float().numpy() for part in rows]
+    for part in (*arrays, data.y, data.codes):
         found.update(np.ascontiguousarray(part).tobytes())
     return found.hexdigest()

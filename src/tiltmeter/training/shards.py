@@ -38,8 +38,8 @@ class Shards:
         self._patience = timedelta(seconds=PATIENCE if patience is None else patience)
         self._rank, self._size = distributed.get_rank(), distributed.get_world_size()
         Shards._count += 1
-        store = distributed.distributed_c10d._get_default_store()
-        self._store = distributed.PrefixStore(f"tiltmeter/shards/{Shards._count}", store)
+        self._store = distributed.distributed_c10d._get_default_store()
+        self._name = f"tiltmeter/shards/{Shards._count}"
         self._meetings = 0
         told = self._meet("did not make a Probe with sharded=True", _description(data))
         self._group: Any = distributed.new_group(backend="gloo", timeout=self._patience)
@@ -83,8 +83,8 @@ class Shards:
         """What every rank says here; all wait for one another, but not for ever."""
         number = self._meetings
         self._meetings += 1
-        self._store.set(f"{number}/{self._rank}", json.dumps(words))
-        keys = [f"{number}/{other}" for other in range(self._size)]
+        self._store.set(f"{self._name}/{number}/{self._rank}", json.dumps(words))
+        keys = [f"{self._name}/{number}/{other}" for other in range(self._size)]
         for other, key in enumerate(keys):
             try:
                 self._store.wait([key], self._patience)
@@ -96,7 +96,7 @@ class Shards:
                 ) from None
         said = [json.loads(self._store.get(key)) for key in keys]
         if number:  # whoever came here has read what was said at the meeting before
-            self._store.delete_key(f"{number - 1}/{self._rank}")
+            self._store.delete_key(f"{self._name}/{number - 1}/{self._rank}")
         return said
 
     def _together(self, data: GroupedData, told: Sequence[dict[str, Any]]) -> GroupedData:
@@ -110,17 +110,23 @@ class Shards:
         y = self.gathered(torch.as_tensor(data.y).to(kind)).numpy()
         codes = self.gathered(torch.as_tensor(place[data.codes])).numpy()
         weights = None if data.weights is None else self.gathered(torch.as_tensor(data.weights)).numpy()
-        # The features lie on their ranks; NaN without memory stands for them.
-        absent = np.broadcast_to(np.float32(np.nan), (len(y), *told[0]["shape"]))
+        absent = _Absent((len(y), *told[0]["shape"]))
         whole = object.__new__(GroupedData)
         whole._set(absent, y, codes, groups, weights, data.reading)
         return whole
 
 
+class _Absent:
+    """Stands for features that lie on other ranks: it has a shape and nothing else."""
+
+    def __init__(self, shape: tuple[Any, ...]) -> None:
+        self.shape = shape
+
+
 def _description(data: GroupedData) -> dict[str, Any]:
     return {
         "points": len(data),
-        "shape": list(data.x.shape[1:]),
+        "shape": data.to_json()["shape"],
         "groups": [label_to_json(group) for group in data.groups],
         "real": data.y.dtype.kind == "f",
         "weighted": data.weights is not None,

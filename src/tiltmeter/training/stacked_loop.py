@@ -15,11 +15,15 @@ from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_updates import Rate, Update
 
 
-def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int]) -> Iterator[Tensor]:
-    """Step by step the places of the points of every seed, of shape (seeds, batch): those that `train` would take."""
-    for number in count():
+def stacked_batches(
+    sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int], step: int = 0
+) -> Iterator[Tensor]:
+    """From this step on, the places of the points of every seed, (seeds, batch): those that `train` would take."""
+    first, passed = divmod(step, sampling.batches(data, batch))
+    for number in count(first):
         stretch = torch.as_tensor(np.stack([sampling.stretch(data, batch, seed, number) for seed in seeds]))
-        yield from (stretch[:, start : start + batch] for start in range(0, stretch.shape[1], batch))
+        yield from (stretch[:, start : start + batch] for start in range(passed * batch, stretch.shape[1], batch))
+        passed = 0
 
 
 def train_stacked(
@@ -31,15 +35,18 @@ def train_stacked(
     loss: Callable[[Tensor, Tensor], Tensor],
     looks: Sequence[int],
     look: Callable[[int], bool],
+    start: int = 0,
+    after: Callable[[int], None] | None = None,
 ) -> None:
     """Train all runs at once to the last of `looks`; `look(step)`, after that many updates, says whether to go on.
 
     `rate` gives the learning rate of every step. `loss` gives the loss of every run from its outputs and the places of
     its batch among the points. `batches` may serve fewer runs than there are: each batch then serves as many
-    neighbouring runs as it takes.
+    neighbouring runs as it takes. A training taken up again begins after `start` updates; `after(step)` is called after
+    every update.
     """
-    step = 0
-    for stop in looks:
+    step = start
+    for stop in (place for place in looks if place >= start):
         while step < stop:
             places = next(batches).to(points.device)
             if len(places) < stacked.runs:
@@ -48,5 +55,7 @@ def train_stacked(
             _, gradients = stacked.differentiate(batch, lambda outputs, places=places: loss(outputs, places))  # type: ignore[misc]
             update(stacked.parameters, gradients, rate(step))
             step += 1
+            if after is not None:
+                after(step)
         if not look(step):
             return
