@@ -2,8 +2,8 @@
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
 reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. The bar is
-0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is the cost of one look at a network of
-two small layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
+0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one look at a network of two small
+layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
 several.
 """
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.scorecard import selection as selections  # noqa: F401
+    from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from tiltmeter.record import stack as stack
     from tiltmeter.report.runs import report as report
     from tiltmeter.simulation.simulate import simulate as simulate
+    from tiltmeter.study import Study as Study
     from tiltmeter.theory.equilibrium import equilibrium as equilibrium
     from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
     from tiltmeter.theory.predict import predict as predict
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
+    from tiltmeter.training.steering import Steering as Steering
 
 #: Where each daily name lives.
 _HOMES = {
@@ -110,6 +114,7 @@ _HOMES = {
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
+    "Steering": "training.steering",
     "GroupMetric": "measures.group_metric",
     "Sometimes": "measures.sometimes",
     "measure": "measures.measure",
@@ -123,8 +128,11 @@ _HOMES = {
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
+    "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
     "report": "report.runs",
+    # many runs
+    "Study": "study",
     # records
     "Trajectory": "record",
     "Origin": "record",
@@ -150,6 +158,7 @@ _ROOMS = {
     "plot": "plot",
     "routes": "forecast.route",
     "schedules": "schedule",
+    "selections": "analysis.scorecard.selection",
     "simulation": "simulation",
     "starts": "problem.start",
     "students": "problem.student",

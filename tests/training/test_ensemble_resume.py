@@ -63,6 +63,21 @@ def test_the_same_curves_bit_by_bit(flat, tmp_path, monkeypatch, rule, dropout, 
         np.testing.assert_array_equal(again.points[name].values, array.values, err_msg=name)
 
 
+def test_what_interventions_remember_is_kept(flat, tmp_path, monkeypatch):
+    recipe = tm.Recipe(lr=0.1, steps=30, batch=16, loss=tm.Logistic(), interventions=(tm.interventions.GroupDRO(0.5),))
+    settings = {"seeds": 2, "watch": tm.Watch(when=tm.every(5))}
+    train, look = flat.split(0.5)
+    whole = tm.ensemble(networks(False), train, look, recipe, **settings)
+    settings |= {"to": tmp_path / "run", "checkpoint": tm.every(12)}
+    with monkeypatch.context() as patch:
+        killed_at(20, patch)
+        with pytest.raises(Killed):
+            tm.ensemble(networks(False), train, look, recipe, **settings)
+    again = tm.ensemble(networks(False), train, look, recipe, resume=True, **settings)
+    for name in whole:
+        np.testing.assert_array_equal(again[name].values, whole[name].values, err_msg=name)
+
+
 def test_what_cannot_go_on_is_refused(flat, tmp_path):
     recipe = tm.Recipe(lr=0.1, steps=10, batch=8)
     train, look = flat.split(0.5)

@@ -35,7 +35,7 @@ WORKER = textwrap.dedent(
     ddp = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.1)
     whole = tm.Probe(model, data, to=f"{place}/whole") if mode == "parts" else None
-    probe = tm.Probe(model, look, to=f"{place}/parts", sharded=True) if mode != "without" else None
+    probe = tm.Probe(model, look, tm.Watch(sharded=True), f"{place}/parts") if mode != "without" else None
     try:
         for step in range(6):
             if probe is not None and not (mode == "missing" and rank == 1 and step == 2):
@@ -111,4 +111,11 @@ def test_parts_need_a_process_group(flat):
     with pytest.raises(
         RuntimeError, match=r"Found no process group: call torch\.distributed\.init_process_group first"
     ):
-        tm.Probe(torch.nn.Linear(6, 1), flat, sharded=True)
+        tm.Probe(torch.nn.Linear(6, 1), flat, tm.Watch(sharded=True))
+
+
+def test_whoever_cannot_look_in_parts_says_so(flat):
+    recipe = tm.Recipe(lr=0.1, steps=5)
+    for run in (tm.train, tm.forecast):
+        with pytest.raises(ValueError, match="only a Probe in your own loop looks in parts"):
+            run(torch.nn.Linear(6, 1), *flat.split(0.5), recipe, watch=tm.Watch(sharded=True))

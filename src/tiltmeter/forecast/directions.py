@@ -1,4 +1,4 @@
-"""Directions: which group's task lies where the network learns fast, and so why it leads."""
+"""Directions: which group's task lies in the directions that the network learns fast, and so why it leads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Why:
-    """The share of every group's task that lies in directions learned by a step, and by whom it is led."""
+    """The share of every group's task in the directions learned by a step, and the group with the largest share."""
 
     step: int
     shares: dict[Any, float]
@@ -37,7 +37,7 @@ class Why:
 
 
 def _percent(share: float) -> str:
-    """Whole numbers, except where they would hide who is ahead: below 10 % two figures."""
+    """Three significant figures; two below 10 %."""
     return f"{100 * share:.{2 if abs(share) < 0.1 else 3}g} %"
 
 
@@ -46,11 +46,11 @@ def learned_share(
     question: Question,
     looks: np.ndarray,
 ) -> xr.DataArray:
-    """Of every group's task, labels minus first outputs at its points, the share in directions learned by each step.
+    """Return the share of every group's task (labels minus first outputs) in directions learned by each step.
 
-    With u_i, c_i the eigenvectors and curvatures of the loss and r_g the task of group g, zero elsewhere, the sum over
-    i of (u_i . r_g)^2 / (r_g . r_g) times what has been learned along u_i. It leaves out what one group learns from
-    another, and what is learned of the sample but not of other points.
+    Let u_i, c_i be the eigenvectors and curvatures of the loss and r_g the task of group g, zero at other points. The
+    share is the sum over i of (u_i . r_g)^2 / (r_g . r_g) times the fraction already learned along u_i. It does not
+    count what one group learns from another, nor whether what is learned on the sample generalises.
     """
     loss = Square()
     features = tangent.features(loss)

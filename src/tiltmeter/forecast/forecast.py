@@ -12,7 +12,9 @@ from tiltmeter.forecast.initialisations import over_initialisations
 from tiltmeter.forecast.inputs import checked_real_steps, looks_of
 from tiltmeter.forecast.network_kernels import tangent
 from tiltmeter.forecast.question import check_before_work
-from tiltmeter.forecast.route import Kernel
+from tiltmeter.forecast.replicas import averaged
+from tiltmeter.forecast.route import Kernel, Twin
+from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory
@@ -25,7 +27,7 @@ def forecast(
     recipe: Recipe,
     *,
     watch: Watch = Watch(),
-    route: Kernel = Kernel(),
+    route: Kernel | Twin = Kernel(),
     seeds: int | Sequence[int] | None = None,
     progress: bool = True,
 ) -> Trajectory:
@@ -39,23 +41,24 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
 
-    Early in training a network moves as its linearisation at the initial weights, which the tangent kernel describes.
-    `recipe` is that of `train`, with SGD for an optimiser; `watch` says which curves and when. `look` holds the points
-    to look at; None sets a fifth of `train` aside. The model is not changed. To ask several questions of one network,
-    keep its `tangent`.
+    Early in training a network behaves like its linearisation at the initial weights, which the tangent kernel
+    describes. `recipe` is the one given to `train`, with SGD as its optimiser. `watch` says which curves and when.
+    `look` holds the held-out points; None sets a fifth of `train` aside. The model is not changed. To forecast several
+    recipes for one network, keep its `tangent`.
 
     The forecast is of *this* network. With `seeds` (how many, or which), `model` is a function that makes one; the
     model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
 
-    It does not know features that the network learns, nor the noise of small batches: it holds early, for wide networks
-    and small learning rates. How far is measured on the network and noted in `origin.settings["horizon"]`. Work of more
-    than a few seconds shows its progress on stderr, unless `progress` is False.
+    The forecast leaves out the features that the network learns and the noise of small batches. It is good early in
+    training, for wide networks and small learning rates. How far it can be trusted is measured on the network and noted
+    in `origin.settings["horizon"]`. Work of more than a few seconds shows its progress on stderr, unless `progress` is
+    False.
     """
-    if not isinstance(route, Kernel):
+    if not isinstance(route, (Kernel, Twin)):
         raise TypeError(f"`route` should say how to calculate, as Kernel(sample=2500). Found {type(route).__name__}.")
     checked_recipe(recipe)
     forecast_measures(checked_watch(watch))
-    if isinstance(train, GroupedData):
+    if isinstance(train, GroupedData) and isinstance(route, Kernel):
         check_before_work(recipe, train)
         steps = recipe.total_steps(len(train))
         looks_of(watch, steps, watch.read)
@@ -63,6 +66,9 @@ def forecast(
     alone = progress and seeds is None
 
     def one(network: nn.Module) -> Trajectory:
+        if isinstance(route, Twin):
+            found = forecast_by_twins(network, train, look, recipe, route, watch, alone)
+            return found if seeds is None else averaged(found)
         kernels = tangent(network, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
         return kernels.forecast(recipe, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
 

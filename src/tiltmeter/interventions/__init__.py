@@ -1,15 +1,15 @@
 """Interventions: ways to change the bias, each a frozen value in a file of its own.
 
-An intervention is a description. Six kinds answer six questions: what does a *group* count now (`GroupLaw`), what does
-the loss of a *point* become (`PointLaw`), a *batch* (`BatchLaw`), the *data* (`DataLaw`), the *step* of the optimiser
-(`StepLaw`), the *model* that is delivered (`ModelLaw`). The same value serves every route that can apply it.
-
 >>> import tiltmeter as tm
 >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
 >>> law = tm.interventions.GroupDRO(rate=5.0, by="draws")
 >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), [0.0, 20.0, 60.0])
 >>> abs(steered["loss_gap"].values[-1]).round(2)
 array([0.])
+
+An intervention is a description. There are six kinds, by what they change: how much a *group* counts (`GroupLaw`), the
+loss of a *point* (`PointLaw`), a *batch* (`BatchLaw`), the *data* (`DataLaw`), the *step* of the optimiser (`StepLaw`),
+or the *model* that is delivered (`ModelLaw`). The same value can be given to every function that can apply it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.batch_law import BatchLaw as BatchLaw
     from tiltmeter.interventions.chi_square_dro import ChiSquareDRO as ChiSquareDRO
     from tiltmeter.interventions.data_law import DataLaw as DataLaw
+    from tiltmeter.interventions.dfr import DFR as DFR
+    from tiltmeter.interventions.downsampled import Downsampled as Downsampled
     from tiltmeter.interventions.dual_ascent import DualAscent as DualAscent
+    from tiltmeter.interventions.generalised_cross_entropy import GeneralisedCrossEntropy as GeneralisedCrossEntropy
     from tiltmeter.interventions.group_cvar import GroupCVaR as GroupCVaR
     from tiltmeter.interventions.group_dro import GroupDRO as GroupDRO
     from tiltmeter.interventions.group_law import GroupLaw as GroupLaw
@@ -33,12 +36,15 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.normalised_gradient import NormalisedGradient as NormalisedGradient
     from tiltmeter.interventions.point_law import PointLaw as PointLaw
     from tiltmeter.interventions.pull_schedule import PullSchedule as PullSchedule
+    from tiltmeter.interventions.sam import SAM as SAM
+    from tiltmeter.interventions.selec_mix import SelecMix as SelecMix
+    from tiltmeter.interventions.spectral_decoupling import SpectralDecoupling as SpectralDecoupling
     from tiltmeter.interventions.step_law import StepLaw as StepLaw
     from tiltmeter.interventions.tilted import Tilted as Tilted
     from tiltmeter.interventions.upgrad import UPGrad as UPGrad
     from tiltmeter.interventions.vrex import VREx as VREx
 
-#: The kinds of intervention, for laws of one's own.
+#: The kinds of intervention, for writing new laws.
 KINDS = {
     "Intervention": "interventions.intervention",
     "GroupLaw": "interventions.group_law",
@@ -49,7 +55,7 @@ KINDS = {
     "StepLaw": "interventions.step_law",
     "ModelLaw": "interventions.model_law",
 }
-#: The laws themselves: every name that a file may give.
+#: The laws themselves: the names that may stand in a file.
 LAWS = {
     "Balanced": "interventions.balanced",
     "PullSchedule": "interventions.pull_schedule",
@@ -61,6 +67,12 @@ LAWS = {
     "GroupCVaR": "interventions.group_cvar",
     "NormalisedGradient": "interventions.normalised_gradient",
     "UPGrad": "interventions.upgrad",
+    "GeneralisedCrossEntropy": "interventions.generalised_cross_entropy",
+    "SpectralDecoupling": "interventions.spectral_decoupling",
+    "SelecMix": "interventions.selec_mix",
+    "Downsampled": "interventions.downsampled",
+    "SAM": "interventions.sam",
+    "DFR": "interventions.dfr",
 }
 
 __all__ = offer(__name__, {**LAWS, **KINDS})  # noqa: PLE0605

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tiltmeter.interventions.intervention import Intervention
 
 
 @dataclass(frozen=True)
 class ModelLaw(Intervention, ABC):
-    """Another model, made of the trained one and data with groups; training itself is left alone.
-
-    A curve at step s is that of the model that would be delivered if training stopped there.
+    """Another model, made from the trained one and data with groups; training itself is not changed.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -22,11 +20,18 @@ class ModelLaw(Intervention, ABC):
     ...         return model
     >>> AsItIs().needs
     'held-out groups'
+
+    A curve at step s describes the model that would be delivered if training stopped there.
     """
 
     needs = "held-out groups"
     changes = "the model that is delivered"
+    #: Whether the scores of what it delivers are logits, whatever the loss of the training.
+    logits: ClassVar[bool] = False
 
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:
-        """The module to deliver in place of `model`, which is not changed."""
+        """Return the module to deliver instead of `model`, which is not changed: the same architecture, other values.
+
+        All randomness comes from a seed among its own fields. It is called in evaluation mode and without gradients.
+        """

@@ -1,8 +1,9 @@
-"""Checkpoint: everything that a training needs to go on as if nothing had happened, in one file."""
+"""Checkpoint: everything that is needed to resume a training exactly, in one file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,22 @@ from torch.optim import Optimizer
 
 from tiltmeter.recipe.rates import Scheduling
 
-#: Lies in the run directory.
+#: The file, in the run directory.
 NAME = "checkpoint.pt"
 
 
-def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> None:
-    """Write aside, then rename: a kill leaves the old file or the new one, never half of one."""
+def save_checkpoint(
+    directory: Path,
+    step: int,
+    model: nn.Module,
+    optimiser: Optimizer,
+    scheduling: Scheduling,
+    laws: Mapping[str, Any] | None = None,
+) -> None:
+    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one.
+
+    `laws` is the state of the interventions.
+    """
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
         "step": step,
@@ -27,14 +38,23 @@ def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Opt
         "scheduling": scheduling.state_dict(),
         "torch": torch.get_rng_state(),
         "cuda": cuda,
+        "laws": dict(laws or {}),
     }
     aside = directory / f"{NAME}.aside"
     torch.save(state, aside)
     os.replace(aside, directory / NAME)
 
 
+def kept_by_laws(directory: Path | None) -> dict[str, Any]:
+    """What interventions kept in the checkpoint of this directory; nothing where there is none."""
+    if directory is None or not (directory / NAME).exists():
+        return {}
+    found = torch.load(directory / NAME, map_location="cpu", weights_only=True)
+    return dict(found.get("laws", {}))
+
+
 def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:
-    """Bring model, optimiser and torch's streams to where the checkpoint was; its step, or 0 where there is none."""
+    """Restore model, optimiser and torch's random state; return the step, or 0 where there is no checkpoint."""
     path = directory / NAME
     if not path.exists():
         return 0

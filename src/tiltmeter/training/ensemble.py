@@ -20,19 +20,25 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When, every
+from tiltmeter.record.labelled import JSON
+from tiltmeter.training.network_laws import NetworkLaws, check_needs, cost_of, network_laws
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
+from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
+from tiltmeter.training.scouting import ChangedData, changed_data
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_checkpoint import StackedCheckpoint
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
 from tiltmeter.training.stacked_updates import stacked_update
+from tiltmeter.training.steering import Steering
 
 
 def ensemble(
@@ -58,15 +64,18 @@ def ensemble(
     >>> run["error"].sel(time=100).mean("seed").max().item() < 0.1
     True
 
-    The model of seed s is what `make()` returns after `torch.manual_seed(s)`; its batches are those that `train(model,
-    train, look, recipe, seed=s)` takes, so that seed s of the ensemble *is* that run, to the precision of
-    floating-point numbers. (Not with Dropout, whose masks come from one stream for all.) `seeds` is a number of them or
-    a list. `look` holds the points to look at; None sets a fifth of `train` aside (`train.split()`).
+    The model of seed s is what `make()` returns after `torch.manual_seed(s)`. It sees the same batches as `train(model,
+    train, look, recipe, seed=s)`, and ends at the same weights up to rounding. (Not with Dropout: all models share one
+    random stream for its masks.) `seeds` is how many, or a list. `look` holds the held-out points; None sets a fifth of
+    `train` aside (`train.split()`).
 
-    Several recipes that differ in learning rate or weight decay train every seed with each: the curves have a dimension
-    `lr`, `weight_decay` or both, or `recipe` where they form no grid. The optimiser is SGD, Adam or AdamW of
-    torch.optim; `measures` of `watch` are functions f(y_true, y_score). With `to`, the run and its checkpoints are kept
-    there, and the same call with `resume=True` goes on from the last one to the same curves, bit by bit.
+    Several recipes may be given if they differ only in learning rate or weight decay. Every seed is trained with each
+    of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
+    optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score). Of the
+    interventions it applies laws of groups by weights, of points, and of the data without a scout.
+
+    With `to`, the run and its checkpoints are kept in that directory, and the same call with `resume=True` continues
+    from the last checkpoint to bit-identical curves.
     """
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
@@ -74,7 +83,11 @@ def ensemble(
     check_labels_known(train, look)
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
-    first = grid.recipes[0]
+    check_needs(grid.recipes[0].interventions, train, None)
+    made = changed_data(network_laws(grid.recipes[0], "ensemble").data, train)
+    told, train = train, made.data
+    first = lowered_recipe(grid.recipes[0], train)
+    laws = network_laws(first, "ensemble").steering
     batches, size, total = first.batches(train), first.batch_size(len(train)), first.total_steps(len(train))
     measures = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
     before = streams()
@@ -88,17 +101,22 @@ def ensemble(
         keep = len(measures) > len(DEFAULTS)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
+        NetworkLaws(steering=laws).check_loss(answers.loss)
+        steering = None
+        if laws:
+            steering = Steering(laws, train, proportions=first.drawn, runs=stacked.runs)
+        pull = PullCurve.of(grid.recipes[0], train, steering)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
         x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
         looks = sorted({*watch.when.steps(total), total})
         runs = {"seed": np.asarray(numbers), **grid.labels}
         fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
         keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
-        origin = _origin(models[0], answers, train, watch, grid, numbers)
+        origin = _origin(models[0], answers, told, watch, grid, numbers, made)
         going_on = resume and Path(to or ".", "run.json").exists()
         with Recorder(to, clock="step", origin=origin, resume=going_on) as recorder:
-            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper)
-            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory)
+            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
+            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
             start = keep_state.load() if going_on else 0
             train_stacked(
                 stacked,
@@ -106,7 +124,9 @@ def ensemble(
                 grid.rates(total, len(models)),
                 stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
                 x,
-                stacked_loss(_point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like),
+                stacked_loss(
+                    _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering
+                ),
                 looks,
                 observe,
                 start,
@@ -118,15 +138,27 @@ def ensemble(
 
 
 def _origin(
-    model: nn.Module, answers: Answers, train: GroupedData, watch: Watch, grid: RecipeGrid, seeds: list[int]
+    model: nn.Module,
+    answers: Answers,
+    train: GroupedData,
+    watch: Watch,
+    grid: RecipeGrid,
+    seeds: list[int],
+    made: ChangedData,
 ) -> Origin:
+    steps = grid.recipes[0].total_steps(len(made.data))
+    laws = grid.recipes[0].interventions
+    more: dict[str, JSON] = {"data_laws": list(made.account)} if made.account else {}
+    if laws:
+        more["cost"] = cost_of(laws, len(train.groups), steps)
     settings = {
         "model": describe(model),
         "loss": answers.loss.definition,
         "when": watch.when.to_json(),
         "train": train.to_json(),
-        "steps": grid.recipes[0].total_steps(len(train)),
+        "steps": steps,
         **grid.to_json(),
+        **more,
     }
     return Origin("training", problem={"look": answers.data.to_json()}, settings=settings, seeds=tuple(seeds))
 
@@ -171,7 +203,7 @@ def _model(make: Callable[[], nn.Module], seed: int) -> nn.Module:
 
 
 def _point_loss(model: nn.Module, loss: Any, train: GroupedData, x: Tensor, read: Read | None) -> Any:
-    """The loss to train with, tried on the first points."""
+    """Return the loss to train with, after a trial on the first points."""
     few = x[:8]
     with untouched(model):
         score = flat_scores(model(few), len(few), read)

@@ -34,21 +34,33 @@ from tiltmeter.training.shards import Shards
 class Probe:
     """Looks at a model on held-out points while it trains: one line in a loop that already exists.
 
-    `probe(step)` stands before the update; leaving the `with` block without an exception takes one last look, so that
-    the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
-    confidence, calibration_gap, for two labels positive_rate, tpr and fpr, for more class_accuracy, each with its
-    standard error `<name>_se`. `watch` says when to look and adds measures; `to` is a run directory (None: memory).
-    `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
-    and `seed` are noted in the Origin. The loss and the decision of every point are kept as well at up to 256
-    log-spaced looks (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none.
+        >>> import numpy as np, torch
+        >>> x = np.random.default_rng(0).normal(size=(400, 5)).astype("float32")
+        >>> look = GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
+        >>> model = torch.nn.Linear(5, 1)
+        >>> with Probe(model, look) as probe:
+        ...     for step in range(10):
+        ...         probe(step)  # before the update; your own training step goes here
+        >>> sorted(probe.trajectory())[:4]
+        ['calibration_gap', 'calibration_gap_se', 'confidence', 'confidence_se']
 
-    A run taken up again with `resume=True` at an earlier step than its last look, as from an older checkpoint, drops
-    the later looks: they belong to a training that is lost.
+    `probe(step)` stands before the update. Leaving the `with` block without an exception takes one last look, so the
+    final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
+    confidence and calibration_gap; with two labels also positive_rate, tpr and fpr, with more class_accuracy. Each has
+    a standard error `<name>_se`.
 
-    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser, random streams, and
-    plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is not seen.
-    Under DistributedDataParallel only rank 0 looks and writes. With `sharded=True` every rank gives its own part of the
-    points and calls the probe equally often; all get the curves of all points, and rank 0 writes.
+    `watch` says when to look and adds measures. `to` is a run directory (None: memory). `loss` is the loss to record;
+    by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
+    Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
+    for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
+    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` makes the model to look
+    at from the trained one, if that is another one (an intervention on the model).
+
+    The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
+    and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
+    not restored. Under DistributedDataParallel only rank 0 looks and writes. With `Watch(sharded=True)` every rank
+    gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank 0
+    writes.
     """
 
     def __init__(
@@ -63,16 +75,17 @@ class Probe:
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
-        sharded: bool = False,
+        deliver: Callable[[nn.Module], nn.Module] | None = None,
     ) -> None:
         _check(model, look, chunk)
-        self.model, self.when = bare(model), checked_watch(watch).when
+        self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
+        self._deliver = deliver
         self._slow = SlowLooks()
-        self._others = None if sharded else LookedAt(look)
-        self._shards = Shards(look) if sharded else None
+        self._others = None if watch.sharded else LookedAt(look)
+        self._shards = Shards(look) if watch.sharded else None
         whole = None if self._shards is None else self._shards.whole
         check_groups(whole or look)
         with untouched(self.model):
@@ -117,10 +130,10 @@ class Probe:
             self.look(self._step)
 
     def look(self, step: int, last: bool = False) -> None:
-        """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over.
+        """Look now, whatever `when` says; skip a step that is already recorded (in a resumed run).
 
-        A measure with a `when` of its own (`Sometimes`) is taken only at its own steps and at the `last` look. Once the
-        loss is no number, a measure that fails is passed over.
+        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` look. Once the loss
+        is NaN, a measure that fails is skipped.
         """
         if not self._wanted(step):
             return
@@ -137,7 +150,7 @@ class Probe:
                 try:
                     found = measure(snapshot)
                 except (ArithmeticError, RuntimeError, ValueError):
-                    # Of a model whose answers are not numbers a measure may have nothing to say; its training goes on.
+                    # A measure may fail on a model whose outputs are NaN; the training goes on.
                     if _finite(readings):
                         raise
                     continue
@@ -161,14 +174,14 @@ class Probe:
 
     def _snapshot(self, step: int) -> Snapshot:
         if self._shards is None:
-            return self._answers.snapshot(self.model, step)
+            return self._answers.snapshot(self._shown(), step)
         self._shards.share_buffers(self.model)
-        scores = self._shards.gathered(self._answers.own_scores(self.model))
+        scores = self._shards.gathered(self._answers.own_scores(self._shown()))
         return replace(self._answers.assemble([(0, scores)]), step=step)
 
     @property
     def loss(self) -> Any:
-        """The loss to record as it was given, or the one that fits a model which answers with probabilities."""
+        """Return the loss to record as given, or the one that fits a model that returns probabilities."""
         return self._answers.given
 
     @property
@@ -185,14 +198,14 @@ class Probe:
     def snapshot(self) -> Snapshot:
         """What the model answers now, point by point."""
         with untouched(self.model):
-            return self._answers.snapshot(self.model)
+            return self._answers.snapshot(self._shown())
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far; on other ranks than 0, nothing."""
         return self._recorder.trajectory()
 
     def close(self) -> None:
-        """Take the last look and say that the run is finished. Closing again does nothing."""
+        """Take the last look and mark the run as finished. Closing twice does nothing."""
         self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
@@ -207,8 +220,11 @@ class Probe:
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
 
+    def _shown(self) -> nn.Module:
+        return self.model if self._deliver is None else self._deliver(self.model)
+
     def _take_up(self, step: int) -> None:
-        """Drop the looks of a training that is lost: those after the step at which this one goes on."""
+        """Drop the looks after the step at which a resumed training continues."""
         self._resumed = False
         last = self.last_step
         if last is not None and step < last and not self.silent:
@@ -223,7 +239,7 @@ class Probe:
         if self._step is None:
             self.look(0, last=True)
         elif self._seen != versions(self.model):
-            # The last call stood before an update. Without one since a look, that look was the last.
+            # The last call was before an update. If there was none since a look, that look was the last.
             self.look(self._step + 1, last=True)
 
 
@@ -237,7 +253,7 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
         return measure if callable(measure) else GroupMetric(measure)
     try:
         places = inspect.signature(measure).parameters.values()
-    except (ValueError, TypeError):  # some compiled functions do not tell
+    except (ValueError, TypeError):  # some compiled functions have no signature
         return GroupMetric(measure)
     wanted = [place for place in places if place.default is place.empty and place.kind not in (2, 3, 4)]
     return measure if len(wanted) == 1 else GroupMetric(measure)

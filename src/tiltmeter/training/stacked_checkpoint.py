@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from tiltmeter.record import When
 from tiltmeter.training.checkpoint import NAME
@@ -19,7 +20,7 @@ from tiltmeter.training.stacked_observations import StackedObservations
 class StackedCheckpoint:
     """The file of an ensemble, written at the steps that `when` chooses; without a place nothing is written.
 
-    `memory` is what the update remembers from step to step (velocities, moments).
+    `memory` is what the update remembers from step to step (velocities, moments), `steering` what interventions do.
     """
 
     place: Path | None
@@ -27,6 +28,7 @@ class StackedCheckpoint:
     stacked: Stacked
     looks: StackedObservations
     memory: dict[str, Any] = field(default_factory=dict)
+    steering: nn.Module | None = None
 
     def __call__(self, step: int) -> None:
         """Write aside, then rename: a kill leaves the old file or the new one, never half of one."""
@@ -38,6 +40,7 @@ class StackedCheckpoint:
             "buffers": self.stacked.buffers,
             "memory": self.memory,
             "looks": self.looks.state(),
+            "laws": {} if self.steering is None else self.steering.state_dict(),
             "torch": torch.get_rng_state(),
         }
         aside = self.place / f"{NAME}.aside"
@@ -59,5 +62,7 @@ class StackedCheckpoint:
             raise ValueError(f"{path} does not fit these models: {first}") from None
         self.memory.update(state["memory"])
         self.looks.load_state(state["looks"])
+        if self.steering is not None:
+            self.steering.load_state_dict(state["laws"])
         torch.set_rng_state(state["torch"])
         return int(state["step"])

@@ -18,7 +18,7 @@ from tiltmeter.training.stacked_updates import Rate, Update
 def stacked_batches(
     sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int], step: int = 0
 ) -> Iterator[Tensor]:
-    """From this step on, the places of the points of every seed, (seeds, batch): those that `train` would take."""
+    """Yield, from this step on, the batches of every seed, of shape (seeds, batch), as `train` would take them."""
     first, passed = divmod(step, sampling.batches(data, batch))
     for number in count(first):
         stretch = torch.as_tensor(np.stack([sampling.stretch(data, batch, seed, number) for seed in seeds]))
@@ -38,12 +38,11 @@ def train_stacked(
     start: int = 0,
     after: Callable[[int], None] | None = None,
 ) -> None:
-    """Train all runs at once to the last of `looks`; `look(step)`, after that many updates, says whether to go on.
+    """Train all runs at once to the last of `looks`; `look(step)` returns whether to go on.
 
     `rate` gives the learning rate of every step. `loss` gives the loss of every run from its outputs and the places of
-    its batch among the points. `batches` may serve fewer runs than there are: each batch then serves as many
-    neighbouring runs as it takes. A training taken up again begins after `start` updates; `after(step)` is called after
-    every update.
+    its batch among the points. If `batches` has fewer rows than there are runs, neighbouring runs share a batch. A
+    resumed training begins after `start` updates; `after(step)` is called after every update.
     """
     step = start
     for stop in (place for place in looks if place >= start):

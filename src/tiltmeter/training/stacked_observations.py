@@ -14,6 +14,7 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.record import Recorder
 from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_loss import stacked_scores
 
@@ -34,6 +35,7 @@ class StackedObservations:
         coords: Mapping[str, Any],
         recorder: Recorder,
         keeper: PointKeeper | None = None,
+        pull: PullCurve | None = None,
     ) -> None:
         self._stacked, self._measures, self._points, self._recorder = stacked, measures, points, recorder
         self._groups, self._chunk = answers.data.group_labels, answers.chunk
@@ -42,10 +44,11 @@ class StackedObservations:
         self._sizes = tuple(len(values) for values in self._coords.values())
         self._diverged = np.full(stacked.runs, np.nan)
         self._keeper = keeper
-        self._layouts: dict[str, xr.DataArray] = {}  # labels once: they cost more than the numbers
+        self._pull = pull
+        self._layouts: dict[str, xr.DataArray] = {}  # made once: labels cost more time than the numbers
 
     def __call__(self, step: int) -> bool:
-        """Look after `step` updates; whether any run goes on."""
+        """Look after `step` updates; return whether any run goes on."""
         starts = range(0, len(self._points), self._chunk)
         parts = (self._points[start : start + self._chunk] for start in starts)
         chunks = [stacked_scores(self._stacked.evaluate(part)) for part in parts]
@@ -57,9 +60,11 @@ class StackedObservations:
                 if name in readings:
                     raise ValueError(f"Two measures give a curve {name!r}: rename one.")
                 readings[name] = self._apart(name, values)
+        if self._pull is not None:
+            readings["pull"] = self._pull.reading(self._coords)
         points = {} if self._keeper is None else self._keeper(snapshot, step)
         last = self._recorder.last_time
-        if last is None or step > last:  # the steps since a checkpoint are the same ones again
+        if last is None or step > last:  # the steps since a checkpoint are repeated identically
             self._recorder.append(step, readings, points)
         finite = np.isfinite(readings["loss"].values).reshape(len(self._groups), -1).all(0)
         fresh = ~finite & np.isnan(self._diverged)
@@ -82,7 +87,7 @@ class StackedObservations:
             self._keeper.last = state["kept"]
 
     def _apart(self, name: str, values: xr.DataArray) -> xr.DataArray:
-        """A reading over the groups of all runs, in order of the runs, as one over groups and the runs' dimensions."""
+        """Reshape a reading over the groups of all runs to one over groups and the dimensions of the runs."""
         array = values.values
         array = array.reshape(self._stacked.runs, len(self._groups), *array.shape[1:])
         if np.isfinite(self._diverged).any():
