@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.scorecard import selection as selections  # noqa: F401
+    from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.analysis.why import why as why
@@ -126,6 +128,7 @@ _HOMES = {
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
+    "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
     "calibration": "analysis.calibration",
     "why": "analysis.why",
@@ -157,6 +160,7 @@ _ROOMS = {
     "plot": "plot",
     "routes": "forecast.route",
     "schedules": "schedule",
+    "selections": "analysis.scorecard.selection",
     "simulation": "simulation",
     "starts": "problem.start",
     "students": "problem.student",
