@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
+    from tiltmeter.training.steering import Steering as Steering
 
 #: Where each daily name lives.
 _HOMES = {
@@ -115,6 +116,7 @@ _HOMES = {
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
+    "Steering": "training.steering",
     "GroupMetric": "measures.group_metric",
     "Sometimes": "measures.sometimes",
     "measure": "measures.measure",

@@ -75,6 +75,8 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "proportions": ByGroup,
         "loss": str,
         "clip": Positive,
+        "interventions": tuple[Mapping[str, Any], ...],
+        "held_out": float,
         "seed": Seed,
         "checkpoint": Count,
     },
