@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -62,6 +62,14 @@ def answer(model: nn.Module, x: Any) -> Any:
     except TypeError:
         return model(parts)
     return model(**parts) if isinstance(parts, dict) else model(*parts)
+
+
+@overload
+def like_weights(model: nn.Module, x: Tensor) -> Tensor: ...
+
+
+@overload
+def like_weights(model: nn.Module, x: Nested) -> Nested: ...
 
 
 def like_weights(model: nn.Module, x: Any) -> Any:
