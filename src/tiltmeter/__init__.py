@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.phases import phases as phases
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.analysis.variance.shares import shares as shares
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
     from tiltmeter.forecast.best_weights import best_weights as best_weights
@@ -125,6 +126,7 @@ _HOMES = {
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
     "stopping": "analysis.stopping",
+    "shares": "analysis.variance.shares",
     "report": "report.runs",
     # many runs
     "Study": "study",

@@ -12,8 +12,8 @@
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
 the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
 training set, `feature_sweep` that of the number of features; `equilibrium_sweep` and `frontier` draw trained
-students. A group has the same colour in all of them, and also a dash pattern, shape or shade, so that grey-scale
-prints stay readable. The time axis is logarithmic and leaves out time zero.
+students; `variance_shares` and `cell_means` draw studies. A group has the same colour in all of them, and also a dash
+pattern, shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out time zero.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.plot.cell_means import cell_means as cell_means
     from tiltmeter.plot.curves import curves as curves
     from tiltmeter.plot.double_descent import double_descent as double_descent
     from tiltmeter.plot.drivers import drivers as drivers
@@ -32,12 +33,13 @@ if TYPE_CHECKING:
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
     from tiltmeter.plot.save import save as save
+    from tiltmeter.plot.variance_shares import variance_shares as variance_shares
 
 _HOMES = {
     name: f"plot.{name}"
     for name in (
-        *("curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep", "frontier"),
-        *("order_parameters", "phase_diagram", "save"),
+        *("cell_means", "curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep", "frontier"),
+        *("order_parameters", "phase_diagram", "save", "variance_shares"),
     )
 }
 
