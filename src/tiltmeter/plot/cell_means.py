@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from tiltmeter.plot.theme import PALETTE, airy, axis, frame, legend, rows, short
+from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
 
 
 def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = None) -> Any:
@@ -54,13 +54,19 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
     shades = alt.Color(
         "colour:N", sort=labels[colour], scale=alt.Scale(domain=labels[colour], range=colours), legend=legend(colour)
     )
+    shapes = alt.Shape(
+        "colour:N",
+        sort=labels[colour],
+        scale=alt.Scale(domain=labels[colour], range=[SHAPES[k % len(SHAPES)] for k in range(len(labels[colour]))]),
+        legend=legend(colour),
+    )
     up = alt.Y("y:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis(str(table.name or "response")))
     summary = alt.Chart(rows(means)).encode(places, shift, shades)
     layers = [
         alt.Chart(rows(dots)).mark_circle(size=14, opacity=0.35).encode(places, shift, shades, up),
         summary.mark_line(strokeWidth=1, opacity=0.5).encode(up),
         summary.mark_rule(strokeWidth=2).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
-        summary.mark_point(size=50, filled=True, opacity=1.0).encode(up),
+        summary.mark_point(size=50, filled=True, opacity=1.0).encode(up, shapes),
     ]
     return alt.LayerChart(layer=layers).properties(**frame(title))
 

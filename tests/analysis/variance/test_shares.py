@@ -143,8 +143,8 @@ def test_groups_of_factors_add_up():
 SENTENCES = [
     (lambda: tm.shares(3), "`table` should be an xarray.DataArray"),
     (lambda: tm.shares(xr.Dataset({"x": 1.0, "y": 2.0})), "choose it, as in table[name]. There are: x, y."),
-    (lambda: tm.shares(xr.DataArray(np.ones((2, 1)), dims=("a", "seed"))), "needs at least two seeds"),
-    (lambda: tm.shares(xr.DataArray(np.ones((1, 3)), dims=("a", "seed"))), "a factor with at least two levels"),
+    (lambda: tm.shares(xr.DataArray([[1.0], [2.0]], dims=("a", "seed"))), "needs at least two seeds"),
+    (lambda: tm.shares(xr.DataArray([[1.0, 2.0, 3.0]], dims=("a", "seed"))), "a factor with at least two levels"),
     (lambda: tm.shares(xr.DataArray(np.ones((2, 3)), dims=("a", "seed"))), "does not vary over the table"),
     (lambda: tm.shares(xr.DataArray(np.eye(3), dims=("a", "seed")), ["b"]), "`factors` should name dimensions"),
     (

@@ -114,6 +114,8 @@ def shares(
     names = [str(dim) for dim in array.dims if dim != SEED] if factors is None else list(factors)
     grid, sizes, constant = _grid(array, names)
     generator = np.random.default_rng(seed)
+    if not np.isfinite(grid).any() or np.nanmin(grid) == np.nanmax(grid):
+        raise ValueError(f"`{array.name}` does not vary over the table: there is nothing to explain.")
     if ranks:
         grid = _ranked(grid)
     seen = np.isfinite(grid).any(-1)
@@ -124,8 +126,6 @@ def shares(
     design = make_design(sizes, seen)
     means, noise, counts = moments(values[None])
     found = estimate(design, means, noise, counts)
-    if not found.whole[0] > 0:
-        raise ValueError(f"`{array.name}` does not vary over the table: there is nothing to explain.")
     again = resample(design, values, found, draws, shared_seeds, generator)
     other_means, other_noise, _ = moments(again)
     other = estimate(design, other_means, other_noise, counts)
