@@ -13,8 +13,9 @@ def resample(
 ) -> np.ndarray:
     """Runs (draws, cells, seeds) around means whose variances are those estimated, not those inflated by noise.
 
-    Deviations from the mean of a cell are drawn from that cell with replacement, wider by sqrt(n / (n - 1)), since n
-    deviations from their own mean are too small. Seeds that all cells share are drawn together.
+    Deviations from the mean of a cell are widened by sqrt(n / (n - 1)), since n deviations from their own mean are too
+    small, and drawn with replacement from those of all cells. (The few deviations of one cell alone have too short
+    tails: the noise would seem better known than it is.) Seeds that all cells share are drawn together instead.
     """
     there = np.isfinite(values)
     counts = there.sum(-1)
@@ -23,17 +24,11 @@ def resample(
     deviations = np.where(there, (values - means[:, None]) * wider[:, None], np.nan)
     pool = deviations[counts > 1]
     pool = pool[np.isfinite(pool)]
+    drawn = generator.choice(pool, size=(draws, *values.shape))
     if shared:
         chosen = generator.integers(values.shape[1], size=(draws, values.shape[1]))
-        drawn = np.moveaxis(deviations[:, chosen], 0, 1)
-    else:
-        # The runs that are there come first, so that a draw below the count of its cell finds one.
-        order = np.argsort(~there, axis=-1, kind="stable")
-        packed = np.take_along_axis(deviations, order, -1)
-        chosen = (generator.random((draws, *values.shape)) * counts[:, None]).astype(int)
-        drawn = np.take_along_axis(np.broadcast_to(packed, (draws, *values.shape)), chosen, -1)
-    lonely = np.broadcast_to((counts == 1)[:, None], drawn.shape) | ~np.isfinite(drawn)
-    drawn = np.where(lonely, generator.choice(pool, size=drawn.shape), drawn)
+        together = np.moveaxis(deviations[:, chosen], 0, 1)
+        drawn = np.where(np.isfinite(together), together, drawn)
     return np.where(there, _shrunk(design, means, found)[:, None] + drawn, np.nan)
 
 
@@ -46,6 +41,8 @@ def _shrunk(design: Design, means: np.ndarray, found: Variances) -> np.ndarray:
         raw = found.raw[0, place]
         scaled[part] *= np.sqrt(max(found.terms[0, place], 0.0) / raw) if raw > 0 else 0.0
     residual = means - fitted
-    size = (residual**2).mean()
-    rest = np.sqrt(min(max(found.rest[0], 0.0) / size, 1.0)) if size > 0 else 0.0
+    square, columns = (residual**2).sum(), design.columns.shape[1]
+    # So much of it that `estimate` finds this rest again: it spreads what these cells have over the whole grid.
+    wanted = max(found.rest[0], 0.0) * (len(means) - columns) * design.cells / max(design.cells - columns, 1)
+    rest = np.sqrt(wanted / square) if square > 0 else 0.0
     return np.asarray(design.columns @ scaled + rest * residual)

@@ -104,8 +104,8 @@ def shares(
     measure is uniform over the grid, not over the cells that finished. By default the response is replaced by its
     ranks, so that no single wild run decides: the shares are then those of the ranks. Main effects and pairs are fitted
     by least squares with orthonormal contrasts (exact on a complete grid, each term adjusted for all others elsewhere),
-    and the part of every squared effect that is only noise is subtracted. Intervals resample seeds within cells; give
-    them at least five seeds. `shared_seeds` says that seed 3 is the same chance in every cell.
+    and the part of every squared effect that is only noise is subtracted. Intervals resample the deviations of runs
+    from their cell; give them at least five seeds. `shared_seeds` says that seed 3 is the same chance in every cell.
 
     A large share does not mean a large effect: it says how much of *this* grid's variance goes with the factor, and
     another choice of levels changes it. Failed cells are left out, never filled in.

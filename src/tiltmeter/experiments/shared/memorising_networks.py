@@ -14,13 +14,12 @@ from tiltmeter.data.public.fashion_mnist import fashion_mnist
 from tiltmeter.data.public.grouping import rotated
 from tiltmeter.data.public.images import standardised
 from tiltmeter.experiments.shared.network_students import student, told
+from tiltmeter.experiments.shared.picture_groups import FRESH
 from tiltmeter.losses import Square
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, log_spaced
 
-#: Images, wrong labels and networks are drawn from here on: the settings were chosen on those drawn from 0 on.
-FRESH = 100
 #: The majority is faint, the minority bright: it varies more.
 GROUPS = ("upright", "turned")
 SHARE, CONTRAST = 0.8, (0.4, 1.6)
