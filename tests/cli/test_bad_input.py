@@ -48,7 +48,7 @@ FILES = {
     "seed": (swapped("training", "seed = -1"), "`seed` should be a whole number from 0"),
     "loss": (swapped("training", "loss = 3"), "`loss` should be a text."),
     "clip": (swapped("training", "clip = -1"), "`clip` should be a number above 0.0"),
-    "schedule": (swapped("training", "schedule = 'cosine'"), "`schedule` should be a table."),
+    "schedule": (swapped("training", "schedule = {kind = 'Cosine'}"), 'as lr = {schedule = "Cosine", initial = 0.1,'),
     "checkpoint": (swapped("training", "checkpoint = 0"), "`checkpoint` should be a whole number from 1"),
     "per_decade": (swapped("looks", "per_decade = 9223372036854775807"), "`per_decade` should be a whole number from 1 to 10,000."),
     "per_decade text": (swapped("looks", "per_decade = 'many'"), "`per_decade` should be a whole number"),

@@ -234,7 +234,7 @@ def _on_pictures(runs: Runs) -> list[Claim]:
     return [
         whether("On pictures, too, a class crosses between groups that do not", bool(found.hidden),
                 "does the accuracy of a class cross while the error does not",
-                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds),
+                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds, safe=False),
         Claim("On pictures, too, conflict sends classes of the minority below chance",
               float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
               f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",

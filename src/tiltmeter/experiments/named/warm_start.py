@@ -181,7 +181,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "On pictures, too: one crossing without, two after short pre-training on shuffled labels, none after long",
             [len(one) for one in shown.values()] == [1, 2, 0], "are the counts 1, 2 and 0",
             " ".join(f"After {steps} steps: {text}" for steps, text in shown.items()),
-            seeds=len(next(iter(nets.values())).origin.seeds),
+            seeds=len(next(iter(nets.values())).origin.seeds), safe=False,
         )
     )  # fmt: skip
     return tuple(found)
