@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.scorecard import selection as selections  # noqa: F401
+    from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
     from tiltmeter.data.grouped import GroupedData as GroupedData
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
+    from tiltmeter.training.steering import Steering as Steering
 
 #: Where each daily name lives.
 _HOMES = {
@@ -111,6 +114,7 @@ _HOMES = {
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
+    "Steering": "training.steering",
     "GroupMetric": "measures.group_metric",
     "Sometimes": "measures.sometimes",
     "measure": "measures.measure",
@@ -124,6 +128,7 @@ _HOMES = {
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
+    "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
     "report": "report.runs",
     # many runs
@@ -153,6 +158,7 @@ _ROOMS = {
     "plot": "plot",
     "routes": "forecast.route",
     "schedules": "schedule",
+    "selections": "analysis.scorecard.selection",
     "simulation": "simulation",
     "starts": "problem.start",
     "students": "problem.student",

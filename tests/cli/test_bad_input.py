@@ -32,7 +32,7 @@ FILES = {
     "hidden huge": (swapped("model", "hidden = [1000000000]"), "`hidden` should be at most"),
     "hidden text": (swapped("model", "hidden = ['a']"), "each a whole number"),
     "activation": (swapped("model", "activation = 3"), "`activation` should be a text. Found activation = 3."),
-    "misspelt": (swapped("model", "hiden = [3]"), "unknown key 'hiden'. There are: hidden, activation. Did you mean 'hidden'?"),
+    "misspelt": (swapped("model", "hiden = [3]"), "unknown key 'hiden'. There are: hidden, activation, outputs. Did you mean 'hidden'?"),
     "misspelt table": ("[trainig]\n", "unknown key 'trainig'. There are: data, model, training, looks, forecast. Did you mean 'training'?"),
     "lr text": (swapped("training", "lr = 'fast'"), "`lr` should be a number above 0.0"),
     "lr nan": (swapped("training", "lr = nan"), "`lr` should be a number above 0.0"),

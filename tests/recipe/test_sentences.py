@@ -63,7 +63,7 @@ def said(work, kind):
         ({"loss": nn.MSELoss}, TypeError, "`loss` should be a loss, as tm.Logistic(). Found the class MSELoss: call it."),
         ({"clip": 0.0}, ValueError, "`clip` should be a positive norm of gradients, or None. Found clip = 0.0."),
         ({"clip": "1"}, ValueError, "`clip` should be a positive norm of gradients, or None. Found clip = '1'."),
-        ({"interventions": "DRO"}, TypeError, "`interventions` should be a tuple. Found str."),
+        ({"interventions": "DRO"}, TypeError, "`interventions` should be a tuple of interventions. Found str."),
         ({"order": -1}, ValueError, f"{ORDER} Found order = -1."),
         ({"order": True}, TypeError, f"{ORDER} Found order = True."),
         ({"order": 0.5}, TypeError, f"{ORDER} Found order = 0.5."),

@@ -18,6 +18,28 @@ Count = Annotated[int, Between(1, 10**9)]
 Numbers = tuple[float, ...]
 ByGroup = Mapping[str, Annotated[float, Between(0.0, 1e150)]]
 
+_PER_GROUP = Numbers | Mapping[str, Any]
+#: A problem of two labels or of several classes.
+PROBLEM: dict[str, Any] = {
+    "case": str,
+    "rho": float,
+    "shift": float,
+    "variance": _PER_GROUP,
+    "overlap": float,
+    "shift_overlap": Numbers,
+    "label_bias": _PER_GROUP,
+    "thresholds": Numbers,
+    "mean_labels": Numbers,
+    "weight": Mapping[str, float],
+    "gram": tuple[tuple[float, ...], ...],
+    "means": Mapping[str, Numbers],
+    "teachers": Mapping[str, Numbers | Mapping[str, Numbers]],
+    "classes": int | tuple[str, ...],
+    "similarity": float,
+    "swapped": bool,
+    "class_bias": Numbers,
+    "softmax": bool,
+}
 #: The file of `train`, `forecast` and `measure`.
 TRAINING_FILE: dict[str, dict[str, Any]] = {
     "data": {
@@ -33,8 +55,11 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "labels": str,
         "classes": Mapping[str, Any],
         "shares": ByGroup,
+        "d": Count,
+        "points": Count,
     },
-    "model": {"hidden": tuple[Annotated[int, Between(1, 10**9)], ...], "activation": str},
+    "problem": PROBLEM,
+    "model": {"hidden": tuple[Annotated[int, Between(1, 10**9)], ...], "activation": str, "outputs": Count},
     "training": {
         "optimiser": str | Mapping[str, Any],
         "lr": Positive | Mapping[str, Any],
@@ -49,6 +74,8 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "proportions": ByGroup,
         "loss": str,
         "clip": Positive,
+        "interventions": tuple[Mapping[str, Any], ...],
+        "held_out": float,
         "seed": Seed,
         "checkpoint": Count,
     },
@@ -56,24 +83,9 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
     "forecast": {"sample": Count, "real_steps": Annotated[int, Between(0, 10**9)]},
 }
 
-_PER_GROUP = Numbers | Mapping[str, Any]
 #: The file of `predict`, `simulate` and `equilibrium`.
 PROBLEM_FILE: dict[str, dict[str, Any]] = {
-    "problem": {
-        "case": str,
-        "rho": float,
-        "shift": float,
-        "variance": _PER_GROUP,
-        "overlap": float,
-        "shift_overlap": Numbers,
-        "label_bias": _PER_GROUP,
-        "thresholds": Numbers,
-        "mean_labels": Numbers,
-        "weight": Mapping[str, float],
-        "gram": tuple[tuple[float, ...], ...],
-        "means": Mapping[str, Numbers],
-        "teachers": Mapping[str, Numbers],
-    },
+    "problem": PROBLEM,
     "sgd": {
         "lr": Positive | Mapping[str, Any],
         "batch": Count,

@@ -99,8 +99,7 @@ class Experiment(Protocol):
 
     @staticmethod
     def run(setting: Any, keep: Keep) -> Runs:
-        """Make all runs, each through `keep`, with seeds 0, 1, ... `setting.seeds` - 1, so that they can be
-        repeated."""
+        """Make all runs, each through `keep`, with seeds 0, 1, ... `setting.seeds` - 1."""
         ...
 
     @staticmethod

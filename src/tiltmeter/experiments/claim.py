@@ -56,8 +56,7 @@ class Claim:
 
     @property
     def close(self) -> bool:
-        """Whether the statistic is within two standard errors of the threshold: other seeds might give another
-        verdict."""
+        """Whether it is within two standard errors of the threshold: other seeds might give another verdict."""
         return bool(self.error) and abs(self.statistic - self.threshold) < CLOSE * float(self.error or 0.0)
 
     @property

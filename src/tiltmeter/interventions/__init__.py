@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.batch_law import BatchLaw as BatchLaw
     from tiltmeter.interventions.chi_square_dro import ChiSquareDRO as ChiSquareDRO
     from tiltmeter.interventions.data_law import DataLaw as DataLaw
+    from tiltmeter.interventions.dfr import DFR as DFR
+    from tiltmeter.interventions.downsampled import Downsampled as Downsampled
     from tiltmeter.interventions.dual_ascent import DualAscent as DualAscent
+    from tiltmeter.interventions.generalised_cross_entropy import GeneralisedCrossEntropy as GeneralisedCrossEntropy
     from tiltmeter.interventions.group_cvar import GroupCVaR as GroupCVaR
     from tiltmeter.interventions.group_dro import GroupDRO as GroupDRO
     from tiltmeter.interventions.group_law import GroupLaw as GroupLaw
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.normalised_gradient import NormalisedGradient as NormalisedGradient
     from tiltmeter.interventions.point_law import PointLaw as PointLaw
     from tiltmeter.interventions.pull_schedule import PullSchedule as PullSchedule
+    from tiltmeter.interventions.sam import SAM as SAM
+    from tiltmeter.interventions.selec_mix import SelecMix as SelecMix
+    from tiltmeter.interventions.spectral_decoupling import SpectralDecoupling as SpectralDecoupling
     from tiltmeter.interventions.step_law import StepLaw as StepLaw
     from tiltmeter.interventions.tilted import Tilted as Tilted
     from tiltmeter.interventions.upgrad import UPGrad as UPGrad
@@ -61,6 +67,12 @@ LAWS = {
     "GroupCVaR": "interventions.group_cvar",
     "NormalisedGradient": "interventions.normalised_gradient",
     "UPGrad": "interventions.upgrad",
+    "GeneralisedCrossEntropy": "interventions.generalised_cross_entropy",
+    "SpectralDecoupling": "interventions.spectral_decoupling",
+    "SelecMix": "interventions.selec_mix",
+    "Downsampled": "interventions.downsampled",
+    "SAM": "interventions.sam",
+    "DFR": "interventions.dfr",
 }
 
 __all__ = offer(__name__, {**LAWS, **KINDS})  # noqa: PLE0605

@@ -8,6 +8,10 @@ batch = 64                 # or "all"
 loss = "logistic"
 clip = 1.0
 weights = {rare = 4.0}
+
+[[training.interventions]]
+law = "GroupDRO"           # and its fields
+rate = 0.01
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
 from tiltmeter.recipe.recipe import Recipe
@@ -24,7 +29,7 @@ from tiltmeter.schedule import schedule_from_table
 #: Keys of the table that belong to the recipe.
 KEYS = (
     *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "steps", "epochs", "batch", "order"),
-    *("weights", "proportions", "loss", "clip"),
+    *("weights", "proportions", "loss", "clip", "interventions"),
 )
 LOSSES: dict[str, Any] = {
     "square": Square(),
@@ -52,6 +57,8 @@ def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ())
     for name in ("weights", "proportions"):
         if name in table:
             given[name] = _by_group(name, table[name], groups)
+    if "interventions" in table:
+        given["interventions"] = tuple(_law(one, groups) for one in table["interventions"])
     return Recipe(**given)
 
 
@@ -81,6 +88,18 @@ def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
     import torch
 
     return {"optimiser": partial(getattr(torch.optim, OPTIMISERS[word]), **settings)}
+
+
+def _law(given: Any, groups: Sequence[Hashable]) -> Any:
+    """A law by its name and fields; a table among the fields has groups for keys, unless it is a schedule."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f'[training] interventions should be tables, as {{law = "GroupDRO"}}. Found {given!r}.')
+    return intervention_from_json(
+        {
+            key: _by_group(key, one, groups) if isinstance(one, Mapping) and "schedule" not in one else one
+            for key, one in given.items()
+        }
+    )
 
 
 def _by_group(name: str, given: Any, groups: Sequence[Hashable]) -> Any:

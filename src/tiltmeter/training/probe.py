@@ -50,7 +50,8 @@ class Probe:
     by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
     Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
     for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
-    last look, for instance from an older checkpoint, the later looks are dropped.
+    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` makes the model to look
+    at from the trained one, if that is another one (an intervention on the model).
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
@@ -69,12 +70,14 @@ class Probe:
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
+        deliver: Callable[[nn.Module], nn.Module] | None = None,
     ) -> None:
         _check(model, look, chunk)
         self.model, self.when = bare(model), checked_watch(watch).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
+        self._deliver = deliver
         self._others = LookedAt(look)
         with untouched(self.model):
             self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
@@ -126,7 +129,7 @@ class Probe:
         self._others.check()
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
-            snapshot = self._answers.snapshot(self.model, step)
+            snapshot = self._answers.snapshot(self._shown(), step)
             for measure in self.measures:
                 chosen = getattr(measure, "when", None)
                 if isinstance(chosen, When) and not (last or chosen(step)):
@@ -168,7 +171,7 @@ class Probe:
     def snapshot(self) -> Snapshot:
         """What the model answers now, point by point."""
         with untouched(self.model):
-            return self._answers.snapshot(self.model)
+            return self._answers.snapshot(self._shown())
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far; on other ranks than 0, nothing."""
@@ -189,6 +192,9 @@ class Probe:
                 self._last_look()
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
+
+    def _shown(self) -> nn.Module:
+        return self.model if self._deliver is None else self._deliver(self.model)
 
     def _take_up(self, step: int) -> None:
         """Drop the looks after the step at which a resumed training continues."""

@@ -14,21 +14,19 @@ from tiltmeter.data.public.fashion_mnist import fashion_mnist
 from tiltmeter.data.public.grouping import rotated
 from tiltmeter.data.public.images import standardised
 from tiltmeter.experiments.shared.network_students import student, told
+from tiltmeter.experiments.shared.picture_groups import FRESH
 from tiltmeter.losses import Square
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, log_spaced
 
-#: Seeds start here, because the settings were chosen on seeds from 0.
-FRESH = 100
 #: The majority is faint, the minority bright, so that it has the larger variance.
 GROUPS = ("upright", "turned")
 SHARE, CONTRAST = 0.8, (0.4, 1.6)
 
 
 def digit_images() -> tuple[GroupedData, GroupedData]:
-    """Return the 1,125 training images of `digits` and the held-out half; the label is whether the digit is 5 or
-    more."""
+    """Return the 1,125 training images of `digits` and the held-out half, labelled by whether the digit is >= 5."""
     train, look = digits(SHARE, CONTRAST, seed=FRESH, labels="large")
     return _in_order(train), _in_order(look)
 

@@ -35,8 +35,7 @@ def network(d: int, width: int, scale: float, seed: int) -> TwoLayer:
 
 
 def steps_to(reached: float, net: TwoLayer, rate: float, lr: float) -> int:
-    """Return the steps until the sizes of aligned neurons add up to `reached`: they grow by (1 + lr rate)^2 per
-    step."""
+    """Return the steps until the sizes of aligned neurons add up to `reached`; a step adds a factor (1 + lr rate)^2."""
     start = float(neurons_of(net).size.sum())
     return max(1, math.ceil(math.log(reached / start) / (2.0 * math.log1p(lr * rate))))
 
