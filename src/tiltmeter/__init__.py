@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.analysis.variance.shares import shares as shares
     from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
@@ -132,6 +133,7 @@ _HOMES = {
     "standing": "analysis.standing",
     "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
+    "shares": "analysis.variance.shares",
     "calibration": "analysis.calibration",
     "why": "analysis.why",
     "report": "report.runs",
