@@ -1,4 +1,4 @@
-"""bias_gate: is a gap between groups shown to be larger than allowed at the end of a run?"""
+"""bias_gate: test whether a gap between groups is larger than allowed at the end of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import xarray as xr
 from tiltmeter.analysis.pairs import groups_of
 from tiltmeter.record.trajectory import Trajectory
 
-#: So many seeds at least say how much runs differ.
+#: The scatter over seeds is used from this many seeds on.
 FEWEST_SEEDS = 3
-#: What made these curves knows no noise.
+#: Sources of curves without noise.
 EXACT = ("theory", "moments")
 
 
@@ -30,18 +30,18 @@ class GapFound:
 
     @property
     def at_least(self) -> float:
-        """What the size of the gap is shown to reach."""
+        """The lower confidence limit of the size of the gap."""
         return max(self.low, -self.high, 0.0)
 
     @property
     def at_most(self) -> float:
-        """What the size of the gap is shown not to exceed."""
+        """The upper confidence limit of the size of the gap."""
         return max(abs(self.low), abs(self.high))
 
 
 @dataclass(frozen=True)
 class BiasGate:
-    """The answer of `bias_gate`, for every pair of groups."""
+    """The result of `bias_gate`, for every pair of groups."""
 
     curve: str
     allowed: float
@@ -78,7 +78,7 @@ class BiasGate:
 
 
 def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float = 0.05) -> BiasGate:
-    """Whether the gap between any two groups in `curve` at the last look is shown to be larger than `allowed`.
+    """Test whether the gap between any two groups in `curve` at the last look is larger than `allowed`.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -86,8 +86,9 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     Shown: a gap in loss at t 200 above 0.05. + and -: -0.2077, between -0.2077 and -0.2077 (exact values).
 
     Limits come from the recorded standard errors `<curve>_se`, or from the scatter over at least three seeds, with
-    Bonferroni's correction over the pairs. "Not shown" does not mean that there is no such gap: it may need more
-    points or seeds to be seen. The last look was chosen before; a look that was picked for its gap needs wider limits.
+    Bonferroni's correction over the pairs. "Not shown" does not mean that there is no such gap: more points or seeds
+    may be needed to show it. The limits are for the last look only; a look chosen because of its gap would need wider
+    limits.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
@@ -121,7 +122,7 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
 def _limits(
     trajectory: Trajectory, curve: str, last: xr.DataArray, pairs: list[tuple[int, int]], level: float
 ) -> tuple[np.ndarray, np.ndarray, str]:
-    """Differences of all pairs, half the widths of their limits, and where these come from."""
+    """Return the differences of all pairs, the half-widths of their limits, and the source of these."""
     from scipy.stats import norm, t
 
     seeds = last.sizes.get("seed", 1)
@@ -142,7 +143,7 @@ def _limits(
         if trajectory.origin.source in EXACT:
             return gaps, np.zeros(len(gaps)), "exact values"
     raise ValueError(
-        f"A gate needs to know how certain {curve} is: standard errors {curve}_se, or at least {FEWEST_SEEDS} seeds. "
+        f"A gate needs the uncertainty of {curve}: standard errors {curve}_se, or at least {FEWEST_SEEDS} seeds. "
         f"Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
     )
 

@@ -22,7 +22,7 @@ from tiltmeter.theory.predict import predict
 
 
 def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed | None] | None:
-    """The problem, training and training set behind the theory of a linear student; None for anything else."""
+    """Return problem, training and training set of the theory of a linear student; None for anything else."""
     if isinstance(trajectory.evaluate, LinearTheory):
         return trajectory.evaluate.problem, trajectory.evaluate.sgd, None
     origin = trajectory.origin
@@ -38,7 +38,7 @@ def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed |
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind online theory, whose examples are all fresh and which no law steers; else None."""
+    """Return problem and SGD of online theory (fresh examples, no law); else None."""
     found = linear_theory_of(trajectory)
     if found is None or found[2] is not None or not isinstance(found[1], SGD) or found[1].steered:
         return None
@@ -46,7 +46,7 @@ def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
 
 
 def revived(trajectory: Trajectory) -> Trajectory:
-    """A theory of a linear student that was loaded from disk, with its `evaluate` again; anything else as it is."""
+    """Return a theory of a linear student loaded from disk with its `evaluate` restored; anything else unchanged."""
     if trajectory.evaluate is not None or trajectory.clock != "t":
         return trajectory
     if isinstance(trajectory.origin.problem, dict) and "class_mixture" in trajectory.origin.problem:
@@ -61,7 +61,7 @@ def revived(trajectory: Trajectory) -> Trajectory:
 
 
 def _several_classes(trajectory: Trajectory) -> Trajectory:
-    """A theory of several classes that was loaded from disk, with its `evaluate` again."""
+    """Return a theory of several classes loaded from disk with its `evaluate` restored."""
     origin, stored = trajectory.origin, cast(Any, trajectory.origin.settings)
     try:
         problem, sgd = ClassMixture.from_json(cast(Any, origin.problem)), SGD.from_json(stored["sgd"])
@@ -75,6 +75,6 @@ def _several_classes(trajectory: Trajectory) -> Trajectory:
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:
-    """One curve of a theory trajectory as a function of time; None for what is only known where it was recorded."""
+    """Return one curve of a theory as a function of time; None if it is known only at recorded times."""
     evaluate = revived(trajectory).evaluate
     return None if evaluate is None else lambda times: evaluate(np.atleast_1d(times), (name,))[name]
