@@ -30,7 +30,7 @@ FEW = 50
 
 
 def standing(
-    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool = False
+    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool | None = None
 ) -> Standing:
     """Test who is better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
 
@@ -49,8 +49,8 @@ def standing(
     A probe keeps the loss and the decision of every point. From these, bands are computed that hold at all looks, for
     all pairs of groups and in all chosen curves together, with probability 1 - `level`. So any of the statements may be
     quoted alone. With one run the statements are about this run, with two to four seeds about these runs, with five or
-    more about the recipe (points and seeds together). With six groups or more, each is compared with the mean of all,
-    unless `every_pair` is True.
+    more about the recipe (points and seeds together). Up to five groups are compared pair by pair; from six on, each is
+    compared with the mean of all. `every_pair` True or False chooses one or the other.
 
     "No difference shown" is not "no difference": the bound says what is ruled out. Without kept points, recorded
     standard errors are used with Bonferroni's correction; the limits are then wider, and the text says so. The error
@@ -77,7 +77,12 @@ def standing(
 
 
 def _of_points(
-    trajectory: Trajectory, kept: KeptPoints, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+    trajectory: Trajectory,
+    kept: KeptPoints,
+    names: Sequence[str],
+    pair: Pair | None,
+    level: float,
+    every_pair: bool | None,
 ) -> Standing:
     chosen = kept.named(names)
     asked = {}
@@ -96,7 +101,7 @@ def _of_points(
 
 
 def _of_curves(
-    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
 ) -> Standing:
     """Return the same from recorded standard errors, from the scatter over seeds, or from values without errors."""
     found: dict[str, Band] = {}
@@ -155,14 +160,14 @@ def _differences(
 
 
 def _contrasts(
-    groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool
+    groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool | None
 ) -> tuple[np.ndarray, list[tuple[Hashable, Hashable]]]:
     """Return the rows of weights and the names that each compares."""
     if pair is not None:
         row = np.zeros((1, len(groups)))
         row[0, groups.index(pair[0])], row[0, groups.index(pair[1])] = 1.0, -1.0
         return row, [(pair[0], pair[1])]
-    if len(groups) >= MANY and not every_pair:
+    if len(groups) > 2 and (len(groups) >= MANY if every_pair is None else not every_pair):
         enough = counts if (counts > 0).sum() > 1 else np.ones(len(groups))
         return against_all(enough), [(group, ALL) for group in groups]
     rows = pairs(len(groups))
