@@ -154,7 +154,11 @@ class TestRefusals:
             ({"sgd": 0.1}, TypeError, r"`sgd` should be an SGD\(lr=...\), Adam, AdamW or SignSGD. Found float"),
             ({"student": "linear"}, TypeError, r"`student` should be Linear\(\), Softmax\(\) or Network\(units, ...\)"),
             ({"curves": ("los",)}, KeyError, r"There is no curve 'los'"),
-            ({"method": Direct(), "d": 2}, ValueError, r"`d` should be at least 3: means and teachers span 3 dimensions"),
+            (
+                {"method": Direct(), "d": 2},
+                ValueError,
+                r"`d` should be at least 3: means and teachers span 3 dimensions",
+            ),
             ({"sgd": SGD(lr=("lr", [0.1, 0.2]))}, ValueError, r"`simulate` is for one problem; .* grid over lr"),
             ({"sgd": SGD(lr=0.1, weights={"a": 1.0})}, KeyError, r"`weights` names the unknown group 'a'"),
             ({"sgd": SGD(lr=0.1, weights={("+", 2): 1.0})}, KeyError, r"`weights` names the label 2 of group '\+'"),
