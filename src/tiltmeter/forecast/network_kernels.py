@@ -47,6 +47,7 @@ from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.optimisers import check_alike
+from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
@@ -145,6 +146,11 @@ class Tangent:
     def question(self, recipe: Recipe) -> Question:
         """Return what the kernels need of the recipe, checked against this network and its data."""
         found = question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        if isinstance(recipe.order, GivenOrder):
+            raise ValueError(
+                "`order` says which points come, which kernels that were made before do not know: pass the recipe to "
+                "`forecast`."
+            )
         if recipe.optimiser is not None:
             weights = list(self.model.parameters())
             check_alike(recipe.make_optimiser(weights), weights)

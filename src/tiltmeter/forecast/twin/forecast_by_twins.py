@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
+from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
 from tiltmeter.forecast.twin.one_by_one import train_one_by_one
@@ -73,11 +73,6 @@ def forecast_by_twins(
             answers = Answers(networks[0], by_place(train, look)[1], recipe.loss, watch.decide, None, 256, keep)
         found = train_side_by_side(twins, networks, recipe, rates, seeds, train, look, watch, measures, answers)
     return told_by_replicas(found, own, train, look, recipe, watch, route, _account(twins, recipe, rates is not None))
-
-
-def replica_seeds(seed: int, count: int) -> list[int]:
-    """Seeds of orders that no run of the user will have by chance."""
-    return [int(one) for one in np.random.SeedSequence((seed, 2**31)).generate_state(count, np.uint32)]
 
 
 def _points(model: nn.Module, data: GroupedData) -> Tensor:
