@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
     from tiltmeter.analysis.agreement import agreement as agreement
+    from tiltmeter.analysis.calibration import calibration as calibration
     from tiltmeter.analysis.class_crossings import class_crossings as class_crossings
     from tiltmeter.analysis.crossings import crossings as crossings
     from tiltmeter.analysis.drivers import drivers as drivers
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.analysis.variance.shares import shares as shares
+    from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
     from tiltmeter.forecast.best_weights import best_weights as best_weights
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
+    from tiltmeter.training.steering import Steering as Steering
 
 #: Where each daily name lives.
 _HOMES = {
@@ -115,6 +119,7 @@ _HOMES = {
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
+    "Steering": "training.steering",
     "GroupMetric": "measures.group_metric",
     "Sometimes": "measures.sometimes",
     "measure": "measures.measure",
@@ -130,6 +135,9 @@ _HOMES = {
     "standing": "analysis.standing",
     "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
+    "shares": "analysis.variance.shares",
+    "calibration": "analysis.calibration",
+    "why": "analysis.why",
     "report": "report.runs",
     # many runs
     "Study": "study",

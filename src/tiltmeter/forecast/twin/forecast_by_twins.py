@@ -77,7 +77,8 @@ def forecast_by_twins(
 
 def _points(model: nn.Module, data: GroupedData) -> Tensor:
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    return like_weights(model, data.tensors(like.dtype)[0])
+    points: Tensor = data.tensors(like.dtype)[0]
+    return like_weights(model, points)
 
 
 def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: int, watch: Watch) -> list[ScaledTwin]:
