@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.cost import Work, coordinates_cost, kernel_cost, twin_cost, work_of
 from tiltmeter.forecast.inputs import checked_data, checked_model
+from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.question import check_before_work
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
@@ -18,7 +19,7 @@ from tiltmeter.measures.answers import trial_scores
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, bare, like_weights
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.recipe.checks import check_no_interventions
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 
@@ -74,6 +75,7 @@ def choose(
     whole = work_of(own, few)
     training = steps * whole.step(batch)
     points = len(train)
+    lowered = lowered_recipe(recipe, train)
     found: dict[str, tuple[Route, str, float]] = {}
     refused: list[str] = []
     try:
@@ -86,11 +88,12 @@ def choose(
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
         narrow = _twin(own, few, read)
+        check_twin_laws(lowered)
         if narrow is not None:
             twin, work = narrow
             why = "the run's own batches and features" if recipe.order is not None else "this optimiser, and features"
             found["twin"] = twin, why, twin_cost(twin, whole, work, steps, batch, points, len(look))
-        check_no_interventions(recipe, "A forecast by coordinates")
+        check_coordinate_laws(lowered)
         sampled = Coordinates(replicas=1 if recipe.order is not None else 2)
         cost = coordinates_cost(sampled, whole, steps, batch, points, len(look), outputs)
         found["coordinates"] = sampled, "this optimiser, on a network that twins do not make cheaper", cost

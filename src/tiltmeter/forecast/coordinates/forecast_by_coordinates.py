@@ -15,6 +15,7 @@ from tiltmeter.forecast.coordinates.linear_run import BatchLoss, LinearRun
 from tiltmeter.forecast.coordinates.strata import strata
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
+from tiltmeter.forecast.laws import check_coordinate_laws
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
@@ -26,13 +27,15 @@ from tiltmeter.memory import check_fits
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, bare, like_weights, scores
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.recipe.checks import check_no_interventions
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.training.network_laws import network_laws
 from tiltmeter.training.point_keeper import PointKeeper
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
+from tiltmeter.training.steering import Steering
 
 
 def forecast_by_coordinates(
@@ -44,11 +47,12 @@ def forecast_by_coordinates(
     watch: Watch,
 ) -> Trajectory:
     """The curves of the linearised network on sampled weights, one set of them for every replica."""
-    check_no_interventions(recipe, "A forecast by coordinates")
     held_out = look is None
     train, look = checked_data(train, look)
     if held_out:
         say_held_out()
+    asked, recipe = recipe, lowered_recipe(recipe, train)
+    check_coordinate_laws(recipe)
     own = deep_copy(bare(checked_model(model)))
     kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
     say_gathered(gather_statistics(own, train, 2500, watch.read))
@@ -69,10 +73,13 @@ def forecast_by_coordinates(
     measures = forecast_measures(watch)
     with untouched(own):
         answers = Answers(own, look, recipe.loss, watch.decide, watch.read, 256, len(measures) > len(DEFAULTS))
-    loss = _loss(answers, start, shown, train, recipe)
+    steered = network_laws(recipe, "ensemble")
+    steered.check_loss(answers.loss)
     runs = []
     for each in chosen:
         slopes, there = (columns(own, each, x, watch.read) for x in (x_shown, x_look))
+        laws = Steering(steered.steering, train, proportions=recipe.drawn, runs=1) if steered.steering else None
+        loss = _loss(answers, start, shown, train, recipe, laws)
         runs.append(LinearRun(own, each, (start, slopes), (seen, there), recipe, loss))
     rows = np.zeros(len(train), dtype=np.int64)
     rows[shown] = np.arange(len(shown))
@@ -86,7 +93,7 @@ def forecast_by_coordinates(
         found = recorder.trajectory()
     order = "the run's own" if recipe.order is not None else "one for every replica"
     account = {"weights": weights, "of": sum(p.numel() for p in own.parameters()), "order": order}
-    return told_by_replicas(found, own, train, look, recipe, watch, route, account)
+    return told_by_replicas(found, own, train, look, asked, watch, route, account)
 
 
 def _follow(
@@ -125,7 +132,9 @@ def _scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
     return found.reshape(len(x), -1)
 
 
-def _loss(answers: Answers, start: Tensor, shown: np.ndarray, train: GroupedData, recipe: Recipe) -> BatchLoss:
+def _loss(
+    answers: Answers, start: Tensor, shown: np.ndarray, train: GroupedData, recipe: Recipe, laws: Steering | None
+) -> BatchLoss:
     """The loss of a batch with the weights of its points, as `train` takes it."""
     few = start[:8]
     y: Tensor = train.tensors()[1][torch.as_tensor(shown[:8])]
@@ -133,5 +142,5 @@ def _loss(answers: Answers, start: Tensor, shown: np.ndarray, train: GroupedData
     each = point_loss(
         answers.given, trial, y.to(trial.dtype) if trial.ndim == 1 else y.long(), [float(one) for one in train.labels]
     )
-    together = stacked_loss(each, train, recipe.weights, start)
+    together = stacked_loss(each, train, recipe.weights, start, laws)
     return lambda found, places: together(found[None], places[None])[0]
