@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -13,10 +14,13 @@ from tiltmeter.forecast.network_kernels import tangent
 from tiltmeter.forecast.question import check_before_work
 from tiltmeter.forecast.replicas import route_to_json
 from tiltmeter.forecast.route import Kernel
+from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
+from tiltmeter.training.network_laws import check_needs
+from tiltmeter.training.scouting import changed_data
 
 
 def forecast_by_kernel(
@@ -29,21 +33,24 @@ def forecast_by_kernel(
     progress: bool = True,
 ) -> Trajectory:
     """The curves of the linearised network; an order of batches says which points count, and how much."""
-    asked = recipe
+    given, asked = train, recipe
     if isinstance(train, GroupedData):
         check_before_work(recipe, train)
         steps = recipe.total_steps(len(train))
         looks_of(watch, steps, watch.read)
         checked_real_steps(route.real_steps, steps)
+        train, asked = _without_data_laws(train, recipe)
         if recipe.order is not None:
             held_out = look is None
             train, look = checked_data(train, look)
             if held_out:
                 say_held_out()
-            train, asked = shown(train, recipe)
+            train, asked = shown(train, asked)
     kernels = tangent(model, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=progress)
     found = kernels.forecast(asked, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
-    settings = {**found.origin.settings, "recipe": recipe.to_json(), "route": route_to_json(route)}
+    settings: dict[str, Any] = {**found.origin.settings, "recipe": recipe.to_json(), "route": route_to_json(route)}
+    if train is not given:  # the user's own data, not those that laws and orders made of them
+        settings["train"] = given.to_json()
     origin = replace(found.origin, settings=settings)
     return Trajectory(dict(found), found.clock, origin, found.diverged, found.evaluate, found.points)
 
@@ -76,3 +83,13 @@ def shown(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
             "and Coordinates take it."
         )
     return part.with_weights(own), free
+
+
+def _without_data_laws(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
+    """Return the data as the recipe's laws make them, and the recipe without these laws."""
+    laws = [law for law in recipe.interventions if isinstance(law, DataLaw)]
+    if not laws or not isinstance(train, GroupedData):
+        return train, recipe
+    check_needs(tuple(laws), train, None)
+    rest = tuple(law for law in recipe.interventions if not isinstance(law, DataLaw))
+    return changed_data(laws, train).data, replace(recipe, interventions=rest)
