@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tiltmeter import schedule as schedules  # noqa: F401
     from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
+    from tiltmeter.advice.advise import advise as advise
     from tiltmeter.analysis.agreement import agreement as agreement
     from tiltmeter.analysis.calibration import calibration as calibration
     from tiltmeter.analysis.class_crossings import class_crossings as class_crossings
@@ -110,6 +111,7 @@ _HOMES = {
     "forecast": "forecast.forecast",
     "tangent": "forecast.network_kernels",
     "best_weights": "forecast.best_weights",
+    "advise": "advice.advise",
     # real training
     "GroupedData": "data.grouped",
     "Recipe": "recipe",
