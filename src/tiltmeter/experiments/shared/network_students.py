@@ -69,4 +69,4 @@ def student(d: int, hidden: Sequence[int]) -> Any:
 
 def told(run: Trajectory, source: str) -> Trajectory:
     """The run under another source, by which charts name it."""
-    return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged)
+    return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged, points=run.points)
