@@ -30,7 +30,7 @@ FEW = 50
 
 
 def standing(
-    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool = False
+    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool | None = None
 ) -> Standing:
     """Who is shown to be better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
 
@@ -49,7 +49,8 @@ def standing(
     A probe keeps a loss and a decision for every point; from these come bands that hold at all looks, for all pairs of
     groups and in all curves asked about together, with probability 1 - `level`. So any of the statements may be picked
     out afterwards. One run speaks of this run, fewer than five seeds of these runs, five or more of the recipe (points
-    and seeds together). From six groups on each is compared with all together, unless `every_pair` is asked for.
+    and seeds together). Up to five groups are compared pair by pair, from six on each with all together; `every_pair`
+    True or False asks for the one or the other.
 
     "No difference shown" is not "no difference": its bound says what is ruled out. Without kept points, recorded
     standard errors are used with Bonferroni's correction, which is wider, and the text says so. Nothing is promised
@@ -76,7 +77,12 @@ def standing(
 
 
 def _of_points(
-    trajectory: Trajectory, kept: KeptPoints, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+    trajectory: Trajectory,
+    kept: KeptPoints,
+    names: Sequence[str],
+    pair: Pair | None,
+    level: float,
+    every_pair: bool | None,
 ) -> Standing:
     chosen = kept.named(names)
     asked = {}
@@ -95,7 +101,7 @@ def _of_points(
 
 
 def _of_curves(
-    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
 ) -> Standing:
     """The same from recorded standard errors, from the scatter over seeds, or from values that are all there is."""
     found: dict[str, Band] = {}
@@ -154,14 +160,14 @@ def _differences(
 
 
 def _contrasts(
-    groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool
+    groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool | None
 ) -> tuple[np.ndarray, list[tuple[Hashable, Hashable]]]:
     """Rows of weights, and what each compares."""
     if pair is not None:
         row = np.zeros((1, len(groups)))
         row[0, groups.index(pair[0])], row[0, groups.index(pair[1])] = 1.0, -1.0
         return row, [(pair[0], pair[1])]
-    if len(groups) >= MANY and not every_pair:
+    if len(groups) > 2 and (len(groups) >= MANY if every_pair is None else not every_pair):
         enough = counts if (counts > 0).sum() > 1 else np.ones(len(groups))
         return against_all(enough), [(group, ALL) for group in groups]
     rows = pairs(len(groups))

@@ -54,8 +54,18 @@ def train_as_told(
     watch = Watch(when=build_when(tables), measures=measures)
     print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
     checkpoint = every(given.get("checkpoint", 1000))
-    seed = given.get("seed", 0)
-    return train(model, data, look, recipe, watch=watch, seed=seed, to=to, checkpoint=checkpoint, resume=resume)
+    seed, held_out = given.get("seed", 0), None
+    if "held_out" in given:
+        data, held_out = data.split(given["held_out"], seed)
+    return train(
+        *(model, data, look, recipe),
+        watch=watch,
+        seed=seed,
+        to=to,
+        checkpoint=checkpoint,
+        resume=resume,
+        held_out=held_out,
+    )
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:

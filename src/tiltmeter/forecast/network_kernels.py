@@ -16,7 +16,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.curves import curves, forecast_measures
-from tiltmeter.forecast.directions import Why, learned_share
+from tiltmeter.forecast.directions import learned_share
 from tiltmeter.forecast.displacement import radial
 from tiltmeter.forecast.features import Features, features
 from tiltmeter.forecast.horizon_tests import centred, horizon_of, warn_early
@@ -38,6 +38,7 @@ from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
 from tiltmeter.forecast.square import square_course
 from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
 from tiltmeter.forecast.targets import bend, slope, targets
+from tiltmeter.forecast.why import Why, explain
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
@@ -186,10 +187,8 @@ class Tangent:
         return Trajectory({"learned_share": found}, "step", origin)
 
     def why(self, recipe: Recipe, *, step: int) -> Why:
-        """Say whose task the network learns fast: the shares in the directions learned by this step."""
-        course = self.learned_share(replace(checked_recipe(recipe), steps=step, epochs=None))
-        found = course["learned_share"].sel(time=step).values.tolist()
-        return Why(int(step), dict(zip(self.sample.groups, found, strict=True)))
+        """What makes the groups' losses differ at this step, by what-if: shares, base rates, spread (see `Why`)."""
+        return explain(self, replace(checked_recipe(recipe), steps=step, epochs=None), int(step))
 
     def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
         """Return eigenvalues of the sample's kernel and every group's share along each, as `tangent.spectrum` does."""
