@@ -12,6 +12,7 @@ from tiltmeter.analysis.pairs import groups_of
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Basis, Standing
 from tiltmeter.names import better_of
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: So many seeds at least say how much runs differ, where nothing else does.
@@ -47,7 +48,7 @@ class GapFound:
 
 
 @dataclass(frozen=True)
-class BiasGate:
+class BiasGate(NotebookText):
     """The answer of `bias_gate`, for every pair of groups."""
 
     curve: str

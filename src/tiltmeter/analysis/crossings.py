@@ -16,6 +16,7 @@ from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: An exact curve is looked at this many times between its first and last time, so that no crossing hides between looks.
@@ -23,7 +24,7 @@ LOOKS = 512
 
 
 @dataclass(frozen=True)
-class Crossing:
+class Crossing(NotebookText):
     """One change of leader, between `low` and `high`; of a measured run, `time` is only an estimate in between."""
 
     time: float
@@ -39,7 +40,7 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Undecided:
+class Undecided(NotebookText):
     """A stretch in which a measured gap changes sign inside its band: whether the lead changed is not known."""
 
     low: float
@@ -51,7 +52,7 @@ class Undecided:
         return f"undecided between {self.low:.4g} and {self.high:.4g} whether {a} or {b} leads"
 
 
-class Crossings(tuple[Crossing, ...]):
+class Crossings(tuple[Crossing, ...], NotebookText):
     """The crossings in order of time, and who leads first and last; as text, one sentence.
 
     `first_leader` and `last_leader` are the groups ahead of every other one at the first and at the last look that

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.pairs import Pair
+from tiltmeter.notebook_text import NotebookText
 
 #: What the limits rest on.
 Basis = Literal["points", "standard errors", "seeds", "values"]
@@ -18,7 +19,7 @@ _SCOPES: dict[Scope, str] = {"run": "In this run", "runs": "In these runs", "rec
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Standing(NotebookText):
     """The differences of all curves and groups asked about; all their statements hold together at `level`.
 
     `reasons` says of a curve, or of a group in a curve, why it is not judged; `notes` what else to know. As text, a
