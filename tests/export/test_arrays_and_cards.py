@@ -38,7 +38,7 @@ def assert_same(tree, run):
 
 
 def test_netcdf(run, tmp_path):
-    pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    pytest.importorskip("h5py", reason="h5netcdf and h5py are not installed")
     path = tm.export.to_netcdf(run, tmp_path / "run.nc")
     with xr.open_datatree(path, engine="h5netcdf") as tree:
         assert_same(tree, run)
@@ -47,7 +47,7 @@ def test_netcdf(run, tmp_path):
 def test_zarr(run, tmp_path):
     pytest.importorskip("zarr", reason="zarr is not installed")
     path = tm.export.to_zarr(run, tmp_path / "run.zarr")
-    with xr.open_datatree(path, engine="zarr", consolidated=False) as tree:
+    with xr.open_datatree(path, engine="zarr") as tree:
         assert_same(tree, run)
     with pytest.raises(FileExistsError, match="never overwritten"):
         tm.export.to_zarr(run, path)
@@ -94,7 +94,7 @@ def test_skops_takes_the_section(run):
 
 
 def test_the_command(run, tmp_path, capsys):
-    pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+    pytest.importorskip("h5py", reason="h5netcdf and h5py are not installed")
     tm.save(run, tmp_path / "run")
     places = {"netcdf": tmp_path / "a.nc", "card": tmp_path / "README.md"}
     assert (

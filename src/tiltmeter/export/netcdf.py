@@ -24,8 +24,9 @@ def to_netcdf(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     tree = curve_tree(run)
     try:
         import h5netcdf  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
+        import h5py  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
-        raise ImportError("`to_netcdf` needs h5netcdf: pip install 'tiltmeter[arrays]'.") from None
+        raise ImportError("`to_netcdf` needs h5netcdf and h5py: pip install 'tiltmeter[arrays]'.") from None
     tree.to_netcdf(place, engine="h5netcdf")
     return place
 
@@ -40,8 +41,8 @@ def to_zarr(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
         import zarr  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
         raise ImportError("`to_zarr` needs zarr: pip install 'tiltmeter[arrays]'.") from None
-    # Consolidated metadata is an extension that not every reader of version 3 knows; the tree is small.
-    tree.to_zarr(place, mode="w-", consolidated=False)
+    # Version 2: in version 3 labels that are text have no fixed representation yet.
+    tree.to_zarr(place, mode="w-", zarr_format=2)
     return place
 
 

@@ -54,4 +54,4 @@ def order_parameters(
         meaning = str(trajectory[name].attrs.get("long_name", ""))
         drawn = series_layers(series, x, [name, *wrap(meaning, 20)], "group" if shared else None)
         panels.append(Layers(layer=[*rules, *drawn]).properties(width=WIDTH, height=HEIGHT))
-    return Panels(vconcat=panels, spacing=12, **({} if title is None else {"title": heading(title)}))
+    return Panels(vconcat=panels, spacing=12, title=alt.Undefined if title is None else heading(title))
