@@ -48,6 +48,7 @@ EXPERIMENTS: dict[str, str] = {
     "no-go": "no_go",
     "normalised-gradients": "normalised_gradients",
     "levelling-down": "levelling_down",
+    "advice-ranks": "advice_ranks",
     # simplicity biases
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
