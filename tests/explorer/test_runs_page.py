@@ -1,6 +1,7 @@
 """The runs page in Chromium: live looks, hostile names, a killed server, a deleted run."""
 
 import importlib.util
+import os
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+import tiltmeter
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
@@ -30,8 +33,11 @@ WRITER = textwrap.dedent(
 )
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tiltmeter.__file__).parents[1])}
+
+
 def writing(path, looks, pause):
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(looks), str(pause)])
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(looks), str(pause)], env=ENVIRONMENT)
 
 
 def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, look):
@@ -47,6 +53,7 @@ def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, look):
         )
         assert writer.wait(30) == 0
         page.wait_for_selector("#stopping tbody tr")
+        page.close()
 
 
 def test_a_killed_server_comes_back_and_no_look_is_lost_or_doubled(tmp_path, start_explorer, look, browser):
@@ -87,6 +94,7 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path, start_explorer, look):
         page.wait_for_timeout(1500)
         assert page.evaluate("() => window.pwned") is None
         assert page.locator("main script, main img, main iframe").count() == 0
+        page.close()
 
 
 def test_a_run_deleted_while_shown_is_said_to_be_gone(tmp_path, start_explorer, look):
@@ -96,6 +104,7 @@ def test_a_run_deleted_while_shown_is_said_to_be_gone(tmp_path, start_explorer, 
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         shutil.rmtree(tmp_path / "mine")
         page.wait_for_function("() => document.querySelector('#run-status').textContent.includes('no longer there')")
+        page.close()
 
 
 def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, start_explorer, look):
@@ -115,3 +124,5 @@ def test_eight_pages_at_once_stay_live(tmp_path, start_explorer, look):
         pages = [look(found.address + "#runs?run=mine", width=700) for _ in range(8)]
         for page in pages:
             page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
+        for page in pages:
+            page.close()
