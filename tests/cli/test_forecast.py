@@ -91,7 +91,8 @@ def test_why_knows_the_weights_and_the_momentum(run, in_a_folder):
     data, look = build_data(tables["data"], in_a_folder)
     torch.manual_seed(0)
     kernels = tm.tangent(build_model(tables["model"], data, tm.Square()), data, look, sample=300)
-    found = kernels.why(tm.Recipe(lr=0.01, momentum=0.9, steps=step, batch=None, weights={"turned": 9.0}), step=step)
+    recipe = tm.Recipe(lr=0.01, momentum=0.9, steps=step, batch=None, weights={"turned": 9.0}, loss=tm.Square())
+    found = kernels.why(recipe, step=step)
     assert 100 * found.shares["turned"] == pytest.approx(share, rel=0.06)  # two figures
 
 

@@ -29,6 +29,16 @@ def trained(gap=0.2, error=0.01, seeds=None, groups=("a", "b")):
     return tm.Trajectory(curves, "step", tm.Origin("training"))
 
 
+def kept(decided, groups):
+    """A run with these decisions (looks, points), all of positives."""
+    names, times = sorted(set(groups)), 10 * np.arange(len(decided))
+    coords = {"time": times, "group": ("point", groups), "positive": ("point", np.ones(len(groups), dtype=bool))}
+    share = np.stack([decided[:, groups == name].mean(1) for name in names], 1)
+    curve = xr.DataArray(share, dims=("time", "group"), coords={"time": times, "group": names})
+    points = {"decided_positive": xr.DataArray(decided, dims=("time", "point"), coords=coords)}
+    return tm.Trajectory({"tpr": curve}, "step", tm.Origin("training"), points=points)
+
+
 class TestGate:
     def test_a_shown_gap_fails_the_job(self, run):
         tm.save(trained(), "one")
@@ -53,7 +63,32 @@ class TestGate:
     def test_seeds_widen_by_their_scatter(self):
         assert not bias_gate(trained(seeds=8), "tpr", 0.1).passed
         assert bias_gate(trained(gap=0.0, seeds=8), "tpr", 0.1).passed
-        assert bias_gate(trained(seeds=8), "tpr", 0.1).basis == "scatter over 8 seeds"
+        assert bias_gate(trained(seeds=8), "tpr", 0.1).basis == "the recipe, from 8 seeds, scatter over seeds"
+
+    def test_kept_points_are_asked_at_the_last_look_alone(self):
+        """The same limits as those of `standing` for a run that has no other look."""
+        rng = np.random.default_rng(0)
+        groups = np.array(["a", "b"] * 300)
+        decided = rng.random((3, 600)) < np.where(groups == "a", 0.3, 0.5)
+        run = kept(decided, groups)
+        found = bias_gate(run, "tpr", 0.02)
+        alone = tm.standing(kept(decided[-1:], groups), "tpr")["tpr", ("a", "b")]
+        assert (found.gaps[0].low, found.gaps[0].high) == (alone.lower[-1], alone.upper[-1])
+        assert found.basis == "this run, points looked at"
+        assert not found.passed
+        all_looks = tm.standing(run, "tpr")["tpr", ("a", "b")]
+        assert all_looks.upper[-1] > found.gaps[0].high  # wider: it may be picked out afterwards
+
+    def test_random_groups_fail_as_seldom_as_the_level_says(self):
+        rng = np.random.default_rng(3)
+        deals = [kept(rng.random((1, 200)) < 0.4, rng.permutation(["a", "b"] * 100)) for _ in range(40)]
+        assert sum(not bias_gate(run, "tpr", 0.0).passed for run in deals) <= 6  # 5 % of 40 is 2
+
+    def test_weighted_points_are_not_judged(self):
+        run = kept(np.ones((1, 40), dtype=bool), np.array(["a", "b"] * 20))
+        weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"look": {"weighted": True}}))
+        with pytest.raises(ValueError, match="Found that tpr: it is not judged, since its points are weighted"):
+            bias_gate(weighted, "tpr", 0.1)
 
     def test_more_pairs_need_wider_limits(self):
         two, many = bias_gate(trained(), "tpr", 0.0), bias_gate(trained(groups="abcd"), "tpr", 0.0)
@@ -145,7 +180,7 @@ class TestDoctor:
     def test_what_is_here(self, run):
         code, out, _ = run("doctor")
         assert code == 0
-        assert out.startswith("All that tiltmeter needs is here.")
+        assert out.startswith("Everything that tiltmeter needs is installed.")
         assert "numpy" in out
         code, out, _ = run("doctor", "--json")
         assert json.loads(out)["missing"] == []

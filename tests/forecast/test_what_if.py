@@ -111,10 +111,10 @@ def test_seeds_are_those_of_ensemble(two_labels):
 
 
 def test_learned_share_rises_to_one_and_names_the_faster_group(kernels):
-    found = kernels.learned_share(tm.Recipe(lr=0.05, steps=10**6, batch=None))["learned_share"]
+    found = kernels.learned_share(tm.Recipe(lr=0.05, steps=10**6, batch=None, loss=tm.Square()))["learned_share"]
     assert (found.sel(time=0) == 0).all()
     assert (found.diff("time") > -1e-9).all()
-    why = kernels.why(tm.Recipe(lr=0.05, steps=20, batch=None), step=20)
+    why = kernels.why(tm.Recipe(lr=0.05, steps=20, batch=None, loss=tm.Square()), step=20)
     assert why.fastest == max("ab", key=lambda g: found.sel(time=20, group=g).item())
     assert f"of {why.fastest}'s task, against" in str(why)
     spectrum = kernels.spectrum(lr=0.05, modes=None, centred=False)

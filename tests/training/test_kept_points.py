@@ -41,9 +41,22 @@ def test_means_of_what_is_kept_are_the_curves():
         )
 
 
+def test_the_probabilities_of_the_last_look_are_those_of_the_logistic_loss():
+    run = trained()
+    probability, loss = run.points["probability"], run.points["loss"].isel(time=-1)
+    assert probability.time.values.tolist() == [40]
+    right = np.where(loss.coords["positive"].values, probability.values[0], 1 - probability.values[0])
+    np.testing.assert_allclose(right, np.exp(-loss.values), atol=1e-6)
+    many = tm.ensemble(lambda: nn.Linear(5, 1), *data().split(0.5), tm.Recipe(lr=0.1, steps=40), seeds=2)
+    assert many.points["probability"].dims == ("time", "point", "seed")
+    ours = many.points["probability"].isel(time=-1).values > 0.5
+    assert (ours == many.points["decided_positive"].isel(time=-1).values).all()
+
+
 def test_several_classes_keep_whether_a_point_is_wrong():
     run = tm.train(model(3), *data(classes=3).split(0.5), tm.Recipe(lr=0.1, steps=5))
-    assert set(run.points) == {"loss", "wrong"}
+    assert set(run.points) == {"loss", "wrong", "confidence"}
+    assert run.points["confidence"].time.values.tolist() == [run.points["loss"].time.values[-1]]
     assert tm.standing(run).differences
 
 

@@ -1,21 +1,28 @@
-"""bias_gate: is a gap between groups shown to be larger than allowed at the end of a run?"""
+"""bias_gate: test whether a gap between groups is larger than allowed at the end of a run."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
-import xarray as xr
 
 from tiltmeter.analysis.pairs import groups_of
+from tiltmeter.analysis.standing import standing
+from tiltmeter.analysis.statements import Basis, Standing
+from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
-#: So many seeds at least say how much runs differ.
+#: Without other errors, the scatter over seeds is used from this many seeds on.
 FEWEST_SEEDS = 3
-#: What made these curves knows no noise.
+#: The source of the limits, in words.
+BASES: dict[Basis, str] = {
+    "points": "points looked at",
+    "standard errors": "recorded standard errors",
+    "seeds": "scatter over seeds",
+}
+#: Sources of curves without noise.
 EXACT = ("theory", "moments")
 
 
@@ -30,18 +37,18 @@ class GapFound:
 
     @property
     def at_least(self) -> float:
-        """What the size of the gap is shown to reach."""
+        """The lower confidence limit of the size of the gap."""
         return max(self.low, -self.high, 0.0)
 
     @property
     def at_most(self) -> float:
-        """What the size of the gap is shown not to exceed."""
+        """The upper confidence limit of the size of the gap."""
         return max(abs(self.low), abs(self.high))
 
 
 @dataclass(frozen=True)
 class BiasGate:
-    """The answer of `bias_gate`, for every pair of groups."""
+    """The result of `bias_gate`, for every pair of groups."""
 
     curve: str
     allowed: float
@@ -78,16 +85,18 @@ class BiasGate:
 
 
 def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float = 0.05) -> BiasGate:
-    """Whether the gap between any two groups in `curve` at the last look is shown to be larger than `allowed`.
+    """Test whether the gap between any two groups in `curve` at the last look is larger than `allowed`.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
     Shown: a gap in loss at t 200 above 0.05. + and -: -0.2077, between -0.2077 and -0.2077 (exact values).
 
-    Limits come from the recorded standard errors `<curve>_se`, or from the scatter over at least three seeds, with
-    Bonferroni's correction over the pairs. "Not shown" does not mean that there is no such gap: it may need more
-    points or seeds to be seen. The last look was chosen before; a look that was picked for its gap needs wider limits.
+    The test is that of `standing` for the last look alone, over all pairs together. It uses the points that a probe
+    kept, or points and seeds if there are several seeds. Without kept points it uses recorded standard errors or the
+    scatter over seeds, with Bonferroni's correction. "Not shown" does not mean that there is no such gap: more points
+    or seeds may be needed to show it. The limits are for the last look only; a look chosen because of its gap would
+    need wider limits.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
@@ -103,48 +112,42 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     if trajectory.diverged is not None:
         raise ValueError("A run that diverged has no trained model to judge.")
     last = values.isel(time=-1)
-    groups = tuple(groups_of(values))
-    pairs = list(combinations(range(len(groups)), 2))
-    middle, margin, basis = _limits(trajectory, curve, last, pairs, level)
-    if not np.isfinite(middle).all():
-        empty = [str(g) for g in groups if not np.isfinite(last.sel(group=g)).all()]
+    empty = [str(g) for g in groups_of(values) if not np.isfinite(last.sel(group=g)).all()]
+    if empty:
         raise ValueError(
             f"Every group should have a value of {curve} at the last look. Found none of {', '.join(empty)}."
         )
+    judged = standing(_at_the_end(trajectory, curve), curve, level=level, every_pair=True)
+    seeds = values.sizes.get("seed", 1)
+    if not judged.differences or not all(one.judged for one in judged.differences):
+        why = "; ".join(f"{name}: {reason}" for name, reason in judged.reasons.items()) or "nothing is known of it"
+        raise ValueError(f"A gate needs to know how certain {curve} is, for every group. Found that {why}.")
+    exact = judged.basis == "values" and trajectory.origin.source in EXACT
+    if not exact and (judged.basis == "values" or (judged.basis == "seeds" and seeds < FEWEST_SEEDS)):
+        raise ValueError(
+            f"A gate needs to know how certain {curve} is: points kept by a probe, standard errors {curve}_se, or "
+            f"at least {FEWEST_SEEDS} seeds. Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
+        )
     found = tuple(
-        GapFound((groups[a], groups[b]), float(m), float(m - w), float(m + w))
-        for (a, b), m, w in zip(pairs, middle, margin, strict=True)
+        GapFound(one.pair, *(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in judged.differences
     )
-    return BiasGate(curve, allowed, level, float(last.coords["time"]), trajectory.clock, basis, found)
+    return BiasGate(curve, allowed, level, float(last.coords["time"]), trajectory.clock, _basis(judged, seeds), found)
 
 
-def _limits(
-    trajectory: Trajectory, curve: str, last: xr.DataArray, pairs: list[tuple[int, int]], level: float
-) -> tuple[np.ndarray, np.ndarray, str]:
-    """Differences of all pairs, half the widths of their limits, and where these come from."""
-    from scipy.stats import norm, t
+def _at_the_end(trajectory: Trajectory, curve: str) -> Trajectory:
+    """The last look alone; of a curve that is neither better high nor low only the size of its gaps is asked."""
+    names = [name for name in (curve, f"{curve}_se") if name in trajectory]
+    last = {name: trajectory[name].isel(time=[-1]) for name in names}
+    if better_of(curve, last[curve]) == "neither":
+        last[curve] = last[curve].assign_attrs(better="lower")
+    return trajectory.replace(last)
 
-    seeds = last.sizes.get("seed", 1)
-    if seeds >= FEWEST_SEEDS:
-        runs = last.transpose("group", "seed").values
-        gaps = np.array([runs[a] - runs[b] for a, b in pairs])
-        width = t.isf(level / (2 * len(pairs)), seeds - 1) * gaps.std(axis=1, ddof=1) / math.sqrt(seeds)
-        return gaps.mean(axis=1), width, f"scatter over {seeds} seeds"
-    if seeds == 1:
-        plain = last.squeeze("seed").values if "seed" in last.dims else last.values
-        gaps = np.array([plain[a] - plain[b] for a, b in pairs])
-        error = trajectory.get(f"{curve}_se")
-        if error is not None:
-            last_error = error.isel(time=-1)
-            each = (last_error.squeeze("seed") if "seed" in last_error.dims else last_error).values
-            width = norm.isf(level / (2 * len(pairs))) * np.array([np.hypot(each[a], each[b]) for a, b in pairs])
-            return gaps, width, "standard errors of the points looked at, one run"
-        if trajectory.origin.source in EXACT:
-            return gaps, np.zeros(len(gaps)), "exact values"
-    raise ValueError(
-        f"A gate needs to know how certain {curve} is: standard errors {curve}_se, or at least {FEWEST_SEEDS} seeds. "
-        f"Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
-    )
+
+def _basis(judged: Standing, seeds: int) -> str:
+    if judged.basis == "values":
+        return "exact values"
+    scope = {"run": "this run", "runs": "these runs", "recipe": f"the recipe, from {seeds} seeds"}[judged.scope]
+    return f"{scope}, {BASES[judged.basis]}"
 
 
 def _pair(found: GapFound) -> str:

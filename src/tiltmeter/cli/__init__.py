@@ -22,6 +22,7 @@ VERBS = {
     "simulate": "Simulate SGD at finite d, with the exact distribution of runs; optionally compare with the theory.",
     "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
     "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
+    "advise": "Rank interventions for your network and data by their forecasts; optionally train the best three.",
     "train": "Train a network on grouped data, and report who leads and when that changes.",
     "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
     "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
@@ -29,6 +30,7 @@ VERBS = {
     "explore": "Open a page in the browser: the theory with sliders, runs while they are written, forecasts.",
     "show": "Show the contents of a run directory in words, as a table and as a picture.",
     "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",
+    "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
     "report": "Write runs as one HTML page for a review; it works offline.",
     "export": "Export a run for other programs: CSV, Parquet or TensorBoard event files.",
     "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
@@ -45,12 +47,14 @@ EXAMPLES = {
     "simulate": "tiltmeter simulate --case centred-crossing --d 2000 --seeds 16 --against theory",
     "equilibrium": "tiltmeter equilibrium --case centred-crossing --samples 2 --ridge 0.3",
     "forecast": "tiltmeter forecast training.toml --best-weights worst",
+    "advise": "tiltmeter advise training.toml --train",
     "train": "tiltmeter train training.toml --to runs/mine",
     "reproduce": "tiltmeter reproduce bias-crossing --to runs/reproduce",
     "measure": "tiltmeter measure effective-rank --save rank.svg",
     "explore": "tiltmeter explore runs",
     "show": "tiltmeter show runs/mine --curve error",
     "compare": "tiltmeter compare runs/forecast runs/mine",
+    "scorecard": "tiltmeter scorecard runs/plain runs/balanced --save plane.svg",
     "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
     "export": "tiltmeter export runs/mine --csv mine.csv",
     "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
@@ -78,7 +82,7 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    # Help is our own text, in colours; everything else may contain names from data.
     with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
         return _run(given)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from torch import nn
 
@@ -12,10 +13,15 @@ from tiltmeter.forecast.initialisations import over_initialisations
 from tiltmeter.forecast.inputs import checked_real_steps, looks_of
 from tiltmeter.forecast.network_kernels import tangent
 from tiltmeter.forecast.question import check_before_work
-from tiltmeter.forecast.route import Kernel
+from tiltmeter.forecast.replicas import averaged
+from tiltmeter.forecast.route import Kernel, Twin
+from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins
+from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory
+from tiltmeter.training.network_laws import check_needs
+from tiltmeter.training.scouting import changed_data
 
 
 def forecast(
@@ -25,7 +31,7 @@ def forecast(
     recipe: Recipe,
     *,
     watch: Watch = Watch(),
-    route: Kernel = Kernel(),
+    route: Kernel | Twin = Kernel(),
     seeds: int | Sequence[int] | None = None,
     progress: bool = True,
 ) -> Trajectory:
@@ -52,11 +58,11 @@ def forecast(
     in `origin.settings["horizon"]`. Work of more than a few seconds shows its progress on stderr, unless `progress` is
     False.
     """
-    if not isinstance(route, Kernel):
+    if not isinstance(route, (Kernel, Twin)):
         raise TypeError(f"`route` should say how to calculate, as Kernel(sample=2500). Found {type(route).__name__}.")
     checked_recipe(recipe)
     forecast_measures(checked_watch(watch))
-    if isinstance(train, GroupedData):
+    if isinstance(train, GroupedData) and isinstance(route, Kernel):
         check_before_work(recipe, train)
         steps = recipe.total_steps(len(train))
         looks_of(watch, steps, watch.read)
@@ -64,9 +70,30 @@ def forecast(
     alone = progress and seeds is None
 
     def one(network: nn.Module) -> Trajectory:
-        kernels = tangent(network, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
-        return kernels.forecast(recipe, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
+        if isinstance(route, Twin):
+            found = forecast_by_twins(network, train, look, recipe, route, watch, alone)
+            return found if seeds is None else averaged(found)
+        data, rest = _without_data_laws(train, recipe)
+        kernels = tangent(network, data, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
+        found = kernels.forecast(rest, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
+        return found if rest is recipe else _told(found, train, recipe)
 
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
     return over_initialisations(model, seeds, one, progress)
+
+
+def _without_data_laws(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
+    """Return the data as the recipe's laws make them, and the recipe without these laws."""
+    laws = [law for law in recipe.interventions if isinstance(law, DataLaw)]
+    if not laws or not isinstance(train, GroupedData):
+        return train, recipe
+    check_needs(tuple(laws), train, None)
+    rest = tuple(law for law in recipe.interventions if not isinstance(law, DataLaw))
+    return changed_data(laws, train).data, replace(recipe, interventions=rest)
+
+
+def _told(found: Trajectory, train: GroupedData, recipe: Recipe) -> Trajectory:
+    """Return the forecast with the data and the recipe that the user gave."""
+    settings = {**found.origin.settings, "train": train.to_json(), "recipe": recipe.to_json()}
+    return Trajectory(dict(found), found.clock, replace(found.origin, settings=settings), found.diverged)

@@ -44,7 +44,9 @@ class PointKeeper:
 
     Losses take four bytes per point, decisions one bit. Nothing is kept for weighted points, or for losses that are not
     known point by point, because they cannot be tested. `runs` names the dimensions of several runs that are looked at
-    together; their values come one run after another. The look at step `end` is always kept.
+    together; their values come one run after another. The look at step `end` is always kept. The last look
+    also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
+    the calibration of the trained model.
     """
 
     def __init__(self, data: GroupedData, runs: Mapping[str, np.ndarray] | None = None, end: int | None = None) -> None:
@@ -62,10 +64,15 @@ class PointKeeper:
         labels = {} if self._told else self._labels(snapshot)
         self._told = True  # the first look records which points these are
         dims = ("point", *self._runs)
-        return {
+        found = {
             name: xr.DataArray(self._shaped(values), dims=dims, coords=labels)
             for name, values in point_values(snapshot).items()
         }
+        if last or step == self._end:
+            told = self._labels(snapshot)  # a first look of their own
+            for name, values in final_values(snapshot).items():
+                found[name] = xr.DataArray(self._shaped(values), dims=dims, coords=told)
+        return found
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         if not self._runs:
@@ -90,3 +97,16 @@ def point_values(snapshot: Snapshot) -> dict[str, np.ndarray]:
     elif snapshot.decision is not None:
         found["wrong"] = snapshot.decision != snapshot.data.y
     return found
+
+
+def final_values(snapshot: Snapshot) -> dict[str, np.ndarray]:
+    """How sure the model is of each point: the probability of the positive label, or of its decision.
+
+    Whatever rule decides, the probability is that of the model.
+    """
+    if snapshot.confidence is None or snapshot.margin is None:
+        return {}
+    if not snapshot.task.binary:
+        return {"confidence": snapshot.confidence.astype(np.float32)}
+    above = np.where(snapshot.data.y == snapshot.task.positive, snapshot.margin, -snapshot.margin) > 0
+    return {"probability": np.where(above, snapshot.confidence, 1.0 - snapshot.confidence).astype(np.float32)}

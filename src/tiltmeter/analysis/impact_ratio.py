@@ -1,0 +1,61 @@
+"""impact_ratio: how often the group that is said yes least is said yes, compared with the one said yes most."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws
+from tiltmeter.analysis.last_look import LastLook
+
+#: Groups below this share of the points are not rated, as in the rules of New York's Local Law 144.
+SMALL = 0.02
+#: With fewer positive decisions than this in the group said yes most, a ratio says nothing.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class ImpactRatio:
+    """Smallest positive rate divided by the largest (disparate impact), with the groups that make it.
+
+    `in_data` is the same ratio of base rates of the two groups: what a model that is always right would have. `unrated`
+    groups are too small. Four fifths is a rule of thumb that ignores the number of points; it is no verdict.
+    """
+
+    ratio: Estimate
+    lowest: Hashable
+    highest: Hashable
+    in_data: float
+    unrated: tuple[Hashable, ...]
+    level: float
+
+
+def impact_ratio(look: LastLook, level: float = 0.05) -> ImpactRatio:
+    """The impact ratio at the last look.
+
+    >>> yes = np.arange(200) % 100 < np.repeat([20, 40], 100)
+    >>> found = impact_ratio(LastLook(("a", "b"), np.repeat([0, 1], 100), np.arange(200) % 2 == 0, yes[None],
+    ...                      np.ones((1, 200)), 10.0))
+    >>> found.ratio.value, found.lowest, found.highest, found.in_data
+    (0.5, 'a', 'b', 1.0)
+    >>> round(found.ratio.low, 1), round(found.ratio.high, 1)
+    (0.3, 0.8)
+
+    The limits are those of these two groups, from points drawn anew. Chosen as the extremes of many groups, a ratio is
+    smaller than it would be in other points.
+    """
+    rates, sizes = look.rates(), look.counts.sum(1)
+    large = sizes >= SMALL * sizes.sum()
+    said = np.where(large, rates.positive_rate, np.nan)
+    unrated = tuple(group for group, rated in zip(look.groups, large, strict=True) if not rated)
+    low, high = int(np.nanargmin(said)), int(np.nanargmax(said))
+    base = rates.base_rate
+    in_data = float(base[low] / base[high]) if base[high] > 0 else float("nan")
+    ratio = UNKNOWN
+    if low != high and said[high] * sizes[high] >= FEWEST:
+        drawn = look.redrawn().positive_rate
+        with np.errstate(all="ignore"):
+            ratio = from_draws(float(said[low] / said[high]), drawn[:, low] / drawn[:, high], level)
+    return ImpactRatio(ratio, look.groups[low], look.groups[high], in_data, unrated, level)

@@ -1,0 +1,127 @@
+"""why: what makes two groups differ in a trained run: base rates, decisions, shares; and what a run cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiltmeter.analysis.base_rate_split import BaseRateSplit, base_rate_split
+from tiltmeter.analysis.last_look import last_look
+from tiltmeter.analysis.pairs import Pair, the_pair
+from tiltmeter.record.labelled import label_from_json
+from tiltmeter.record.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.why import Why
+
+#: What no run tells.
+UNKNOWN = "Noise in labels, and how much the inputs say about them in each group, are not known from a run."
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why the loss and the error of two groups differ at the end of a run, as far as it tells.
+
+    `splits` divide each difference into the part of the base rates and the part within labels (empty where points or
+    labels are not known). `base_rates` are those of the points looked at, `shares` those of the training data. `ahead`
+    is what a forecast says of shares, base rates and spread in training.
+    """
+
+    pair: tuple[Hashable, Hashable]
+    splits: tuple[BaseRateSplit, ...]
+    base_rates: Mapping[Hashable, float]
+    shares: Mapping[Hashable, float]
+    ahead: Why | None = None
+
+    def __str__(self) -> str:
+        a, b = self.pair
+        text = []
+        if a in self.base_rates and b in self.base_rates:
+            text.append(f"Of {a} {_percent(self.base_rates[a])} are positive, of {b} {_percent(self.base_rates[b])}.")
+        text += [split_sentence(one) for one in self.splits]
+        if not self.splits:
+            text.append("What base rates contribute is not known: no decisions between two labels were kept.")
+        if self.shares:
+            text.append(f"{_percent(self.shares[a])} of the training data are {a}, {_percent(self.shares[b])} {b}.")
+        if self.ahead is not None:
+            text.append(str(self.ahead))
+        else:
+            text.append("Whether shares, base rates or spread of the training data matter is not known from a run: ")
+            text[-1] += "`tangent(model, train, look).why(recipe, step=...)` tries each."
+        return " ".join([*text, UNKNOWN])
+
+
+def split_sentence(split: BaseRateSplit) -> str:
+    """A difference and its two parts, in points for shares.
+
+    >>> from tiltmeter.analysis.estimate import Estimate
+    >>> parts = Estimate(0.064, 0.053, 0.075), Estimate(0.071, 0.06, 0.08), Estimate(-0.007, -0.016, 0.001)
+    >>> print(split_sentence(BaseRateSplit("error", ("men", "women"), *parts, 0.05)))
+    The error of men is higher by 6.4 points: 7.1 from base rates (6.0 to 8.0), -0.7 from decisions within labels
+    (-1.6 to 0.1, so none is shown).
+    """
+    first = split.pair[0 if split.gap.value >= 0 else 1]
+    sign = 1.0 if split.gap.value >= 0 else -1.0
+    unit, digits, word = (100.0, 1, " points") if split.curve == "error" else (1.0, 3, "")
+    gap, base, within = (one.times(sign * unit) for one in (split.gap, split.base_rates, split.within_labels))
+
+    def told(one: Any) -> str:
+        limits = f"{one.low:.{digits}f} to {one.high:.{digits}f}" if one.known else "limits not known"
+        return f"{limits}{'' if one.shown or not one.known else ', so none is shown'}"
+
+    what = "decisions" if split.curve == "error" else "losses"
+    return (
+        f"The {split.curve} of {first} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from base "
+        f"rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
+    )
+
+
+def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None = None, level: float = 0.05) -> Reasons:
+    """Why two groups differ at the end of a run (by default the only two, or those whose losses are furthest apart).
+
+    The differences in error and loss are split exactly into what the groups' base rates make and what remains within
+    labels. That is arithmetic on the points looked at. What the training data did to it a run cannot tell; pass what a
+    forecast found, `ahead=tm.tangent(model, train, look).why(recipe, step=...)`.
+
+    >>> import xarray as xr
+    >>> from tiltmeter.record import Origin
+    >>> loss = xr.DataArray([[0.5, 0.2]], dims=("time", "group"), coords={"time": [9], "group": ["a", "b"]})
+    >>> print(why(Trajectory({"loss": loss}, "step", Origin("training"))))  # doctest: +ELLIPSIS
+    What base rates contribute is not known: no decisions between two labels were kept. Whether shares, ...
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    look = last_look(trajectory)
+    chosen = _pair(trajectory, pair)
+    splits: tuple[BaseRateSplit, ...] = ()
+    rates: Mapping[Hashable, float] = {}
+    if look is not None:
+        splits = base_rate_split(look, "error", chosen, level), base_rate_split(look, "loss", chosen, level)
+        rates = dict(zip(look.groups, look.rates().base_rate.tolist(), strict=True))
+    return Reasons(chosen, splits, rates, trained_shares(trajectory), ahead)
+
+
+def trained_shares(trajectory: Trajectory) -> dict[Hashable, float]:
+    """The groups' shares of the training data, where the run noted them."""
+    noted: Any = trajectory.origin.settings.get("train")
+    if not isinstance(noted, Mapping) or "sizes" not in noted:
+        return {}
+    return {label_from_json(label): size / noted["points"] for label, size in noted["sizes"]}
+
+
+def _pair(trajectory: Trajectory, pair: Pair | None) -> Pair:
+    curve = trajectory[next(name for name in ("loss", "error") if name in trajectory)]
+    if pair is not None or curve.sizes.get("group") == 2:
+        return the_pair(curve, pair)
+    last = curve.isel(time=-1)
+    last = last.mean("seed") if "seed" in last.dims else last
+    groups = curve.coords["group"].values.tolist()
+    values = last.values
+    return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
