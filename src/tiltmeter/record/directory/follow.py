@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tiltmeter.record.directory.contents import Contents
 from tiltmeter.record.directory.journal import CURVES, read_on, stop
-from tiltmeter.record.directory.small_files import DatasetHeader, read_header
+from tiltmeter.record.directory.small_files import RUN, DatasetHeader, read_header
 from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
 
@@ -35,7 +35,7 @@ class Following:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._known: tuple[int, int] | None = None
+        self._known: tuple[int, int, int] | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -43,8 +43,9 @@ class Following:
 
     def update(self) -> bool:
         """Read what was added; whether there was anything."""
-        status = os.stat(self.directory / CURVES)
-        file = status.st_dev, status.st_ino
+        status, header_status = os.stat(self.directory / CURVES), os.stat(self.directory / RUN)
+        # Numbers of deleted files are used again: the date of `run.json` tells one run from the next.
+        file = status.st_ino, header_status.st_ino, header_status.st_mtime_ns
         if file != self._known or status.st_size < self.bytes:
             header = read_header(self.directory)
             if isinstance(header, DatasetHeader):
