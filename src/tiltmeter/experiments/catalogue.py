@@ -59,6 +59,7 @@ EXPERIMENTS: dict[str, str] = {
     "low-rank-weights": "low_rank_weights",
     "low-rank-embeddings": "low_rank_embeddings",
     "low-sensitivity": "low_sensitivity",
+    "bias-atlas": "bias_atlas",
     # two-layer networks beyond linear separability, and shortcuts
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
