@@ -112,6 +112,7 @@ TINY = {
         "images": 100,
         "image_steps": 5,
     },
+    "pipeline-atlas": {"steps": 10, "fraction": 1 / 1000, "orders": 2, "real_fraction": 0.15},
     "bias-atlas": {
         "densities": ("uniform", "normal"),
         "activations": ("relu",),

@@ -38,6 +38,7 @@ EXPERIMENTS: dict[str, str] = {
     "warm-start": "warm_start",
     "order-of-groups": "order_of_groups",
     "overparametrisation-gap": "overparametrisation_gap",
+    "pipeline-atlas": "pipeline_atlas",
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",

@@ -12,6 +12,7 @@ import xarray as xr
 
 from tiltmeter.experiments.catalogue import Keep
 from tiltmeter.record import Origin, Trajectory
+from tiltmeter.record.labelled import JSON
 from tiltmeter.study import Study
 
 #: The folder of the cells, beside the runs of the experiment.
@@ -61,7 +62,10 @@ def _computed(
         array = array.rename(moment="time") if "moment" in array.dims else array.expand_dims("time")
         inner = [dim for dim in array.dims if dim != "time"]
         curves[str(variable)] = array.transpose("time", *inner).assign_coords(time=np.arange(moments))
-    settings = {"cell": study.reference.text, "factors": {key: list(values) for key, values in factors.items()}}
+    settings: dict[str, JSON] = {
+        "cell": study.reference.text,
+        "factors": {key: list(values) for key, values in factors.items()},
+    }
     return Trajectory(curves, "t", Origin("study", settings=settings, seeds=tuple(range(seeds))))
 
 
