@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tiltmeter import schedule as schedules  # noqa: F401
     from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
+    from tiltmeter.advice.advise import advise as advise
     from tiltmeter.analysis.agreement import agreement as agreement
     from tiltmeter.analysis.calibration import calibration as calibration
     from tiltmeter.analysis.class_crossings import class_crossings as class_crossings
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
+    from tiltmeter.recipe import BatchOrder as BatchOrder
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch
     from tiltmeter.record import Origin as Origin
@@ -110,9 +112,11 @@ _HOMES = {
     "forecast": "forecast.forecast",
     "tangent": "forecast.network_kernels",
     "best_weights": "forecast.best_weights",
+    "advise": "advice.advise",
     # real training
     "GroupedData": "data.grouped",
     "Recipe": "recipe",
+    "BatchOrder": "recipe",
     "Watch": "recipe",
     "Probe": "training.probe",
     "train": "training.loop",

@@ -1,26 +1,26 @@
-"""Phases: the segments between crossings, who leads in each, by how much, and what drives it."""
+"""Phases: the intervals between crossings, with leader, size of the gap, and its cause."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from tiltmeter.analysis.crossings import Crossings, crossings, estimated
 from tiltmeter.analysis.difference import Difference
-from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
 from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.full_batch import Training
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from tiltmeter.problem.fixed import Fixed
+    from tiltmeter.problem.full_batch import Training
+    from tiltmeter.problem.mixture import Mixture
 
 #: Times at which drivers are averaged within a phase.
 LOOKS = 64
@@ -28,11 +28,11 @@ LOOKS = 64
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of training with one leader, or with "" where no difference is shown.
+    """One interval of training with one leader, or with "" if no difference is shown.
 
-    `size` is the mean absolute gap, over log time for theory; of a measured run, the difference is shown to be at most
-    `bound` throughout the stretch. For theory, `driver` names what makes the gap and `contributions`
-    holds the mean Shapley value of each driver over log time; elsewhere they are None and empty.
+    `size` is the mean absolute gap, over log time for theory. For a measured run, the difference is shown to be at most
+    `bound` throughout the interval. For theory, `driver` names the cause of the gap, and `contributions` holds the mean
+    Shapley value of each driver over log time; otherwise they are None and empty.
     """
 
     start: float
@@ -82,7 +82,7 @@ class Phases(tuple[Phase, ...]):
 
 
 def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Phases:
-    """Segments between crossings of two groups, each with leader, size and, for the loss of exact theory, its driver.
+    """Return the intervals between crossings of two groups: leader, size and, for the loss of exact theory, its cause.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -91,8 +91,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     >>> [phase.driver for phase in phases(predict(*cases.three_phases()))]
     ['shift', 'variance', 'representation']
 
-    Of a measured run a phase has a leader only where one is shown, by a band that holds at all looks together with
-    probability 1 - `level` (see `standing`); the looks in between are phases without a leader.
+    A phase of a measured run has a leader only if one is shown, by a band that holds at all looks together with
+    probability 1 - `level` (see `standing`). The looks in between are phases without a leader.
     """
     trajectory = revived(trajectory)
     chosen = the_pair(trajectory[curve], pair)
@@ -108,8 +108,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
     sizes = _sizes(trajectory, curve, chosen, edges)
     theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
-    if theory is not None and isinstance(theory[1], SGD) and theory[1].steered:
-        theory = None  # a law answers to the gap itself: no driver can be told apart from it
+    if theory is not None and getattr(theory[1], "steered", False):
+        theory = None  # a law reacts to the gap itself, so drivers cannot be separated
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
     for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):
@@ -125,6 +125,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
 
 def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[float, float]]) -> list[float]:
     """The mean absolute gap of every phase of an exact curve, over log time."""
+    from tiltmeter.analysis.drivers import mean_over_log_time
+
     exact = exact_curve(trajectory, curve)
     assert exact is not None
 
@@ -140,10 +142,12 @@ def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[flo
 def _contributions(
     theory: tuple[Mixture, Training, Fixed | None], pair: Pair, edges: list[tuple[float, float]]
 ) -> list[tuple[dict[str, float], float] | None]:
-    """For every phase the mean contribution of each driver and the sign of the mean gap, from one set of curves."""
+    """Return the mean contribution of each driver in every phase, and the sign of the mean gap."""
     looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
     if not any(at.size for at in looks):
         return [None] * len(edges)
+    from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
+
     problem, training, data = theory
     split = drivers(problem, training, np.unique(np.concatenate(looks)), pair, data)
 
@@ -155,14 +159,14 @@ def _contributions(
 
 
 def _measured(difference: Difference) -> tuple[Phase, ...]:
-    """The stretches of looks with one answer, drawn out to meet; nothing where nobody is ever shown to lead."""
+    """Return the stretches of looks with one result, extended to meet; nothing if nobody is ever shown to lead."""
     if not difference.sign.any():
         return ()
     stretches = difference.stretches
     edges = [stretches[0].first]
     for one, two in pairwise(stretches):
         if NOBODY in (one.leader, two.leader):
-            # What is shown is shown at its own looks; the doubt begins and ends there.
+            # A leader is shown only at its own looks; the undecided interval begins and ends there.
             edges.append(one.last if two.leader == NOBODY else two.first)
         else:
             edges.append(estimated(difference, one.last, two.first))
@@ -176,7 +180,7 @@ def _measured(difference: Difference) -> tuple[Phase, ...]:
 
 
 def reason(driver: str, problem: Mixture, leader: Hashable, other: Hashable) -> str:
-    """A driver in words, as seen from the leader."""
+    """Return a driver in words, from the view of the leader."""
     if driver == "shift":
         return "shift and label imbalance"
     if driver == "rest":

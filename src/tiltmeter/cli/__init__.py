@@ -22,6 +22,7 @@ VERBS = {
     "simulate": "Simulate SGD at finite d, with the exact distribution of runs; optionally compare with the theory.",
     "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
     "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
+    "advise": "Rank interventions for your network and data by their forecasts; optionally train the best three.",
     "train": "Train a network on grouped data, and report who leads and when that changes.",
     "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
     "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
@@ -46,6 +47,7 @@ EXAMPLES = {
     "simulate": "tiltmeter simulate --case centred-crossing --d 2000 --seeds 16 --against theory",
     "equilibrium": "tiltmeter equilibrium --case centred-crossing --samples 2 --ridge 0.3",
     "forecast": "tiltmeter forecast training.toml --best-weights worst",
+    "advise": "tiltmeter advise training.toml --train",
     "train": "tiltmeter train training.toml --to runs/mine",
     "reproduce": "tiltmeter reproduce bias-crossing --to runs/reproduce",
     "measure": "tiltmeter measure effective-rank --save rank.svg",
@@ -80,7 +82,7 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    # Help is our own text, in colours; everything else may contain names from data.
     with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
         return _run(given)
 

@@ -1,4 +1,4 @@
-"""`tiltmeter compare`: runs beside one another."""
+"""`tiltmeter compare`: compare runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tiltmeter.report.facts import compared
 
 
 def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
-    """Runs beside one another: leaders, crossings, worst group, area under the gap.
+    """Compare runs: leaders, crossings, worst group, area under the gap.
 
     Parameters
     ----------

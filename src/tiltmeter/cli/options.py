@@ -29,9 +29,9 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
 from tiltmeter.problem.student import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.schedule import SCHEDULES, schedule_from_json
+from tiltmeter.schedule import schedule_from_table
 
-#: A look at a theory of a few groups takes about so many bytes: some twenty curves, and what they are made of.
+#: Bytes that one look at a theory takes: about twenty curves of a few groups.
 LOOK_BYTES = 4000
 CASES = {
     function.__name__.replace("_", "-"): function
@@ -113,7 +113,7 @@ class TimeOptions:
 
 
 class Chosen(NamedTuple):
-    """What the options ask for: a problem, how it is trained, when it is looked at, and what is trained on it."""
+    """The result of the options: a problem, its training, the times, and the student."""
 
     problem: Mixture | ClassMixture
     sgd: SGD
@@ -183,7 +183,7 @@ def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
     names = (field.name for field in fields(SGDOptions))
     known = _only(given, *names, "start", "interventions")
     if isinstance(known.get("lr"), Mapping):
-        known["lr"] = _schedule(known["lr"], "lr")
+        known["lr"] = schedule_from_table(known["lr"], "`lr`")
     for name in ("weights", "proportions"):
         if name in known:
             known[name] = _per_group(known[name], name, problem)
@@ -215,22 +215,10 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
 
 def _per_group(values: Any, name: str, problem: Mixture | ClassMixture) -> dict[Any, Any]:
     if isinstance(values, Mapping):
-        return {g: _schedule(v, name) if isinstance(v, Mapping) else v for g, v in values.items()}
+        return {g: schedule_from_table(v, f"`{name}`") if isinstance(v, Mapping) else v for g, v in values.items()}
     if len(values) != len(problem.groups):
         raise ValueError(f"`{name}` should have one number per group ({len(problem.groups)}). Found {len(values)}.")
     return dict(zip(problem.groups, values, strict=True))
-
-
-def _schedule(given: Mapping[str, Any], name: str) -> Any:
-    kind = given.get("schedule")
-    if not isinstance(kind, str) or kind not in SCHEDULES:
-        raise KeyError(f"`{name}`: no schedule {kind!r}. There are: {', '.join(SCHEDULES)}.")
-    wanted = list(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
-    check_keys([key for key in given if key != "schedule"], wanted, f"`{name}`, schedule {kind}")
-    try:
-        return schedule_from_json(given)
-    except TypeError:
-        raise TypeError(f"`{name}`: the schedule {kind} takes numbers for {', '.join(wanted)}.") from None
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

@@ -62,11 +62,10 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
     "model": {"hidden": tuple[Annotated[int, Between(1, 10**9)], ...], "activation": str, "outputs": Count},
     "training": {
         "optimiser": str | Mapping[str, Any],
-        "lr": Positive,
+        "lr": Positive | Mapping[str, Any],
         "momentum": float,
         "nesterov": bool,
         "weight_decay": NotNegative,
-        "schedule": Mapping[str, Any],
         "steps": Steps,
         "epochs": Count,
         "batch": Count | Literal["all"],
@@ -81,7 +80,14 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "checkpoint": Count,
     },
     "looks": {"per_decade": Annotated[int, Between(1, 10_000)]},
-    "forecast": {"sample": Count, "real_steps": Annotated[int, Between(0, 10**9)]},
+    "forecast": {
+        "route": str,
+        "sample": Count,
+        "real_steps": Annotated[int, Between(0, 10**9)],
+        "count": Count,
+        "replicas": Count,
+        "share": float,
+    },
 }
 
 #: The file of `predict`, `simulate` and `equilibrium`.
@@ -105,6 +111,9 @@ PROBLEM_FILE: dict[str, dict[str, Any]] = {
     "times": {"until": Positive, "since": Positive, "looks": Annotated[int, Between(2, 10**9)], "at": Numbers},
 }
 
+#: Keys of earlier versions, and what to write instead.
+OLD_KEYS = {("training", "schedule"): 'lr = {schedule = "Cosine", initial = 0.1, duration = 1000}'}
+
 
 def read_tables(
     path: Path, schema: Mapping[str, Mapping[str, Any]], more: Collection[str] = ()
@@ -112,6 +121,9 @@ def read_tables(
     """All tables of the schema, empty where the file lacks one; those in `more` need only be tables."""
     found = read_toml(path)
     check_keys(found, [*schema, *more], path.name)
+    for (table, key), now in OLD_KEYS.items():
+        if isinstance(found.get(table), dict) and key in found[table]:
+            raise KeyError(f"{path.name} [{table}]: a schedule is the value of the key that it changes, as {now}.")
     tables = {name: check_table(found.get(name, {}), hints, f"{path.name} [{name}]") for name, hints in schema.items()}
     for name in more:
         if name in found:

@@ -21,7 +21,7 @@ class RunChannels:
     dash: alt.StrokeDash
 
 
-def run_channels(names: Sequence[str], lines: bool = False) -> RunChannels:
+def run_channels(names: Sequence[str], lines: bool = False, title: str | None = "run") -> RunChannels:
     """Colours, shapes and dashes for runs in this order; with `lines` the legend shows strokes instead of marks.
 
     >>> run_channels(["plain", "balanced"]).colour.to_dict()["scale"]["domain"]
@@ -29,7 +29,7 @@ def run_channels(names: Sequence[str], lines: bool = False) -> RunChannels:
     """
     domain = [visible(name) for name in names]
     settings = {"symbolType": LINE_SYMBOL, "symbolSize": 260} if lines else {}
-    shared: dict[str, Any] = {"field": "run", "type": "nominal", "sort": None, "legend": legend("run", **settings)}
+    shared: dict[str, Any] = {"field": "run", "type": "nominal", "sort": None, "legend": legend(title, **settings)}
 
     def ranged(values: Sequence[Any]) -> alt.Scale:
         return alt.Scale(domain=domain, range=[values[i % len(values)] for i in range(len(domain))])

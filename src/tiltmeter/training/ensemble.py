@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
-from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.record import Origin, Recorder, Trajectory, When, every
 from tiltmeter.record.labelled import JSON
 from tiltmeter.training.network_laws import NetworkLaws, check_needs, cost_of, network_laws
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
@@ -32,6 +33,7 @@ from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
 from tiltmeter.training.scouting import ChangedData, changed_data
 from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_checkpoint import StackedCheckpoint
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
@@ -49,6 +51,8 @@ def ensemble(
     watch: Watch = Watch(),
     chunk: int = 256,
     to: str | os.PathLike[str] | None = None,
+    checkpoint: When = every(1000),
+    resume: bool = False,
 ) -> Trajectory:
     """Train the models of many seeds at once and return their group curves, with a dimension `seed`.
 
@@ -69,7 +73,12 @@ def ensemble(
     of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
     optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score). Of the
     interventions it applies laws of groups by weights, of points, and of the data without a scout.
+
+    With `to`, the run and its checkpoints are kept in that directory, and the same call with `resume=True` continues
+    from the last checkpoint to bit-identical curves.
     """
+    if resume and to is None:
+        raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     train, look = _data(train, look)
     check_labels_known(train, look)
     numbers = _seeds(seeds)
@@ -80,15 +89,16 @@ def ensemble(
     first = lowered_recipe(grid.recipes[0], train)
     laws = network_laws(first, "ensemble").steering
     batches, size, total = first.batches(train), first.batch_size(len(train)), first.total_steps(len(train))
-    every = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
+    measures = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
     before = streams()
     try:
         models = [_model(make, seed) for seed in numbers]
         stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
         optimiser = first.make_optimiser(list(models[0].parameters()))
         check_alike(optimiser, models[0].parameters())
-        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip)
-        keep = len(every) > len(DEFAULTS)
+        memory: dict[str, Any] = {}
+        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
+        keep = len(measures) > len(DEFAULTS)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
         NetworkLaws(steering=laws).check_loss(answers.loss)
@@ -103,18 +113,24 @@ def ensemble(
         fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
         keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
         origin = _origin(models[0], answers, told, watch, grid, numbers, made)
-        with Recorder(to, clock="step", origin=origin) as recorder:
+        going_on = resume and Path(to or ".", "run.json").exists()
+        with Recorder(to, clock="step", origin=origin, resume=going_on) as recorder:
+            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
+            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
+            start = keep_state.load() if going_on else 0
             train_stacked(
                 stacked,
                 update,
                 grid.rates(total, len(models)),
-                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers]),
+                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
                 x,
                 stacked_loss(
                     _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering
                 ),
                 looks,
-                StackedObservations(stacked, answers, every, seen, runs, recorder, keeper, pull),
+                observe,
+                start,
+                keep_state,
             )
             return recorder.trajectory()
     finally:

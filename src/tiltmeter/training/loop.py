@@ -65,6 +65,7 @@ def train(
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     checked_recipe(recipe)
+    checked_watch(watch)
     check_labels_known(train, look)
     laws = network_laws(recipe, "train")
     check_needs(recipe.interventions, train, held_out)

@@ -62,7 +62,10 @@ class StackedObservations:
                 readings[name] = self._apart(name, values)
         if self._pull is not None:
             readings["pull"] = self._pull.reading(self._coords)
-        self._recorder.append(step, readings, {} if self._keeper is None else self._keeper(snapshot, step))
+        points = {} if self._keeper is None else self._keeper(snapshot, step)
+        last = self._recorder.last_time
+        if last is None or step > last:  # the steps since a checkpoint are repeated identically
+            self._recorder.append(step, readings, points)
         finite = np.isfinite(readings["loss"].values).reshape(len(self._groups), -1).all(0)
         fresh = ~finite & np.isnan(self._diverged)
         if fresh.any():
@@ -71,6 +74,17 @@ class StackedObservations:
                 xr.DataArray(self._diverged.reshape(self._sizes), dims=list(self._coords), coords=self._coords)
             )
         return bool(np.isnan(self._diverged).any())
+
+    def state(self) -> dict[str, Any]:
+        """What has to be known to go on: which runs diverged, and the last look whose points were kept."""
+        kept = None if self._keeper is None else self._keeper.last
+        return {"diverged": torch.as_tensor(self._diverged), "kept": kept}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from this state."""
+        self._diverged = state["diverged"].numpy().copy()
+        if self._keeper is not None:
+            self._keeper.last = state["kept"]
 
     def _apart(self, name: str, values: xr.DataArray) -> xr.DataArray:
         """Reshape a reading over the groups of all runs to one over groups and the dimensions of the runs."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.point_loss import PointLoss, point_loss
-from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.training.network_laws import NetworkLaws
 from tiltmeter.training.steering import Steering
@@ -40,7 +40,7 @@ class Update:
         self.stepper: Any = None if laws.step is None else laws.step.optimizer(optimiser)
         self._labels = data.labels.tolist()
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        x, y = data.tensors(like.dtype)
+        x, y = data.tensors(like.dtype) if laws.batch else data.inputs(like.dtype)
         self._x, self._y = x.to(like.device), y.to(like.device)
         self._codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
         found = example_weights(data, recipe.weights)
@@ -50,7 +50,7 @@ class Update:
         self._loss: PointLoss | None = None
 
     def __call__(self, places: Any, step: int) -> None:
-        chosen = torch.as_tensor(places, device=self._x.device)
+        chosen = torch.as_tensor(places, device=self._y.device)
         x, y, codes = self._x[chosen], self._y[chosen], self._codes[chosen]
         weights = None if self._weights is None else self._weights[chosen]
         for number, law in enumerate(self._laws.batch):
@@ -61,7 +61,7 @@ class Update:
         else:
             self._step_with_closure(x, y, codes, weights)
 
-    def _step_with_closure(self, x: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None) -> None:
+    def _step_with_closure(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None) -> None:
         """Laws learn from the first pass alone, and statistics of normalisation layers are those of it."""
         kept: list[Tensor] | None = None
 
@@ -78,8 +78,9 @@ class Update:
             for buffer, first in zip(self._model.buffers(), kept or (), strict=True):
                 buffer.copy_(first)
 
-    def _differentiate(self, x: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
-        score = flat_scores(self._model(x), len(x), self._read)
+    def _differentiate(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
+        points = x if isinstance(self._x, Tensor) else like_weights(self._model, x)
+        score = flat_scores(answer(self._model, points), len(x), self._read)
         y = y.long() if score.ndim == 2 else y.to(score.dtype)
         if self._loss is None:
             self._loss = point_loss(self._given, score.detach(), y, self._labels)

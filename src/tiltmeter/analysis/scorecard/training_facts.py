@@ -11,6 +11,7 @@ from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.training.network_laws import cost_of
 
 
 def training_shares(
@@ -61,5 +62,4 @@ def gradient_evaluations(trajectory: Trajectory, end: float, groups: int) -> flo
         laws = [intervention_from_json(law) for law in described.get("interventions") or ()]
     except ValueError:  # a law of one's own: its cost is not in the file
         return float("nan")
-    extra = sum(law.cost(groups) - 1.0 for law in laws)
-    return float(end * described["batch"] * (1.0 + extra))
+    return float(end * described["batch"] * cost_of(tuple(laws), groups, max(1, round(end))))

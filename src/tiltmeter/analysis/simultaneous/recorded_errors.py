@@ -1,6 +1,8 @@
-"""Bands from recorded standard errors: wider, for curves without a record of every point."""
+"""Bands from recorded standard errors: wider, for curves whose points were not kept."""
 
 from __future__ import annotations
+
+from statistics import NormalDist
 
 import numpy as np
 
@@ -11,19 +13,17 @@ from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS
 def recorded_errors(
     values: np.ndarray, errors: np.ndarray | None, contrasts: np.ndarray, level: float, statements: int
 ) -> Band:
-    """Limits of every contrast from values (seeds, looks, groups) and the standard errors of the points, or None.
+    """Return limits of every contrast from values (seeds, looks, groups) and standard errors of the points (or None).
 
     >>> values, errors = np.array([[[0.5, 0.2]]]), np.array([[[0.03, 0.04]]])
     >>> band = recorded_errors(values, errors, np.array([[1.0, -1.0]]), 0.05, 1)
     >>> band.lower.round(3).tolist(), band.upper.round(3).tolist()
     ([[0.202]], [[0.398]])
 
-    Bonferroni's correction for `statements` of them, all looks, contrasts and curves asked about: nothing is known of
-    how looks depend on one another. The variance is that of the points (mean over seeds), plus that of the seeds where
-    there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
+    Bonferroni's correction is made for the number of `statements` (all looks, contrasts and tested curves), because the
+    correlation between looks is not known. The variance is that of the points (mean over seeds), plus that of the seeds
+    if there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
     """
-    from scipy.special import ndtri, stdtrit
-
     seeds = len(values)
     gaps = values @ contrasts.T
     gap = gaps.mean(0)
@@ -35,6 +35,10 @@ def recorded_errors(
             freedom = (of_points + of_seeds) ** 2 / (of_seeds**2 / (seeds - 1))
     tail = level / (2.0 * max(statements, 1))
     known = np.isfinite(freedom)
-    factor = np.where(known, -stdtrit(np.where(known, np.minimum(freedom, 1e6), 1.0), tail), -ndtri(tail))
+    factor = np.full(gap.shape, -NormalDist().inv_cdf(tail))
+    if known.any():
+        from scipy.special import stdtrit
+
+        factor = np.where(known, -stdtrit(np.where(known, np.minimum(freedom, 1e6), 1.0), tail), factor)
     half = factor * np.sqrt(of_points + of_seeds)
     return Band(gap, gap - half, gap + half)

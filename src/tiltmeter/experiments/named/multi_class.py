@@ -252,7 +252,7 @@ def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
     error = float(swapped.std("seed", ddof=1).max() / np.sqrt(seeds)) if seeds > 1 else None
     return [
         whether(sentences[0], bool(found.hidden), "does the accuracy of a class cross while the error does not",
-                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds),
+                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds, safe=False),
         Claim(sentences[1], float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
               f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",
               rule="at most", error=error, seeds=seeds, safe=False),

@@ -1,4 +1,4 @@
-"""Real pictures as two groups, upright and turned, for questions that the theory answers for Gaussian inputs."""
+"""Real images in two groups, upright and turned, to test predictions of the Gaussian theory."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def picture_groups(
     swapped: tuple[int, int] | None = None,
     draw: int = FRESH,
 ) -> tuple[GroupedData, GroupedData]:
-    """Data to train on, a `share` of it upright, and to look at, the same pictures in both groups; ten classes each.
+    """Return training data, a `share` of them upright, and held-out data with the same images in both groups.
 
     >>> train, look = picture_groups("digits", 0.8, (0.5, 1.0), points=500, look=200)
     >>> train.sizes, look.sizes
     ({'upright': 400, 'turned': 100}, {'upright': 200, 'turned': 200})
 
-    `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, the two classes have each
-    other's label in the turned group; without `turned` that group is upright, too, and only its labels differ.
-    `draw` says which pictures are trained on and which are looked at.
+    There are ten classes. `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, two
+    classes have each other's label in the turned group. With `turned=False` that group is upright too, and only its
+    labels differ. `draw` chooses the training and the held-out images.
     """
     x, y, seen, labels = _pictures(source, draw)
     rng = np.random.default_rng(draw)
@@ -68,7 +68,7 @@ def picture_groups(
 
 
 def _pictures(source: Source, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Pictures and classes to train on, and to look at; mean 0 and standard deviation 1 over all pixels."""
+    """Return training and held-out images and classes; mean 0 and standard deviation 1 over all pixels."""
     from tiltmeter.data.public.images import standardised
 
     if source == "digits":
