@@ -103,6 +103,7 @@ TINY = {
     "distributional": {"train": 600, "width": 8, "batch": 16, "steps": 12, "early": 5},
     "low-rank-weights": {"width": 8, "points": 40, "steps": 20, "drift_lrs": (0.2, 0.1), "drift_time": 0.4},
     "low-rank-embeddings": {"width": 8, "depths": (1, 2), "points": 40, "trained_depths": (1, 2), "steps": 6},
+    "incremental-rank": {"d": 6, "measurements": 60, "steps": 60, "every": 10},
     "low-sensitivity": {
         "n": 9,
         "width": 8,

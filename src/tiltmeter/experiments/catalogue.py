@@ -60,6 +60,7 @@ EXPERIMENTS: dict[str, str] = {
     "distributional": "distributional",
     "low-rank-weights": "low_rank_weights",
     "low-rank-embeddings": "low_rank_embeddings",
+    "incremental-rank": "incremental_rank",
     "low-sensitivity": "low_sensitivity",
     "bias-atlas": "bias_atlas",
     # two-layer networks beyond linear separability, and shortcuts
