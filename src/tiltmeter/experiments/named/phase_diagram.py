@@ -16,6 +16,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory, stack
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 
@@ -62,7 +63,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
     def at_the_edge() -> Trajectory:
         # The theory leaves diverging points out by the formula itself: only students that train can test it.
-        let_go = partial(simulate, curves=("Q",), progress=False)
+        let_go = partial(simulate, curves=("Q",), method=Chain(progress=False))
         parts = []
         for rho in EDGE_SHARES:
             mean, square = (PLUS**n * (rho + (1 - rho) * 3.0**n) for n in (1, 2))

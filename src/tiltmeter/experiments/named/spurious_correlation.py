@@ -17,6 +17,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import timescales
@@ -50,7 +51,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "theory": keep("theory", lambda: predict(problem, sgd, times, chosen)),
         "simulation": keep(
             "simulation",
-            lambda: simulate(problem, sgd, looks, setting.d, setting.seeds, curves=chosen, progress=False),
+            lambda: simulate(
+                problem, sgd, looks, setting.d, setting.seeds, curves=chosen, method=Chain(progress=False)
+            ),
         ),
         "group decides": keep("group decides", lambda: predict(honest, sgd, times, ("M", "R"))),
     }
