@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 #: Phrases that say nothing to a stranger.
 IDIOMS = (
     *("said aloud", "value that would mean nothing", "exact in law", "laws of all", "beyond doubt", "by heart"),
-    *("worth a word", "is not to be trusted", "beside one another", "of one's own", "has nothing to say"),
+    *("worth a word", "is not to be trusted", "beside one another", "has nothing to say"),
 )
 #: Pages that are written by a command, from results stored with the sentences of their day.
 GENERATED = ("verdicts.md",)
