@@ -29,7 +29,7 @@ NEEDS: tuple[str, ...] = ()
 
 @dataclass(frozen=True)
 class Setting:
-    """Size of the simulation, and how many times are looked at."""
+    """Size of the simulation, and the number of times."""
 
     d: int = 1000
     seeds: int = 16
@@ -45,7 +45,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     problem, sgd, times = spurious_correlation()
     chosen = ("M", "R", "loss_gap")
     looks = np.unique(np.rint(np.geomspace(0.1, times[-1], setting.looks) * setting.d)) / setting.d
-    # Labels follow the group itself: here the shift is no shortcut but the best that can be known.
+    # Here the group decides the label, so the shift is not a shortcut but the best predictor.
     honest = teacher_mixture(0.5, 1.0, (0.5, 0.5), 1.0, (0.0, 0.0), (0.3, -0.3))
     return {
         "theory": keep("theory", lambda: predict(problem, sgd, times, chosen)),
@@ -69,7 +69,7 @@ def spurious_weight(run: Trajectory) -> xr.DataArray:
 
 
 def half_time(curve: xr.DataArray) -> float:
-    """The first look at which a curve that rises has got to half of its largest value.
+    """Return the first look at which a rising curve has reached half of its largest value.
 
     >>> half_time(xr.DataArray([0.0, 0.4, 1.0], dims="time", coords={"time": [1.0, 2.0, 3.0]}))
     3.0
