@@ -74,16 +74,24 @@ def train_two(rank, path, tries, steps):
                 saved.with_suffix(".aside").replace(saved)
 
 
-def killed(*works, wait):
-    """Start these, kill all after a while."""
+def killed(*works, path, random):
+    """Start these and kill all: mostly a moment after the run has grown, else at any moment of their start."""
     started = [FORK.Process(target=work, args=arguments, daemon=True) for work, arguments in works]
+    before, end = size(path), time.monotonic() + 20.0
     for one in started:
         one.start()
-    time.sleep(wait)
+    while random.random() > 1e-3 and size(path) <= before and time.monotonic() < end:
+        time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.1))
     for one in started:
         one.kill()
     for one in started:
         one.join()
+
+
+def size(path):
+    file = path / "curves.jsonl"
+    return file.stat().st_size if file.exists() else 0
 
 
 def looks(path):
@@ -102,9 +110,10 @@ def looks(path):
 @pytest.mark.parametrize(("work", "kills"), [(train_alone, 90), (train_many, 60)])
 def test_a_training_goes_on_after_every_kill(tmp_path, work, kills):
     random = np.random.default_rng(kills)
+    work(tmp_path / "first", 5, resume=False)  # what is imported here need not be imported after every kill
     path, seen, grew = tmp_path / "run", {}, 0
     for _ in range(kills):
-        killed((work, (path, 100_000)), wait=random.uniform(0.05, 0.5))
+        killed((work, (path, 100_000)), path=path, random=random)
         now = looks(path)
         assert {step: now.get(step) for step in seen} == seen, "looks that were there are there, unchanged"
         grew += len(now) > len(seen)
@@ -124,7 +133,7 @@ def test_fifty_kills_of_two_processes(tmp_path):
     path, most, grew = tmp_path / "run", 0, 0
     for tries in range(50):
         works = [(train_two, (rank, path, tries, 100_000)) for rank in (0, 1)]
-        killed(*works, wait=random.uniform(0.3, 1.2))
+        killed(*works, path=path, random=random)
         now = looks(path)
         if now:
             # What came after the last checkpoint belongs to a training that is lost, and goes when it is resumed.
