@@ -86,6 +86,7 @@ def test_a_lesson_in_the_browser_from_a_disk(explorer, look, tmp_path):
 @pytest.mark.slow
 def test_lessons_on_the_served_page(explorer, look):
     page = look(explorer.address + "#lessons")
+    page.wait_for_selector("article")
     assert page.get_by_role("article").count() == 5
     page.get_by_role("link", name="Three phases").click()
     page.get_by_role("button", name="Reveal").click()

@@ -75,6 +75,7 @@ def test_a_forecast_is_that_of_the_library_and_the_server_answers_meanwhile(expl
     ahead = tm.tangent(mlp(64, (256,), 1), train, look, progress=False).forecast(recipe, horizon=False)
     assert told["values"] == pytest.approx(ahead["loss"].transpose("time", "group").values, rel=1e-4)
     assert told["horizon"] is None
+    assert told["groups"] == list(train.groups) == ["turned", "upright"]  # the order that the page relies on
 
 
 @pytest.mark.slow
@@ -121,7 +122,7 @@ def test_forecast_and_verdicts_in_the_browser(explorer, look):
     page.wait_for_selector("#chart-forecast svg .mark-line path", state="attached", timeout=120_000)
     before = page.locator("#chart-forecast svg .mark-line path").first.get_attribute("d")
     page.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20", timeout=120_000)
-    slider = page.get_by_role("slider", name="Loss weight of the smaller group")
+    slider = page.get_by_role("slider", name="Loss weight of the turned digits")
     slider.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")

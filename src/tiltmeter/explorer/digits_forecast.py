@@ -24,7 +24,7 @@ MOST_STEPS, MOST_LR = 20_000, 1.0
 
 
 def digits_forecast(lr: float, steps: int, weights: list[float], shares: list[float], full: bool) -> dict[str, Any]:
-    """Forecast the losses of both groups; `full` also tests how far to trust them, which takes longer."""
+    """Forecast the losses of both groups, turned and upright; `full` also tests how far to trust them."""
     from tiltmeter.forecast.horizon import noted_horizon
 
     recipe = _recipe(lr, steps, weights, shares)

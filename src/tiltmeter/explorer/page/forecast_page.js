@@ -9,8 +9,8 @@ import { shortNumber } from "./theory/phases.js";
 const DIALS = [
   { name: "lr", label: "Learning rate", low: 0.0005, high: 0.05, log: true, standard: 0.006 },
   { name: "steps", label: "Steps", low: 50, high: 5000, log: true, standard: 600, whole: true },
-  { name: "weight", label: "Loss weight of the smaller group", low: 0.1, high: 20, log: true, standard: 1 },
-  { name: "share", label: "Share of the smaller group among the examples drawn", low: 0.02, high: 0.9, log: false, standard: 0.1 },
+  { name: "weight", label: "Loss weight of the turned digits", low: 0.1, high: 20, log: true, standard: 1 },
+  { name: "share", label: "Share of turned digits among the examples drawn", low: 0.02, high: 0.9, log: false, standard: 0.1 },
 ];
 
 export function forecastPage(main, query, start) {
@@ -46,8 +46,9 @@ export function forecastPage(main, query, start) {
   });
 
   function settings() {
-    const shares = Math.abs(state.share - 0.1) < 1e-9 ? [0, 0] : [1 - state.share, state.share];
-    return { lr: state.lr, steps: state.steps, weights: [1, state.weight], shares };
+    // The order of the groups is that of the data: turned, which is the smaller one, then upright.
+    const shares = Math.abs(state.share - 0.1) < 1e-9 ? [0, 0] : [state.share, 1 - state.share];
+    return { lr: state.lr, steps: state.steps, weights: [state.weight, 1], shares };
   }
 
   function dialOf(dial) {
@@ -125,7 +126,7 @@ export function forecastPage(main, query, start) {
     try {
       const { lr, steps, shares } = settings();
       const found = await ask("/api/best-weights", { lr, steps, shares });
-      state.weight = Number((found.weights[1] / found.weights[0]).toPrecision(3));
+      state.weight = Number((found.weights[0] / found.weights[1]).toPrecision(3));
       job.textContent = found.sentence;
       show();
       want(true);
