@@ -85,7 +85,7 @@ def test_full_batches_have_no_schedules(training):
 )
 def test_what_the_refusals_name_can_do_it(sgd):
     for data in (SET, DRAWN):
-        run = tm.simulate(CENTRED, sgd, [1.0, 5.0], 30, 2, method=Direct(), data=data, progress=False)
+        run = tm.simulate(CENTRED, sgd, [1.0, 5.0], 30, 2, method=Direct(), data=data)
         assert np.isfinite(run["training_error"].values).all()
 
 
