@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from tiltmeter.record import log_spaced as log_spaced
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
+    from tiltmeter.report.card_file import to_model_card as to_model_card
     from tiltmeter.report.runs import report as report
     from tiltmeter.simulation.simulate import simulate as simulate
     from tiltmeter.study import Study as Study
@@ -141,6 +142,7 @@ _HOMES = {
     "calibration": "analysis.calibration",
     "why": "analysis.why",
     "report": "report.runs",
+    "to_model_card": "report.card_file",
     # many runs
     "Study": "study",
     # records
