@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.network_kernels import tangent as tangent
+    from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
@@ -112,6 +113,7 @@ _HOMES = {
     # before training
     "forecast": "forecast.forecast",
     "tangent": "forecast.network_kernels",
+    "nowcast": "forecast.nowcast",
     "best_weights": "forecast.best_weights",
     "advise": "advice.advise",
     # real training
