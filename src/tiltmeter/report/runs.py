@@ -37,13 +37,7 @@ FOLLOWED = ("loss", "error", "squared_error")
 
 
 def report(runs: Sequence[Run], path: str | os.PathLike[str], *, title: str = "Bias during training") -> Path:
-    """Write one self-contained HTML page about runs (trajectories, equilibria, run directories) and return its path.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from tiltmeter import cases, predict
-    >>> with TemporaryDirectory() as folder:
-    ...     report([predict(*cases.centred_crossing(), curves=("loss",))], f"{folder}/mine.html").name
-    'mine.html'
+    """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
     What was trained, group sizes, curves with bands and phases, crossings, stopping advice with the price of each rule,
     settings, and a Markdown section for a model card; for several runs also a comparison.
