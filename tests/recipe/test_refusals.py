@@ -106,7 +106,7 @@ def test_another_read_than_that_of_the_kernels_is_refused(data):
 def test_a_route_is_a_value(data):
     with pytest.raises(TypeError, match="route") as error:
         tm.forecast(nn.Linear(6, 1), *data, RECIPE, route="kernel")
-    assert str(error.value) == "`route` should say how to calculate, as Kernel(sample=2500). Found str."
+    assert str(error.value) == "`route` should say how to calculate, as Kernel(), Coordinates() or Twin(). Found str."
 
 
 def test_best_weights_searches_the_weights_itself(data):
