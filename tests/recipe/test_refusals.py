@@ -19,7 +19,7 @@ def doors(data, recipe, watch=tm.Watch()):
     """Every function that forecasts from the kernel."""
     kernels = tm.tangent(nn.Linear(6, 1), *data)
     return {
-        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch),
+        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch, route=tm.routes.Kernel()),
         "Tangent.forecast": lambda: kernels.forecast(recipe, watch=watch),
         "why": lambda: kernels.why(recipe, step=5),
         "learned_share": lambda: kernels.learned_share(recipe),
