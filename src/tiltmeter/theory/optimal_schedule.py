@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.interventions.pull_schedule import PullSchedule
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
@@ -26,7 +27,7 @@ GUARD = 20.0
 
 
 @dataclass(frozen=True)
-class OptimalSchedule:
+class OptimalSchedule(NotebookText):
     """The best pulls that were found, as a law, and what they do.
 
     `before` and `after` are the criterion of plain training and of the schedule; `losses` holds every group's last loss
