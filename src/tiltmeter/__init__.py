@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from tiltmeter.record import stack as stack
     from tiltmeter.report.runs import report as report
     from tiltmeter.simulation.simulate import simulate as simulate
+    from tiltmeter.study import Study as Study
     from tiltmeter.theory.equilibrium import equilibrium as equilibrium
     from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
     from tiltmeter.theory.predict import predict as predict
@@ -129,6 +130,8 @@ _HOMES = {
     "calibration": "analysis.calibration",
     "why": "analysis.why",
     "report": "report.runs",
+    # many runs
+    "Study": "study",
     # records
     "Trajectory": "record",
     "Origin": "record",

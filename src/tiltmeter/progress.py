@@ -32,7 +32,7 @@ class Progress:
             return
         self._next, self._spoken = now + self._pause, True
         left = (now - self._began) * (self._total - done) / (done - self._done)
-        line = f"{self._say(done)} ({done / self._total:.0%}), {_spell(left)} left"
+        line = f"{self._say(done)} ({done / self._total:.0%}), {spell(left)} left"
         print(
             f"\r{line:<60}" if self._terminal else line, end="" if self._terminal else "\n", file=sys.stderr, flush=True
         )
@@ -47,7 +47,12 @@ class Progress:
             print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
 
 
-def _spell(seconds: float) -> str:
+def spell(seconds: float) -> str:
+    """A time in words.
+
+    >>> spell(600)
+    '10 min'
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

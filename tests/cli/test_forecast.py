@@ -42,7 +42,7 @@ def test_a_sentence_first_then_how_far_and_why(run, in_a_folder):
     code, out, err = run("forecast", "digits.toml", "--save", "ahead.svg")
     assert code == 0
     assert "lead" in out.splitlines()[0]
-    assert "the forecast is not to be trusted" in out or "The tests of the forecast find nothing" in out
+    assert "Do not trust the forecast" in out or "The tests of the forecast find no problem" in out
     assert "% of" in out.splitlines()[-1]
     assert "Forecasting from 300 of 1000 points" in err
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()

@@ -65,7 +65,7 @@ def test_simulated_beside_the_theory(run):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("GrupDRO", "There is no law 'GrupDRO'. Is GroupDRO meant?"),
+        ("GrupDRO", "There is no law 'GrupDRO'. Did you mean GroupDRO?"),
         ("UPGrad", "`predict` has no exact solution with UPGrad"),
         ("GroupDRO(speed=3)", "GroupDRO has no field 'speed'"),
         ("GroupDRO(rate=__import__('os'))", "A law should be written as"),

@@ -264,7 +264,7 @@ class TestSampling:
         ),
         (
             {"loss": lambda score, y: (score - y).abs().max(), "decide": lambda s: s > 0, "weights": {"a": 2.0}},
-            "Weights multiply the loss of each point, which <lambda> does not tell.",
+            "Weights multiply the loss of each point, but <lambda> gives one number per batch.",
         ),
     ],
 )

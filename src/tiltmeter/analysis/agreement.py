@@ -55,14 +55,14 @@ class Agreement:
 def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
     """Distance of `a` from `b` at the times of `b`, per curve they share (or per curve named).
 
-    Exact theory in `a` is evaluated at those times; anything else is interpolated in log time inside the common range,
-    and each row says which. Seeds are averaged; their scatter, or curves `<name>_se`, give the standard errors.
-
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, times = cases.centred_crossing()
     >>> agreement(predict(problem, sgd, times), predict(problem, sgd, [1.0, 2.0]))["loss"].largest
     0.0
+
+    Exact theory in `a` is evaluated at those times; anything else is interpolated in log time inside the common range,
+    and each row says which. Seeds are averaged; their scatter, or curves `<name>_se`, give the standard errors.
     """
     if a.clock != b.clock:
         raise ValueError(

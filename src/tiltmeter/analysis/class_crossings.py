@@ -42,13 +42,13 @@ class ClassCrossings:
 def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassCrossings:
     """Every change of leader between groups, of each class between groups, and between the classes of each group.
 
-    `curve` has the dimensions `group` and `class`: "class_loss" goes with "loss", "class_accuracy" with "error".
-
     >>> from tiltmeter import SGD, class_mixture, predict
     >>> problem = class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3)
     >>> theory = predict(problem, SGD(lr=0.2), [0.1, 1.0, 10.0, 100.0], curves=("loss", "class_loss"))
     >>> print(class_crossings(theory).groups)
     + leads throughout.
+
+    `curve` has the dimensions `group` and `class`: "class_loss" goes with "loss", "class_accuracy" with "error".
 
     Groups need not cross where a class does: the other classes may outweigh it (`hidden` lists those).
     """

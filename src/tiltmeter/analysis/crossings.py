@@ -100,10 +100,6 @@ class Crossings(tuple[Crossing, ...]):
 def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Crossings:
     """Every change of leader in one curve, for one pair of groups or (default) for all pairs.
 
-    Exact theory is refined by root finding to 1e-10. Of a measured curve a crossing is named only where it is shown: a
-    leader at one look and the other one at a later look, by bands that hold at all looks and for all pairs together
-    with probability 1 - `level` (see `standing`). From six groups on each is compared with all together.
-
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> found = crossings(predict(*cases.centred_crossing()))
@@ -113,6 +109,10 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     - leads until t = 5.643, then +.
     >>> found.first_leader, found.last_leader
     ('-', '+')
+
+    Exact theory is refined by root finding to 1e-10. Of a measured curve a crossing is named only where it is shown: a
+    leader at one look and the other one at a later look, by bands that hold at all looks and for all pairs together
+    with probability 1 - `level` (see `standing`). From six groups on each is compared with all together.
 
     Where the sign changes only inside the band, nothing is claimed; `.undecided` says between which looks.
     A crossing of losses is not one of errors: ask for `crossings(trajectory, "error")` too.

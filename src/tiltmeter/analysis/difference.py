@@ -43,15 +43,15 @@ class Change:
 class Difference:
     """Value of `pair[0]` minus value of `pair[1]` at every look, with its limits; NaN where nothing is judged.
 
-    All differences of one `standing` hold together at its level: each statement below may be picked out after seeing
-    the data. `better` says whether "lower" or "higher" values of the curve are better.
-
     >>> found = Difference("loss", "lower", ("a", "b"), "step", np.array([0.0, 1.0, 10.0]), np.array([0.0, 0.1, -0.4]),
     ...                    np.array([-0.1, -0.1, -0.6]), np.array([0.1, 0.3, -0.2]))
     >>> print(found)
     a has the lower loss at step 10; before, no difference is shown and it is at most 0.3.
     >>> found.leader.tolist(), found.within(0.7)
     (['', '', 'a'], (0.0, 10.0))
+
+    All differences of one `standing` hold together at its level: each statement below may be picked out after seeing
+    the data. `better` says whether "lower" or "higher" values of the curve are better.
     """
 
     curve: str

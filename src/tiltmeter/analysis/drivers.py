@@ -32,16 +32,16 @@ def drivers(
 ) -> Trajectory:
     """The loss gap of two groups split into what shift, variance and representation contribute, and the rest.
 
-    Each asymmetry of the data can be switched off: *shift* (no overlap of means and teachers, no label bias),
-    *variance* (all groups get the mean variance), *representation* (all groups get the same share). With each subset
-    switched on the exact theory gives another gap; the contributions are the Shapley values of these eight gaps, so
-    together with `rest` (the gap with all three off: teachers, start, loss weights) they add up to `loss_gap` exactly.
-
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> split = drivers(problem, sgd, [4.0])
     >>> {name: round(split[name].item(), 5) + 0.0 for name in split}
     {'loss_gap': 0.04234, 'shift': -0.02549, 'variance': 0.08355, 'representation': -0.01571, 'rest': 0.0}
+
+    Each asymmetry of the data can be switched off: *shift* (no overlap of means and teachers, no label bias),
+    *variance* (all groups get the mean variance), *representation* (all groups get the same share). With each subset
+    switched on the exact theory gives another gap; the contributions are the Shapley values of these eight gaps, so
+    together with `rest` (the gap with all three off: teachers, start, loss weights) they add up to `loss_gap` exactly.
 
     With `data=Fixed(...)` all eight are trained on a fixed set of that size.
 

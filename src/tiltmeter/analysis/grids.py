@@ -64,13 +64,13 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
 def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     """The look at which each group is best off, at every grid point: early stopping, group by group.
 
-    It is one of the recorded times; choose them closely enough.
-
     >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> few = predict(problem, Flow(lr=1.0), np.geomspace(0.1, 100.0, 400), data=Fixed(2.0), curves=("loss",))
     >>> best_time(few).values.round(1)
     array([3.2, 0.6])
+
+    It is one of the recorded times; choose them closely enough.
     """
     values = trajectory[curve]
     groups_of(values)
@@ -80,12 +80,12 @@ def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
 def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:
     """How often the lead between two groups changes over the recorded times, at every grid point.
 
-    Two crossings between neighbouring times are not seen: choose the times closely enough.
-
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> crossing_count(predict(*cases.three_phases())).item()
     2
+
+    Two crossings between neighbouring times are not seen: choose the times closely enough.
     """
     values = trajectory[curve]
     leader_sign(curve, values)

@@ -54,16 +54,16 @@ def memorisation(
 ) -> Memorisation:
     """What does memorising a fixed training set move, create or remove among the crossings of two groups?
 
-    Gradient flow on the whole population, which never sees an example twice, is compared with the same flow on n =
-    samples d examples. Crossings are matched in order of time by the leader that they bring; what has no partner is
-    created or removed.
-
     >>> import numpy as np
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> print(memorisation(problem, Flow(lr=1.0), np.geomspace(0.01, 100.0, 50), Fixed(samples=2.0)))
     With fresh examples: - leads until t = 0.8066, then +. On the fixed set: - leads until t = 0.3473, then +. So the
     change to + moves from t = 0.8066 to 0.3473.
+
+    Gradient flow on the whole population, which never sees an example twice, is compared with the same flow on n =
+    samples d examples. Crossings are matched in order of time by the leader that they bring; what has no partner is
+    created or removed.
 
     Small learning rates only: the noise that batches of SGD add is not in either.
     """

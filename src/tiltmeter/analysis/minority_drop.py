@@ -45,15 +45,15 @@ class MinorityDrop:
 def minority_drop(trajectory: Trajectory, group: Hashable, curve: str = "error") -> MinorityDrop:
     """How far the recall of a class falls below its start before it rises (Francazi, Baity-Jesi and Lucchi, 2023).
 
-    The classes should be the groups: `GroupedData(x, y, "label")`. Recall is one minus `curve` where lower is better,
-    else `curve` itself. Every seed has its own lowest point; averages come after. The lowest of many noisy looks lies a
-    little below the start even where nothing happens: the drop of balanced classes says how far.
-
     >>> right = xr.DataArray([[0.5, 0.4], [0.9, 0.0], [0.9, 0.6]], dims=("time", "group"),
     ...                      coords={"time": [0.0, 1.0, 2.0], "group": ["many", "few"]}, attrs={"better": "higher"})
     >>> from tiltmeter.record import Origin
     >>> print(minority_drop(Trajectory({"recall": right}, "step", Origin("training")), "few", "recall"))
     few: 40.0% decided right at first, 0.0% at worst, 60.0% last; worst at step = 1, back at step = 2.
+
+    The classes should be the groups: `GroupedData(x, y, "label")`. Recall is one minus `curve` where lower is better,
+    else `curve` itself. Every seed has its own lowest point; averages come after. The lowest of many noisy looks lies a
+    little below the start even where nothing happens: the drop of balanced classes says how far.
 
     It does not say why: a drop also follows from a start that happens to favour the class, and on new points from
     overfitting, late; look at the points trained on to tell.

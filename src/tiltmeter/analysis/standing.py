@@ -34,12 +34,6 @@ def standing(
 ) -> Standing:
     """Who is shown to be better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
 
-    A probe keeps a loss and a decision for every point; from these come bands that hold at all looks, for all pairs of
-    groups and in all curves asked about together, with probability 1 - `level`. So any of the statements may be picked
-    out afterwards. One run speaks of this run, fewer than five seeds of these runs, five or more of the recipe (points
-    and seeds together). Up to five groups are compared pair by pair, from six on each with all together; `every_pair`
-    True or False asks for the one or the other.
-
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
     >>> rng = np.random.default_rng(0)
@@ -51,6 +45,12 @@ def standing(
     >>> print(standing(Trajectory({"loss": loss}, "step", Origin("training"), points={"loss": kept})))
     In this run (all 2 looks, one curve together, 5 %): a has the lower loss at step 10; before, no difference is shown
     and it is at most 0.36.
+
+    A probe keeps a loss and a decision for every point; from these come bands that hold at all looks, for all pairs of
+    groups and in all curves asked about together, with probability 1 - `level`. So any of the statements may be picked
+    out afterwards. One run speaks of this run, fewer than five seeds of these runs, five or more of the recipe (points
+    and seeds together). Up to five groups are compared pair by pair, from six on each with all together; `every_pair`
+    True or False asks for the one or the other.
 
     "No difference shown" is not "no difference": its bound says what is ruled out. Without kept points, recorded
     standard errors are used with Bonferroni's correction, which is wider, and the text says so. Nothing is promised

@@ -88,14 +88,14 @@ def stopping(
 ) -> Stopping:
     """When is the gap smallest, the mean best, the worst group best, among looks whose mean is near the best?
 
-    Only looks after the first at which the mean has improved count, so an untrained model is never advised. The gap is
-    the largest difference between any two groups; the mean is over groups; seeds are averaged first.
-
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> advice = stopping(predict(*cases.centred_crossing()))
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True
+
+    Only looks after the first at which the mean has improved count, so an untrained model is never advised. The gap is
+    the largest difference between any two groups; the mean is over groups; seeds are averaged first.
 
     What is seen at a look that was chosen on the same points is too good. `judge` is the record of the same training on
     other points (`data.split(look=, judge=)`, a probe for each): looks are chosen on the first and measured on these.

@@ -24,6 +24,7 @@ VERBS = {
     "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
     "train": "Train a network on grouped data, and report who leads and when that changes.",
     "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
+    "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
     "measure": "Measure simplicity and group biases of a model during training, with null values.",
     "show": "Show the contents of a run directory in words, as a table and as a picture.",
     "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",

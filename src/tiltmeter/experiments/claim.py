@@ -17,13 +17,13 @@ CLOSE = 2.0
 class Claim:
     """A finding and whether it was found: `holds` where the statistic lies on the right side of the bar.
 
+    >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", bar=0.01))
+    Holds: Groups differ (gap in error 0.2, at least 0.01 asked).
+
     `error` is the standard error of the statistic where it is known, `seeds` how many runs stand behind it. A claim
     that is `safe` is one that should hold at any scale, and the tests assert it; the others are reported. A statistic
     of NaN means that it was not run. `where` says in words where it does not hold, or what limits it. The rule "so" is
     that of a question, see `whether`.
-
-    >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", bar=0.01))
-    Holds: Groups differ (gap in error 0.2, at least 0.01 asked).
     """
 
     sentence: str

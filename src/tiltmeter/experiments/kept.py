@@ -26,9 +26,6 @@ def silent(text: str) -> None:
 class Kept:
     """The `keep` of an experiment: loads a run that is complete in the directory, else makes and saves it.
 
-    A directory belongs to one setting of one version: another is refused, so that runs are never mixed up. What is
-    given is always what was read back, so that a second time gives the same numbers as the first.
-
     >>> import tempfile
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -38,6 +35,9 @@ class Kept:
     ...     run = keep("theory", lambda: predict(*cases.no_bias(), curves=("loss",)))
     ...     keep.names, keep.fresh, sorted(path.name for path in Path(folder).iterdir())
     (('theory',), 1, ['made.json', 'setting.json', 'theory'])
+
+    A directory belongs to one setting of one version: another is refused, so that runs are never mixed up. What is
+    given is always what was read back, so that a second time gives the same numbers as the first.
     """
 
     def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent) -> None:

@@ -22,14 +22,14 @@ TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 class Outcome:
     """The claims of an experiment with their verdicts, and what it took to get them.
 
+    >>> outcome = Outcome("demo", "A title", "A paper", "quick", 3, "2024-01-31", 1.5, "0.1", (), reason="No data.")
+    >>> Outcome.from_json(outcome.to_json()) == outcome
+    True
+
     `date` and `seconds` are those of the runs, not of the last time that somebody asked: runs that were kept keep
     theirs. `runs` are the names of the runs and `pictures` maps titles to file names without suffix, both within
     `folder`. `tables` hold more numbers than a claim has room for: (title, header, rows of text). `reason` says why an
     experiment was not run, or how it failed.
-
-    >>> outcome = Outcome("demo", "A title", "A paper", "quick", 3, "2024-01-31", 1.5, "0.1", (), reason="No data.")
-    >>> Outcome.from_json(outcome.to_json()) == outcome
-    True
     """
 
     name: str

@@ -28,10 +28,10 @@ _SIGNS = {
 def to_latex(run: Trajectory, path: str | os.PathLike[str], curves: Sequence[str] = ()) -> Path:
     r"""Write the values at the last look, one row for each group, with the standard error in brackets where known.
 
-    The table needs only `\usepackage{booktabs}`. Seeds are averaged; the bracket is then the standard error over seeds.
-
     >>> print(latex_text("50 % of <a_b>"))
     50 \% of \textless{}a\_b\textgreater{}
+
+    The table needs only `\usepackage{booktabs}`. Seeds are averaged; the bracket is then the standard error over seeds.
     """
     place = target(path, ".tex")
     if not isinstance(run, Trajectory):

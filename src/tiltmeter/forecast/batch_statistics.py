@@ -1,4 +1,4 @@
-"""Batch statistics: what batch normalisation will know soon after training begins, for layers that know nothing yet."""
+"""Batch statistics: running statistics for batch normalisation layers that have not seen any data yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 256
 
 
 def fresh(model: nn.Module) -> dict[str, _BatchNorm]:
-    """Layers that have seen no batch: their running statistics are still the mean 0 and variance 1 of their making.
+    """Return layers that have seen no batch: their running statistics are still the initial mean 0 and variance 1.
 
     >>> list(fresh(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))))
     ['1']
@@ -27,17 +27,18 @@ def fresh(model: nn.Module) -> dict[str, _BatchNorm]:
         if isinstance(layer, _BatchNorm)
         and layer.running_mean is not None
         and layer.running_var is not None
-        and not layer.num_batches_tracked  # None where nobody counts
+        and not layer.num_batches_tracked  # None if the layer does not count
         and not layer.running_mean.any()
         and bool((layer.running_var == 1).all())
     }
 
 
 def gather_statistics(model: nn.Module, train: GroupedData, most: int, read: Read | None) -> list[str]:
-    """Give fresh layers of this model the statistics of at most so many points, drawn as in training; their names.
+    """Give fresh layers of this model the statistics of training points; return the names of these layers.
 
-    In training, batch normalisation works with the statistics of batches, and its running ones follow within some tens
-    of steps. The network with 0 and 1 in their place is another function and learns otherwise.
+    At most `most` points are drawn, as in training. In training, batch normalisation uses the statistics of batches,
+    and its running statistics follow within some tens of steps. With mean 0 and variance 1 instead, the network would
+    be another function and would learn differently.
     """
     layers = fresh(model)
     if not layers:
@@ -48,7 +49,7 @@ def gather_statistics(model: nn.Module, train: GroupedData, most: int, read: Rea
     for module, _ in modes:
         module.training = False
     for layer, _ in momenta:
-        layer.training, layer.momentum = True, None  # None: the plain average over all parts
+        layer.training, layer.momentum = True, None  # None: a plain average over all batches
     with torch.no_grad():
         for part in np.array_split(places, -(-len(places) // CHUNK)):
             next(scores(model, train.take(part).tensors()[0], read, len(part)))
@@ -60,10 +61,10 @@ def gather_statistics(model: nn.Module, train: GroupedData, most: int, read: Rea
 
 
 def say_gathered(names: list[str]) -> None:
-    """Say that the forecast starts from other statistics than the model's own."""
+    """Warn that the forecast starts from other statistics than those of the model."""
     if names:
         listed = ", ".join(map(repr, names[:3])) + (", ..." if names[3:] else "")
         warn_caller(
             f"`model` has batch normalisation that has seen no batch yet ({listed}): the forecast gives it the "
-            "statistics of the training data, as some tens of steps will. Before that, a run looks different."
+            "statistics of the training data, which it will have after some tens of steps. Earlier looks will differ."
         )

@@ -23,9 +23,9 @@ from tiltmeter.record import log_spaced
 
 #: The largest ratio of a weight to the first group's that is tried.
 LARGEST_RATIO = 100.0
-#: Weights tried before the search closes in.
+#: Weights tried before the search is refined.
 TRIED = 9
-#: Changes below this part are not worth a word.
+#: Relative changes below this are not reported.
 NOTICEABLE = 1e-3
 
 
@@ -46,7 +46,7 @@ class BestWeights:
 
     @property
     def levels_down(self) -> bool:
-        """Whether a gap closes because somebody loses while nobody gains."""
+        """Whether a gap closes only because a group gets worse, while none gets better."""
         worse = [after > before * (1 + NOTICEABLE) for before, after in self.losses.values()]
         better = [after < before * (1 - NOTICEABLE) for before, after in self.losses.values()]
         return any(worse) and not any(better)
@@ -70,9 +70,6 @@ class BestWeights:
 def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstGroupLoss()) -> BestWeights:
     """The group weights under which the forecast makes a criterion smallest, without training anything.
 
-    Weights have a mean of 1 over the training data, so that the mean pull stays as it is. What is judged are the points
-    to look at, so that with few of them the best is partly luck. It is as good as the forecast: see its horizon.
-
     >>> from torch import nn
     >>> from tiltmeter.data.grouped import GroupedData
     >>> from tiltmeter.forecast.network_kernels import tangent
@@ -82,6 +79,10 @@ def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstG
     >>> found = best_weights(tangent(nn.Linear(4, 1), *data.split(0.5)), Recipe(lr=0.05, steps=300, loss=Square()))
     >>> found.weights["rare"] > 3 and found.after < found.before
     True
+
+    Weights have a mean of 1 over the training data, so that the overall learning rate stays the same. The criterion is
+    evaluated on the held-out points: with few of them, the best value is partly luck. The weights are only as good as
+    the forecast; see its horizon.
     """
     if not isinstance(tangent, Tangent):
         raise TypeError(f"`tangent` should be the result of `tm.tangent`. Found {type(tangent).__name__}.")
@@ -113,7 +114,7 @@ def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstG
 
     logs = _search(cost, len(groups) - 1, limit)
     chosen = dict(zip(groups, weights(logs).tolist(), strict=True))
-    # What is reported comes from the whole kernels, not from the features of the search.
+    # The reported values use the full kernels, not the features used in the search.
     goal = targets(tangent.look.y, tangent.columns, found, tangent.positive)
 
     def course(given: Mapping[Any, float] | None) -> np.ndarray:
@@ -133,7 +134,7 @@ def _kind(value: Any) -> str:
 
 
 def _search(cost: Callable[[np.ndarray], float], count: int, limit: float) -> np.ndarray:
-    """The logarithms of the other weights over the first: a coarse look around, then closing in."""
+    """Return the logarithms of the other weights over the first: a coarse search, then a finer one."""
     if count == 1:
         grid = np.linspace(-limit, limit, TRIED)
         best = int(np.argmin([cost(np.asarray([u])) for u in grid]))
@@ -151,7 +152,7 @@ def _search(cost: Callable[[np.ndarray], float], count: int, limit: float) -> np
 
 
 def _quick(tangent: Tangent, question: Question, looks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Losses (looks, groups) as a function of the weights: with the squared loss, a few hundred numbers squared."""
+    """Return a fast function from weights to losses (looks, groups), from a few hundred features."""
     groups, loss = tangent.sample.groups, question.loss
     goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
     if not isinstance(loss, Square) or question.sgd.weight_decay:

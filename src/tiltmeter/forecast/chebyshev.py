@@ -1,7 +1,7 @@
-"""Chebyshev: a gradient flow integrated with long steps, however steep some of its directions are.
+"""Chebyshev: integrates a stiff gradient flow with long steps.
 
 The Runge-Kutta-Chebyshev method of second order (Sommeijer, Shampine and Verwer, J. Comput. Appl. Math. 88, 315, 1998):
-with s evaluations a step may be longer by s^2 than a plain one before it becomes unstable.
+with s evaluations, a stable step can be s^2 times as long as that of the plain method.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST = 200
 def flow(slope: Slope, start: np.ndarray, times: np.ndarray, radius: float, tolerance: float) -> Iterator[np.ndarray]:
     """The solution of dy/dt = slope(y), y(0) = start, at these increasing times; `radius` bounds the stiffness.
 
-    Steps are chosen so that the error of each stays below `tolerance` times the length of y so far.
-
     >>> found = flow(lambda y: -np.array([1.0, 1e4]) * y, np.ones(2), np.array([1.0, 2.0]), 1e4, 1e-7)
     >>> np.round([y[0] for y in found], 5).tolist(), np.exp([-1.0, -2.0]).round(5).tolist()
     ([0.36788, 0.13534], [0.36788, 0.13534])
+
+    Steps are chosen so that the error of each stays below `tolerance` times the length of y so far.
     """
     y, at = start.copy(), 0.0
     first = slope(y)
@@ -62,7 +62,7 @@ def _one(slope: Slope, y: np.ndarray, first: np.ndarray, step: float, stages: in
 
 @lru_cache(maxsize=256)
 def _factors(stages: int) -> tuple[tuple[float, ...], ...]:
-    """The coefficients of all stages; the first holds only that of the first one."""
+    """Return the coefficients of all stages; the first entry holds only that of the first stage."""
     w0 = 1.0 + _DAMPING / stages**2
     t, d, dd = [1.0, w0], [0.0, 1.0], [0.0, 0.0]  # Chebyshev polynomials at w0 and their two derivatives
     for j in range(2, stages + 1):

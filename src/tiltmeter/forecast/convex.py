@@ -1,4 +1,4 @@
-"""Convex: the outputs of the linearised network under any convex loss, step by step and then by the gradient flow."""
+"""Convex: outputs of the linearised network under any convex loss, by single steps and then by the gradient flow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tiltmeter.forecast.features import Features
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
-#: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this; at least the
-#: first of them, after which only slow directions move, and these as in the gradient flow.
+#: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this. Some first
+#: steps are always taken; then only slow directions still move, and these follow the gradient flow.
 WORK, FIRST, LAST = 2e9, 200, 20_000
-#: The error of one step of the flow, over the length of the weights moved.
+#: The error of one step of the flow, relative to the length of the displacement of the weights.
 TOLERANCE = 1e-6
 
 Pull = Callable[[np.ndarray], np.ndarray]
@@ -31,10 +31,10 @@ def convex_course(
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> LinearisedOutputs:
-    """The course of gradient descent on sum(share * loss) in these features.
+    """Return the outputs during gradient descent on sum(share * loss) in these features.
 
-    `pull(outputs)` is the slope of every point's loss at the sample and `bend` bounds its second derivative; `start`
-    holds the outputs at both sets of points before training, `share` what every row of the sample counts.
+    `pull(outputs)` is the derivative of every point's loss on the sample, and `bend` bounds the second derivative.
+    `start` holds the outputs at both sets of points before training, `share` the weight of every row of the sample.
     """
     rows, weight = features.sample, share[:, None]
     gram = rows.T @ (weight * rows)
@@ -42,7 +42,7 @@ def convex_course(
     decay = optimiser.weight_decay
 
     def pulls(state: np.ndarray) -> np.ndarray:
-        """The slope of every point's loss. The last row of a state is the factor left on the initial weights."""
+        """Return the slope of every point's loss. The last row of a state is the factor left on the initial weights."""
         outputs = start[0] + rows @ state[:-1]
         return weight * pull(outputs if radial is None else outputs + (state[-1] - 1.0) * radial[0])
 
@@ -57,7 +57,7 @@ def convex_course(
         if radial is not None:
             outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
         dual = np.tensordot(states[:, :-1], features.dual, axes=(1, 1)).transpose(0, 2, 1)
-        # What the features lack of the kernel would have moved the outputs by this much, had it pulled all along.
+        # How far the part of the kernel outside the features would have moved the outputs.
         every = np.stack([pulls(state) for state in states])
         total = np.trapezoid(every, optimiser.travelled(looks), axis=0)
         lost = kernel @ total - rows @ (rows.T @ total)
@@ -85,7 +85,7 @@ def _states(
             speed = optimiser.momentum * speed + slope(state)
             state = state - rates[step] * speed
     if single < optimiser.steps and np.isfinite(state).all():
-        # The heavy ball coasts: what its speed will still do is added before the flow takes over.
+        # Momentum: the movement that the present velocity still causes is added before the flow takes over.
         state = state - rates[single] * optimiser.momentum / (1.0 - optimiser.momentum) * speed
         later = looks > single
         times = optimiser.travelled(looks[later]) - optimiser.travelled(np.asarray([single]))[0]

@@ -1,4 +1,4 @@
-"""Curves: forecast outputs read by the measures that a probe uses, so that forecast and run share every name."""
+"""Curves: applies the measures of a probe to forecast outputs, so that forecast and run share all curve names."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tiltmeter.training.probe import as_measure
 
 #: Outputs (numbers) that are read together.
 GATHERED = 2**21
-#: Outputs of this size have diverged: losses are their squares, and squares of losses must stay numbers.
+#: Outputs of this size have diverged: larger ones would make the squares of losses overflow.
 BEYOND = 1e50
 
 
 def forecast_measures(watch: Watch) -> tuple[Measure, ...]:
-    """The default curves and those metrics of the watch that need scores alone: there are no weights to look at."""
+    """Return the default curves and the metrics of the watch, which may use scores only."""
     found = tuple(as_measure(measure) for measure in watch.measures)
     if not all(isinstance(measure, GroupMetric) for measure in found):
         raise TypeError("`measures` of a forecast should be functions f(y_true, y_score). Found one of a snapshot.")
@@ -33,7 +33,7 @@ def forecast_measures(watch: Watch) -> tuple[Measure, ...]:
 def curves(
     answers: Answers, measures: Sequence[Measure], looks: np.ndarray, outputs: np.ndarray, origin: Origin
 ) -> Trajectory:
-    """The group curves of outputs (steps, points, outputs) at these steps; a look that is not finite ends them."""
+    """Return the group curves of outputs (steps, points, outputs); they end at the first look that is not finite."""
     with np.errstate(invalid="ignore"):
         sound = (np.abs(outputs) < BEYOND).all((1, 2))
     last = len(looks) if sound.all() else int(np.argmin(sound))
@@ -49,7 +49,7 @@ def curves(
 def _read(
     answers: Answers, measures: Sequence[Measure], looks: np.ndarray, outputs: np.ndarray, together: int
 ) -> Iterator[dict[str, xr.DataArray]]:
-    """Several looks at once: to the measures, the same points once for each of them, in groups of their own."""
+    """Read several looks at once: the measures see them as copies of the points in separate groups."""
     groups = answers.data.group_labels
     for first in range(0, len(looks), together):
         steps, values = looks[first : first + together], outputs[first : first + together]

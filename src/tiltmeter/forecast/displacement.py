@@ -1,4 +1,4 @@
-"""Displacement: how far the weights move in a forecast, and what the network itself says there."""
+"""Displacement: how far the weights move in a forecast, and derivatives of the outputs along that direction."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from tiltmeter.tangent.gradient import differentiable
 
 #: Points that go through the network together.
 CHUNK = 512
-#: The part of a direction by which weights are moved to see a difference.
+#: The step of finite differences, relative to the direction.
 SHORT = 1e-5
 
 Weights = dict[str, Tensor]
 
 
 def trained(model: nn.Module) -> Weights:
-    """The weights that training moves, by name."""
+    """Return the trainable weights by name."""
     return {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
 
 
 def radial(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
-    """J w0, the change of every output per relative growth of all weights: one row per point."""
+    """Return J w0, the derivative of every output when all weights are scaled: one row per point."""
     weights = trained(model)
     return along(model, x, weights, read)[1]
 
 
 def along(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs before training and their derivative along a direction of the weights, (points, outputs) each."""
+    """Return outputs before training and their derivative along a direction of the weights, (points, outputs) each."""
     try:
         return _twice_backward(model, x, direction, read)
-    except RuntimeError:  # bags of embeddings, for one, have no second derivative; NotImplementedError is one of these
+    except RuntimeError:  # for instance, EmbeddingBag has no second derivative; NotImplementedError is a RuntimeError
         return _difference(model, x, direction, read)
 
 
 def _twice_backward(
     model: nn.Module, x: Tensor, direction: Weights, read: Read | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The gradient of u . f, along the direction, is linear in u, and its slope is what we want.
+    """Return the derivative by two backward passes: the gradient of u . f along the direction is linear in u.
 
-    torch.func.jvp would do, but loads seconds' worth of modules on its first call.
+    torch.func.jvp gives the same, but its first call takes seconds to import modules.
     """
     found = []
     with untouched(model), differentiable():
@@ -62,7 +62,7 @@ def _twice_backward(
 
 
 def _difference(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
-    """Central differences in double precision, good to 1e-9 of the outputs."""
+    """Return central differences in double precision, accurate to 1e-9 of the outputs."""
     found = []
     own = deep_copy(model).double()
     with untouched(own):
@@ -83,7 +83,7 @@ def _rows(found: list[tuple[Tensor, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pulled(model: nn.Module, x: Tensor, dual: np.ndarray, read: Read | None) -> Weights:
-    """Jacobian^T dual: how far the weights move when every output of every point pulls this much."""
+    """Return Jacobian^T dual: the displacement of the weights, given the pull of every output of every point."""
     weights = trained(model)
     total = {name: torch.zeros_like(value) for name, value in weights.items()}
     first = 0

@@ -1,4 +1,4 @@
-"""Features: the kernels as those of a linear model with a few hundred weights."""
+"""Features: the kernels approximated by a linear model with a few hundred weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tiltmeter.forecast.lanczos import lanczos
 
 #: How many features are kept.
 MOST = 240
-#: Eigenvalues of the small matrix below this part of the largest are rounding errors.
+#: Eigenvalues of the small matrix below this fraction of the largest are rounding errors.
 NOTHING = 1e-11
-#: Columns at least multiplied with the kernel at once: one pass over a large matrix costs hardly more than for one.
+#: At least this many columns are multiplied with the kernel at once, which costs hardly more than one column.
 TOGETHER = 8
 
 
@@ -20,9 +20,9 @@ TOGETHER = 8
 class Features:
     """Rows `sample` (n, r) and `look` (m, r) whose products are the kernels, as nearly as r features allow.
 
-    `dual` (n, r) writes them in the network's own gradients: a weight vector v here is the displacement
-    Jacobian^T dual v there. `missing` is the part of the trace of the sample's kernel that the features do not have, 0
-    where they are exact.
+    `dual` (n, r) maps them to the weights of the network: a weight vector v of the features is the displacement
+    Jacobian^T dual v of the network. `missing` is the fraction of the trace of the sample's kernel that the features
+    lack, 0 if they are exact.
     """
 
     sample: np.ndarray
@@ -32,15 +32,16 @@ class Features:
 
 
 def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int = MOST) -> Features:
-    """The features that matter for gradient descent from these first pulls `start` (n, k).
-
-    The space is start, K start, K^2 start, ..., in which gradient descent begins to move, and the features are the
-    orthogonal projection of the network's gradients on it (Nystroem's approximation), never more than the kernel.
+    """Return the features that matter for gradient descent with the first pulls `start` (n, k).
 
     >>> points = np.random.default_rng(0).normal(size=(50, 3))
     >>> found = features(points @ points.T, points[:4] @ points.T, points[:, :1] ** 2)
     >>> found.sample.shape[1], bool(np.allclose(found.look @ found.sample.T, points[:4] @ points.T))
     (3, True)
+
+    They span start, K start, K^2 start, ..., where gradient descent begins to move. The features are the orthogonal
+    projection of the network's gradients on this space (Nystroem's approximation), so their kernel never exceeds the
+    exact one.
     """
     size = len(kernel)
     begin = start
@@ -53,7 +54,7 @@ def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int
     turn = vectors[:, kept] / np.sqrt(values[kept])
     rows = space.image() @ turn
     trace = float(np.trace(kernel))
-    # Longest feature first and none that the kernel has not: a basis in which gradient descent is easily cut off.
+    # Sorted by length, without features that the kernel does not have, so that they can be truncated.
     _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
     axes = axes[lengths > np.sqrt(NOTHING) * lengths.max(initial=0.0)]
     rows, dual = rows @ axes.T, space.basis @ (turn @ axes.T)

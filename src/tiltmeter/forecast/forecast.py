@@ -39,17 +39,18 @@ def forecast(
     >>> ahead["error"].sel(time=100, group="a").item() < 0.1
     True
 
-    Early in training a network moves as its linearisation at the initial weights, which the tangent kernel describes.
-    `recipe` is that of `train`, with SGD for an optimiser; `watch` says which curves and when. `look` holds the points
-    to look at; None sets a fifth of `train` aside. The model is not changed. To ask several questions of one network,
-    keep its `tangent`.
+    Early in training a network behaves like its linearisation at the initial weights, which the tangent kernel
+    describes. `recipe` is the one given to `train`, with SGD as its optimiser. `watch` says which curves and when.
+    `look` holds the held-out points; None sets a fifth of `train` aside. The model is not changed. To forecast several
+    recipes for one network, keep its `tangent`.
 
     The forecast is of *this* network. With `seeds` (how many, or which), `model` is a function that makes one; the
     model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
 
-    It does not know features that the network learns, nor the noise of small batches: it holds early, for wide networks
-    and small learning rates. How far is measured on the network and noted in `origin.settings["horizon"]`. Work of more
-    than a few seconds shows its progress on stderr, unless `progress` is False.
+    The forecast leaves out the features that the network learns and the noise of small batches. It is good early in
+    training, for wide networks and small learning rates. How far it can be trusted is measured on the network and noted
+    in `origin.settings["horizon"]`. Work of more than a few seconds shows its progress on stderr, unless `progress` is
+    False.
     """
     if not isinstance(route, Kernel):
         raise TypeError(f"`route` should say how to calculate, as Kernel(sample=2500). Found {type(route).__name__}.")

@@ -1,4 +1,4 @@
-"""Horizon: how far a forecast is to be trusted, and why no further."""
+"""Horizon: the step up to which a forecast can be trusted, and the reason why not beyond."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import numpy as np
 from tiltmeter.record import Trajectory
 from tiltmeter.record.labelled import JSON
 
-#: The kernel may change by this part of itself, where the forecast puts the weights.
+#: Relative change of the kernel, at the forecast weights, that is still accepted.
 BENT = 0.5
-#: Losses and their gaps may change by this part of their range, or by two standard errors, when the sample is halved.
+#: Change of losses and gaps with half the sample, over their range, that is accepted; so are two standard errors.
 CHANGED, SURE = 0.2, 2.0
-#: The kernel may turn by this many degrees.
+#: Rotation of the kernel, in degrees, that is still accepted.
 TURNED = 20.0
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """The last step that is to be trusted by each test; None: the test finds nothing up to the last step.
+    """The last step up to which each test trusts the forecast; None: the test finds no problem at any step.
 
-    `linear`: with its weights moved as forecast, the network still has nearly the same (centred) kernel.
-    `sample`: half of the sample gives nearly the same losses and gaps. `kernel`: extrapolated from a few real steps,
-    the kernel has not turned far (None as well where no real steps were allowed). A test that finds nothing proves
-    nothing.
+    `linear`: with its weights moved as forecast, the network has nearly the same (centred) kernel. `sample`: half of
+    the sample gives nearly the same losses and gaps. `kernel`: a few real steps, extrapolated, show that the kernel
+    does not turn far (also None if no real steps were allowed). A test that finds no problem does not prove the
+    forecast right.
     """
 
     steps: int
@@ -36,13 +36,13 @@ class Horizon:
 
     @property
     def step(self) -> float | None:
-        """The earliest of them; None where the forecast is to be trusted to its end."""
+        """The earliest of them; None if no test finds a problem."""
         known = [value for value in (self.linear, self.sample, self.kernel) if value is not None]
         return min(known) if known else None
 
     @property
     def reason(self) -> str | None:
-        """What ends the forecast first."""
+        """The test that fails first, in words."""
         whys = {
             "linear": "the network departs from its linearisation",
             "sample": "the forecast depends on the size of the sample",
@@ -61,13 +61,13 @@ class Horizon:
 
     def __str__(self) -> str:
         if self.step is None:
-            found = f"The tests of the forecast find nothing up to its last step, {self.steps}"
-            return f"{found}; that does not prove it right."
-        return f"Beyond step {spelled(self.step)} the forecast is not to be trusted: {self.reason}."
+            found = f"The tests of the forecast find no problem up to its last step, {self.steps}"
+            return f"{found}; this does not prove it right."
+        return f"Do not trust the forecast beyond step {spelled(self.step)}: {self.reason}."
 
 
 def noted_horizon(trajectory: Trajectory) -> Horizon | None:
-    """The horizon that a forecast noted of itself, also after `save` and `load`; None for anything else."""
+    """Return the horizon that a forecast has noted, also after `save` and `load`; None for anything else."""
     settings: Mapping[str, Any] = trajectory.origin.settings
     noted = settings.get("horizon")
     if not isinstance(noted, dict) or trajectory.clock != "step":
@@ -76,7 +76,7 @@ def noted_horizon(trajectory: Trajectory) -> Horizon | None:
 
 
 def spelled(step: float) -> str:
-    """Three figures, without powers of ten for any length of training.
+    """Write a step with three significant figures, never in exponent notation.
 
     >>> spelled(0.5), spelled(12345.6)
     ('0.5', '12300')
@@ -85,10 +85,10 @@ def spelled(step: float) -> str:
 
 
 def linear_until(departure: Callable[[int], float], looks: np.ndarray) -> float | None:
-    """The step at which the departure from the linearisation grows past `BENT`, by bisection over the looks.
+    """Return the step at which the departure from the linearisation exceeds `BENT`, by bisection over the looks.
 
-    `departure(i)` costs a pass forward and backward over the sample, so it is asked as seldom as possible: it grows
-    with the displacement of the weights.
+    `departure(i)` costs a forward and a backward pass over the sample, so it is called as seldom as possible. It is
+    taken to grow with the displacement of the weights.
     """
     low, high = 0, len(looks) - 1
     found = {high: departure(high)}
@@ -108,10 +108,10 @@ def linear_until(departure: Callable[[int], float], looks: np.ndarray) -> float 
 
 
 def sample_until(whole: np.ndarray, half: np.ndarray, error: np.ndarray, looks: np.ndarray) -> float | None:
-    """The step from which half of the sample gives another loss or another gap; arrays are (steps, groups)."""
+    """Return the step from which half of the sample gives other losses or gaps; arrays are (steps, groups)."""
     groups = whole.shape[1]
     first = len(looks)
-    # Every group alone, and every pair's difference: two groups may go wrong alike.
+    # Every group alone, and the difference of every pair: errors of two groups may cancel or add up.
     for a, b in [(g, None) for g in range(groups)] + [(g, h) for g in range(groups) for h in range(g + 1, groups)]:
         one, other, noise = (part[:, a] for part in (whole, half, error))
         if b is not None:
@@ -124,12 +124,13 @@ def sample_until(whole: np.ndarray, half: np.ndarray, error: np.ndarray, looks: 
 
 
 def kernel_until(angle: float, real_steps: int, sizes: np.ndarray, looks: np.ndarray) -> float | None:
-    """The step at which the kernel will have turned by `TURNED` degrees, from its angle after some real steps.
-
-    The angle is taken to grow as the displacement of the weights does, whose length at every look is in `sizes`.
+    """Return the step at which the kernel will have turned by `TURNED` degrees, from its angle after real steps.
 
     >>> kernel_until(5.0, 10, np.array([0.0, 1.0, 2.0, 8.0]), np.array([0, 10, 20, 80]))
     20.0
+
+    The angle is assumed to be proportional to the displacement of the weights, whose length at every look is in
+    `sizes`.
     """
     moved = float(np.interp(real_steps, looks, sizes))
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Trust: the tests behind a horizon, made on the network and the data themselves."""
+"""Horizon tests: measure, on the network and its data, how far a forecast can be trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, samp
 from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.real_steps import turned
-from tiltmeter.forecast.sample import masses
 from tiltmeter.forecast.targets import targets
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.passes.deep_copy import deep_copy
@@ -22,7 +21,7 @@ from tiltmeter.passes.deep_copy import deep_copy
 if TYPE_CHECKING:
     from tiltmeter.forecast.network_kernels import Tangent
 
-#: A horizon before the outputs have moved by this part of all they are forecast to move gives a warning.
+#: Warn if the horizon comes before the outputs have made this fraction of their forecast movement.
 EARLY = 0.7
 
 
@@ -33,7 +32,7 @@ def horizon_of(
     question: Question,
     real_steps: int,
 ) -> Horizon:
-    """How far this course is to be trusted; `parts` are those of the halves of the sample, where it is not all."""
+    """Return the horizon of these outputs; `parts` are the outputs for the halves of the sample, if any."""
     looks = course.looks
     linear = linear_until(lambda row: departure(tangent, course, row), looks)
     goal = targets(tangent.look.y, tangent.columns, question.loss, tangent.positive)
@@ -43,20 +42,7 @@ def horizon_of(
     half = np.mean([losses for losses, _ in others], axis=0) if others else whole
     kernel = None
     if real_steps:
-        mass = masses(tangent.sample, tangent.stands_for, tangent.shares, question.weights, question.proportions)
-        angle = turned(
-            tangent.model,
-            tangent.points(),
-            tangent.sample.y,
-            mass,
-            question.loss,
-            question.sgd,
-            min(question.batch or len(mass), len(mass)),
-            real_steps,
-            tangent.read,
-            tangent.kernel_of,
-            0,
-        )
+        angle = turned(tangent, question, real_steps)
         kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
     return Horizon(question.sgd.steps, linear, sample_until(whole, half, error, looks), kernel)
 
@@ -70,17 +56,17 @@ def warn_early(horizon: Horizon, course: LinearisedOutputs) -> None:
         done = float(np.interp(horizon.linear, course.looks, moved)) / float(moved[-1])
     if not done >= EARLY:
         warn_caller(
-            f"The linearisation of the network holds up to step {spelled(horizon.linear)} of {horizon.steps} only: "
-            "beyond it the network learns features that this forecast does not know. A wider network or larger initial "
+            f"The linearisation of the network holds only up to step {spelled(horizon.linear)} of {horizon.steps}: "
+            "beyond it the network learns features that this forecast leaves out. A wider network or larger initial "
             "weights would be easier to forecast."
         )
 
 
 def departure(tangent: Tangent, course: LinearisedOutputs, row: int) -> float:
-    """By how much the kernel of the network has changed where the forecast puts its weights, over the kernel itself.
+    """Return the relative change of the network's kernel at the weights that are forecast.
 
-    The kernel decides how the network moves on. It is centred first: what moves all points alike, as the last layer's
-    bias does, never changes and would hide that the rest does.
+    The kernel decides how training continues. It is centred first: the part that moves all points alike, such as the
+    bias of the last layer, never changes and would hide a change of the rest.
     """
     dual = course.dual[row].reshape(len(tangent.sample), -1)
     if not np.isfinite(dual).all():
@@ -94,14 +80,14 @@ def departure(tangent: Tangent, course: LinearisedOutputs, row: int) -> float:
     x, before = tangent.watched
     try:
         after = centred(tangent.kernel_of(moved, x))
-    except ValueError:  # weights so far away that outputs are no longer finite, or a network that died
+    except ValueError:  # the outputs are no longer finite, or all units are dead
         return np.inf
     size = float(np.linalg.norm(before))
     return float(np.linalg.norm(after - before)) / size if size > 0 else 0.0
 
 
 def centred(kernel: np.ndarray) -> np.ndarray:
-    """A kernel without what moves all points alike."""
+    """Return a kernel without the part that moves all points alike."""
     rows = kernel - kernel.mean(0)
     return np.asarray(rows - rows.mean(1, keepdims=True))
 

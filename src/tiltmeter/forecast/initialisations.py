@@ -1,4 +1,4 @@
-"""Initialisations: one architecture from several seeds, so that a forecast shows how much the first weights matter."""
+"""Initialisations: forecasts of one architecture from several seeds, to show how much the initial weights matter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tiltmeter.record import Trajectory, stack
 def over_initialisations(
     make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory], progress: bool = True
 ) -> Trajectory:
-    """The forecasts `one` of every seed's model, with a dimension `seed`; the earliest horizon of all is kept."""
+    """Forecast every seed's model with `one`; stack along `seed` and keep the earliest horizon."""
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
             "With `seeds`, `model` should be a function that makes a new model, as lambda: nn.Linear(5, 1). "

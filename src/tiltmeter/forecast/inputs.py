@@ -1,4 +1,4 @@
-"""Inputs: what a forecast can be made of, checked, in one sentence each."""
+"""Inputs: checks of the model and the data of a forecast, with one sentence for each error."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tiltmeter.measures.task import task_of
 from tiltmeter.recipe.watch import checked_watch
 from tiltmeter.tangent.gradient_check import check_statistics
 
-#: Bytes of both kernels up to which all pairs of outputs are kept.
+#: All pairs of outputs are kept if both kernels take at most this many bytes.
 MODERATE = 6e8
 
 
 def checked_model(model: Any) -> nn.Module:
-    """The model, if it has a tangent kernel."""
+    """Return the model, or refuse one that has no tangent kernel."""
     if not isinstance(model, nn.Module):
         hint = ", which needs seeds= to make networks" if callable(model) else ""
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}{hint}.")
@@ -37,7 +37,7 @@ def checked_model(model: Any) -> nn.Module:
 
 
 def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
-    """Both parts of the data, the second held out of the first where it is missing."""
+    """Return both parts of the data; if `look` is missing, it is split off `train`."""
     for name, value in (("train", train), ("look", train if look is None else look)):
         if not isinstance(value, GroupedData):
             raise TypeError(f"`{name}` should be GroupedData. Found {type(value).__name__}.")
@@ -60,18 +60,18 @@ def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
 
 
 def checked_classes(data: GroupedData, outputs: int) -> None:
-    """With several outputs, labels are their numbers."""
+    """Check that labels are numbers of outputs, if there are several outputs."""
     if outputs > 1:
         task_of(data.y, outputs, "softmax", False)
 
 
 def say_held_out() -> None:
-    """Say that the points to look at come from the training data."""
+    """Warn that the held-out points come from the training data."""
     warn_caller("`look` is not given: a fifth of every group of `train` is held out to look at.")
 
 
 def checked_sample(sample: Any, seed: Any) -> int:
-    """How many points to take."""
+    """Check the number of points of the sample, and its seed."""
     if not _whole(sample) or sample < 2:
         raise ValueError(f"`sample` should be an integer of at least 2. Found sample = {sample!r}.")
     if not _whole(seed) or seed < 0:
@@ -80,7 +80,7 @@ def checked_sample(sample: Any, seed: Any) -> int:
 
 
 def looks_of(watch: Any, steps: int, read: Any) -> np.ndarray:
-    """The steps to look at, the last one included."""
+    """Return the steps to look at, including the last one."""
     given = checked_watch(watch)
     if given.read is not None and given.read is not read:
         raise ValueError("`read` of a forecast is that of its kernels: pass it to `tangent`.")
@@ -88,7 +88,7 @@ def looks_of(watch: Any, steps: int, read: Any) -> np.ndarray:
 
 
 def checked_real_steps(real_steps: Any, steps: int) -> None:
-    """How many real steps may be taken."""
+    """Check the number of real steps."""
     if not _whole(real_steps) or real_steps < 0 or real_steps == 1:
         raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {real_steps!r}.")
     if real_steps > steps:
@@ -100,7 +100,7 @@ def _whole(value: Any) -> bool:
 
 
 def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Literal["full", "trace"]:
-    """Whether to keep all pairs of outputs."""
+    """Return "full" if all pairs of outputs are kept, else "trace"."""
     if outputs not in (None, "full", "trace"):
         raise ValueError(f'`outputs` should be "full", "trace" or None. Found outputs = {outputs!r}.')
     if outputs is None:

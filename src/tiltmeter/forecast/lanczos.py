@@ -1,4 +1,4 @@
-"""Lanczos: a small space in which functions of a large symmetric matrix act on a few vectors."""
+"""Lanczos: functions of a large symmetric matrix, applied to a few vectors within a small subspace."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ Product = Callable[[np.ndarray], np.ndarray]
 
 #: Directions shorter than this, relative to the largest product seen, are rounding errors.
 NOTHING = 1e-13
-#: Passes over the matrix between two questions whether to stop.
+#: Passes over the matrix between two checks whether to stop.
 ASKED = 4
 
 
 @dataclass(frozen=True)
 class Krylov:
-    """An orthonormal `basis` (size, m), the matrix `inside` it (m, m), where the start lies in it, and the way out.
+    """An orthonormal `basis` (size, m) and the matrix restricted to it, `inside` (m, m).
 
-    With A the matrix, A basis = basis inside + beyond outside: only the last block of basis vectors is sent out of the
+    With A the matrix, A basis = basis inside + beyond outside: A maps only the last block of basis vectors out of the
     space, into the directions `beyond` (size, k) with the factor `outside` (k, last block). Both are empty when the
-    space is closed: then functions of A are exact in it.
+    space is invariant; then functions of A are exact in it. `start` holds the coefficients of the first vectors.
     """
 
     basis: np.ndarray
@@ -47,21 +47,21 @@ class Krylov:
         """The length of A v outside the space, for the vectors v = basis @ coefficients (largest over vectors)."""
         if not np.isfinite(coefficients).all():
             return np.inf
-        with np.errstate(over="ignore", invalid="ignore"):  # a course that diverges leaks without bound
+        with np.errstate(over="ignore", invalid="ignore"):  # it grows without bound if gradient descent diverges
             lost = np.tensordot(self.outside, coefficients[-self.outside.shape[1] :], axes=1)
             return float(np.linalg.norm(lost, axis=0).max(initial=0.0))
 
 
 def lanczos(product: Product, start: np.ndarray, stop: Callable[[Krylov], bool], largest: int | None = None) -> Krylov:
-    """Grow the space spanned by start, A start, A^2 start, ... until `stop` is content with it.
-
-    The block Lanczos method, every new block orthogonalised twice against all before it, so that no copies of
-    eigenvalues appear; directions already in the space are dropped, so that a matrix of low rank ends it early.
+    """Grow the space spanned by start, A start, A^2 start, ... until `stop` returns True.
 
     >>> matrix = np.diag([1.0, 2.0, 5.0])
     >>> space = lanczos(lambda v: matrix @ v, np.ones((3, 1)), lambda krylov: False)
     >>> space.modes()[0].round(12).tolist()
     [1.0, 2.0, 5.0]
+
+    This is the block Lanczos method. Every new block is orthogonalised twice against all previous ones, so that
+    eigenvalues are not duplicated. Directions already in the space are dropped, so a matrix of low rank ends it early.
     """
     size = len(start)
     largest = size if largest is None else min(largest, size)
@@ -99,6 +99,6 @@ def _fresh(known: np.ndarray, vectors: np.ndarray, scale: float) -> tuple[np.nda
     kept = sizes > NOTHING * max(scale, np.finfo(float).tiny) * np.sqrt(len(vectors))
     fresh = left[:, kept]
     if fresh.shape[1]:
-        # Short remainders are mostly rounding errors of the long part: once more, or they are not orthogonal.
+        # Short remainders are mostly rounding errors of the long part: orthogonalise a second time.
         fresh = np.linalg.qr(fresh - known @ (known.T @ fresh))[0]
     return fresh, fresh.T @ rest

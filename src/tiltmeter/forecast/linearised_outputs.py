@@ -11,10 +11,9 @@ import numpy as np
 class LinearisedOutputs:
     """Outputs at the points to look at, (steps, rows, columns), and what is known about the calculation.
 
-    `dual` (steps, rows of the sample, columns) says how far every point of the sample has pulled the weights, which
-    have moved by Jacobian^T dual; `kept` is the factor that weight decay has left on the initial weights. `error`
-    estimates the root mean square error of the calculation at the sample, in units of the outputs; `sharpest` is (a
-    bound on) the largest curvature of the loss.
+    The weights have moved by Jacobian^T `dual`, where `dual` has shape (steps, rows of the sample, columns). `kept` is
+    the factor that weight decay has left on the initial weights. `error` estimates the root mean square error of the
+    calculation at the sample, in units of the outputs. `sharpest` is (a bound on) the largest curvature of the loss.
     """
 
     looks: np.ndarray

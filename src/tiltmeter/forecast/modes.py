@@ -8,15 +8,15 @@ from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
 def responses(curvatures: np.ndarray, optimiser: PlainSGD, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """What a unit pull does to each mode by the steps `looks`: arrays (looks, modes).
-
-    The first answers a constant pull, the second (None without weight decay) the pull of initial weights that shrink.
-    The exact updates of torch.optim.SGD on the linearised model, averaged over batches; not the gradient flow, from
-    which they differ once lr times curvature is not small.
+    """Return the response of each mode to a unit pull, at the steps `looks`: arrays (looks, modes).
 
     >>> one, _ = responses(np.array([2.0]), PlainSGD(lr=0.1, steps=10), np.array([0, 1, 10]))
     >>> (-one[:, 0]).round(4).tolist(), round((1 - 0.8**10) / 2, 4)
     ([0.0, 0.1, 0.4463], 0.4463)
+
+    The first array is for a constant pull; the second (None without weight decay) for the pull of the shrinking initial
+    weights. Both follow the exact updates of torch.optim.SGD on the linearised model, averaged over batches. They
+    differ from the gradient flow when lr times curvature is not small.
     """
     if optimiser.plain:
         return -_closed(curvatures, float(optimiser.lr), looks), None
@@ -32,7 +32,7 @@ def flow_responses(curvatures: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 
 def _closed(curvatures: np.ndarray, lr: float, looks: np.ndarray) -> np.ndarray:
-    """(1 - (1 - lr c)^step) / c without cancellation, also where c is nearly 0 or lr c beyond 1."""
+    """Return (1 - (1 - lr c)^step) / c without cancellation, also where c is nearly 0 or lr c exceeds 1."""
     x = lr * curvatures
     calm = np.abs(x) < 0.5
     with np.errstate(over="ignore", invalid="ignore"):
@@ -44,14 +44,14 @@ def _closed(curvatures: np.ndarray, lr: float, looks: np.ndarray) -> np.ndarray:
 
 
 def _recursion(curvatures: np.ndarray, optimiser: PlainSGD, looks: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Step by step: heavy ball, weight decay and schedules change the factor from step to step."""
+    """Return the responses step by step: momentum, weight decay and schedules have no closed form."""
     momentum, decay = optimiser.momentum, optimiser.weight_decay
     stiffness = curvatures + decay
-    # Row 0 answers the constant pull, row 1 the shrinking initial weights.
+    # Row 0 is for the constant pull, row 1 for the shrinking initial weights.
     rows = 2 if decay else 1
     place, speed = np.zeros((rows, len(curvatures))), np.zeros((rows, len(curvatures)))
     pull = np.ones((rows, 1))
-    kept, kept_speed = 1.0, 0.0  # the initial weights' own factor
+    kept, kept_speed = 1.0, 0.0  # the factor on the initial weights
     found = np.zeros((len(looks), rows, len(curvatures)))
     wanted = {int(step): row for row, step in enumerate(looks)}
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""tangent: what is expensive about a forecast, once: the kernels of an untrained network and its first outputs."""
+"""tangent: the expensive part of a forecast, done once: kernels and first outputs of an untrained network."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ from tiltmeter.tangent.spectrum import spectrum
 
 Outputs = Literal["full", "trace"]
 
-#: Points to look at whose kernel is compared with that of the network as forecast.
+#: Held-out points whose kernel is compared before and after the forecast movement of the weights.
 WATCHED = 100
-#: Groups times outputs up to which the features are told the first pull of every group apart.
+#: Up to this many groups times outputs, the features start from the first pull of every group separately.
 APART = 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tangent:
-    """The kernels of one untrained network on a sample of its training data and on the points to look at; frozen.
+    """The kernels of one untrained network on a sample of its training data and on held-out points; frozen.
 
-    `kernel` is that of the sample, `cross` that of the points to look at against the sample, `start_sample` and
-    `start_look` are the outputs before training, one row per point. With several outputs, `outputs` says whether the
-    kernels hold all pairs of outputs ("full", row = point * outputs + output) or their mean over outputs, as if each
-    output learned alone and at the same pace ("trace"). `stands_for` says how many points of the training data a point
-    of the sample stands for, on average 1; `sizes` counts every group's points in the training data; `plan` says how
-    gradients of the network are multiplied.
+    `kernel` is that of the sample, `cross` that of the held-out points against the sample. `start_sample` and
+    `start_look` are the outputs before training, one row per point. With several outputs, `outputs` is "full" if the
+    kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over outputs,
+    as if all outputs learned separately and at the same rate. `stands_for` is the number of training points that a
+    point of the sample represents, relative to the average. `sizes` counts every group's points in the training data.
+    `plan` says how gradients of the network are multiplied.
     """
 
     model: nn.Module
@@ -104,11 +104,11 @@ class Tangent:
     def forecast(
         self, recipe: Recipe, *, watch: Watch = Watch(), horizon: bool = True, real_steps: int = 0
     ) -> Trajectory:
-        """The group curves of a training by this recipe, as `tm.forecast` gives them; cheap, for what-if.
+        """Forecast the group curves for this recipe, as `tm.forecast` does; cheap, so that many can be compared.
 
-        Curves are those of all training data, estimated from the sample and its halves where it is a part only.
-        `horizon=False` leaves out the tests of how far to trust them; `real_steps` allows that many steps of SGD on a
-        copy for one more of them.
+        The curves are for all training data; if the sample is only a part of them, they are estimated from the sample
+        and its halves. `horizon=False` skips the tests of how far to trust them. `real_steps` allows that many steps of
+        SGD on a copy, for one more test.
         """
         question = self.question(recipe)
         looks = looks_of(watch, question.sgd.steps, self.read)
@@ -144,7 +144,7 @@ class Tangent:
         return corrected(told, others, unseen(self))
 
     def question(self, recipe: Recipe) -> Question:
-        """The recipe as the kernels can answer it, checked against this network and its data."""
+        """Return what the kernels need of the recipe, checked against this network and its data."""
         found = question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
         if recipe.optimiser is not None:
             weights = list(self.model.parameters())
@@ -152,7 +152,7 @@ class Tangent:
         return found
 
     def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
-        """The outputs themselves at these steps."""
+        """Return the forecast outputs at these steps."""
         loss, sgd = question.loss, question.sgd
         share = self.shared(question)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
@@ -168,7 +168,7 @@ class Tangent:
         return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
-        """The kernels in a few hundred features, found once for every loss."""
+        """The kernels as a few hundred features, computed once for every loss."""
         if loss not in self._found:
             goal = targets(self.sample.y, self.columns, loss, self.positive)
             pull = slope(loss, self.start_sample, goal)
@@ -180,7 +180,7 @@ class Tangent:
         return self._found[loss]
 
     def learned_share(self, recipe: Recipe, *, when: When = log_spaced(20)) -> Trajectory:
-        """Of every group's task, the share in directions that are learned by each step: curve `learned_share`."""
+        """Return the share of every group's task in directions learned by each step: curve `learned_share`."""
         question = self.question(recipe)
         found = learned_share(self, question, looks_of(Watch(when=when), question.sgd.steps, None))
         origin = Origin("forecast", settings={**self.settings, "recipe": recipe.to_json()})
@@ -191,7 +191,7 @@ class Tangent:
         return explain(self, replace(checked_recipe(recipe), steps=step, epochs=None), int(step))
 
     def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
-        """Eigenvalues of the sample's kernel and the share of every group's task along each, as `tangent.spectrum`."""
+        """Return eigenvalues of the sample's kernel and every group's share along each, as `tangent.spectrum` does."""
         if self.outputs == "trace":
             raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
         goal = targets(self.sample.y, self.columns, Square(), self.positive)
@@ -204,17 +204,17 @@ class Tangent:
 
     @cached_property
     def watched(self) -> tuple[torch.Tensor, np.ndarray]:
-        """A few of the points to look at, and their kernel before training, centred."""
+        """A few of the held-out points, and their centred kernel before training."""
         few = np.unique(np.linspace(0, len(self.look) - 1, WATCHED).astype(int))
         x = self.look.tensors()[0][few]
         return x, centred(self.kernel_of(self.model, x))
 
     def kernel_of(self, model: nn.Module, x: torch.Tensor) -> np.ndarray:
-        """The kernel of these points in a copy of the network, by the plan that was made and checked for it once."""
+        """Return the kernel of these points in a copy of the network, by the plan made for the network."""
         return planned_kernels(model, x, (), outputs=self.outputs, read=self.read, plan=self.plan)[0][0]
 
     def shared(self, question: Question) -> np.ndarray:
-        """What every row of the sample's kernel counts in the mean gradient."""
+        """Return the weight of every row of the sample's kernel in the mean gradient."""
         mass = masses(self.sample, self.stands_for, self.shares, question.weights, question.proportions)
         return np.repeat(mass, self.columns if self.outputs == "full" else 1) / len(mass)
 
@@ -227,12 +227,12 @@ class Tangent:
         return values.reshape(len(values), -1, self.columns)
 
     def points(self) -> torch.Tensor:
-        """The inputs of the sample, in the model's own kind of number."""
+        """Return the inputs of the sample, in the number type of the model."""
         found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
         return found
 
     def _limits(self, course: LinearisedOutputs, question: Question) -> dict[str, float | None]:
-        """The learning rates up to which training is stable; the noise of batches grows without end in squares only."""
+        """Return the learning rates up to which training is stable; batch noise diverges for the squared loss only."""
         mean, noise = stability_limit(course.sharpest, question.sgd), None
         if question.batch is not None and isinstance(question.loss, Square):
             each = self.shared(question) @ self.kernel.diagonal()
@@ -264,10 +264,6 @@ def tangent(
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
-    `look` holds the points to look at; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
-    what to do with several outputs (see `Tangent`); None takes all pairs where that fits in moderate memory. Kernels
-    that take more than a few seconds tell on stderr how far they are, unless `progress` is False.
-
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5))
     >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
@@ -276,6 +272,10 @@ def tangent(
     <Tangent of Linear, 100 points of the training data, 200 to look at, 1 output (full)>
     >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
+
+    `look` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says what
+    to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that take
+    more than a few seconds show their progress on stderr, unless `progress` is False.
     """
     model = bare(checked_model(model))
     held_out = look is None
@@ -326,5 +326,5 @@ def tangent(
 
 
 def _kind(model: nn.Module) -> torch.dtype | None:
-    """The kind of number that the model calculates with."""
+    """Return the number type of the model."""
     return next((value.dtype for value in model.parameters() if value.is_floating_point()), None)

@@ -1,4 +1,4 @@
-"""Question: a recipe as the kernels of a network can answer it, checked against its data."""
+"""Question: the parts of a recipe that the kernel forecast needs, checked against the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.recipe.recipe import Recipe, checked_recipe
 
 @dataclass(frozen=True)
 class Question:
-    """What the closed form needs of a recipe. `batch` is None where every update sees all points: no noise."""
+    """What the closed form needs of a recipe. `batch` is None if every update sees all points."""
 
     sgd: PlainSGD
     loss: Loss | CrossEntropy
@@ -26,7 +26,7 @@ class Question:
 
 
 def question_of(recipe: Recipe, points: int, sample: GroupedData, outputs: int) -> Question:
-    """The question that this recipe asks of a network with so many outputs, trained on so many points."""
+    """Return the question that this recipe asks of a network with this many outputs and training points."""
     sgd = checked_recipe(recipe).plain_sgd(points)
     loss = fitting_loss(outputs, len(sample.labels)) if recipe.loss is None else recipe.loss
     size = recipe.batch_size(points)
@@ -35,7 +35,7 @@ def question_of(recipe: Recipe, points: int, sample: GroupedData, outputs: int) 
 
 
 def check_before_work(recipe: Recipe, train: GroupedData) -> None:
-    """Say what is wrong with a recipe before the kernels, which may take minutes."""
+    """Check a recipe before the kernels are computed, which may take minutes."""
     checked_recipe(recipe).plain_sgd(len(train))
     if recipe.loss is not None:
         known_loss(recipe.loss)

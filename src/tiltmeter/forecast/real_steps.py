@@ -1,43 +1,37 @@
-"""Real steps: a little plain SGD on a copy of the network, to see how far its kernel turns."""
+"""Real steps: a few steps of plain SGD on a copy of the network, to see how far its kernel turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
+from tiltmeter.forecast.question import Question
+from tiltmeter.forecast.sample import masses
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.passes.forward import flat_scores
 from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.tangent.rotation import rotation
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.network_kernels import Tangent
 
 #: Points whose kernel is measured again.
 POINTS = 200
 
 
-def turned(
-    model: nn.Module,
-    x: Tensor,
-    y: np.ndarray,
-    mass: np.ndarray,
-    loss: Any,
-    optimiser: PlainSGD,
-    batch: int,
-    steps: int,
-    read: Read | None,
-    kernel_of: Callable[[nn.Module, Tensor], np.ndarray],
-    seed: int,
-) -> float:
-    """The angle in degrees by which the kernel has turned after these real steps; infinite where they diverge.
+def turned(tangent: Tangent, question: Question, steps: int, seed: int = 0) -> float:
+    """Train a copy of the network for some steps and return the angle in degrees by which its kernel has turned.
 
-    A batch is drawn from the sample, every point as often as it counts; the model itself is left alone.
+    The angle is infinite if these steps diverge. Batches are drawn from the sample, every point as often as it counts.
+    The model itself is not changed.
     """
-    own = deep_copy(model)
+    mass = masses(tangent.sample, tangent.stands_for, tangent.shares, question.weights, question.proportions)
+    batch = min(question.batch or len(mass), len(mass))
+    x, y, optimiser, kernel_of = tangent.points(), tangent.sample.y, question.sgd, tangent.kernel_of
+    own = deep_copy(tangent.model)
     rng = np.random.default_rng(seed)
     watched = x[torch.as_tensor(np.sort(rng.permutation(len(x))[:POINTS]))]
     chance = mass / mass.sum()
@@ -52,13 +46,13 @@ def turned(
         torch.manual_seed(seed)
         for step in range(steps):
             places = torch.as_tensor(rng.choice(len(x), batch, p=chance))
-            score = flat_scores(own(x[places].to(like.device)), batch, read)
+            score = flat_scores(own(x[places].to(like.device)), batch, tangent.read)
             several = score.ndim == 2
             goal = torch.as_tensor(y)[places].to(like.device)
             goal = goal.long() if several else goal.to(score.dtype)
             made.param_groups[0]["lr"] = float(given[min(step, len(given) - 1)])
             made.zero_grad()
-            value = point_loss(loss, score.detach(), goal, labels).whole(score, goal)
+            value = point_loss(question.loss, score.detach(), goal, labels).whole(score, goal)
             (value * float(mass.mean())).backward()  # type: ignore[no-untyped-call]
             made.step()
     finally:
@@ -67,5 +61,5 @@ def turned(
         return float("inf")
     try:
         return rotation(before, kernel_of(own, watched)).degrees
-    except ValueError:  # outputs that are no longer finite, or a network that died
+    except ValueError:  # the outputs are no longer finite, or all units are dead
         return float("inf")

@@ -12,8 +12,8 @@ class Kernel:
     >>> Kernel(sample=500)
     Kernel(sample=500, seed=0, horizon=True, real_steps=0)
 
-    `seed` chooses the points. `horizon=False` leaves out the tests of how far to trust the forecast; `real_steps`
-    allows that many steps of plain SGD on a copy, to see how fast the kernel turns.
+    `seed` chooses the points. `horizon=False` skips the tests of how far to trust the forecast; `real_steps` allows
+    that many steps of plain SGD on a copy, to see how fast the kernel turns.
     """
 
     sample: int = 2500

@@ -1,4 +1,4 @@
-"""Sample: some of the training points, in known shares, and how much each stands for."""
+"""Sample: some of the training points, and how many points of the data each represents."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tiltmeter.data.grouped import GroupedData, share_of
 
 
 def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the sample, in order, and how many points of the data each of them stands for, on average 1.
-
-    All points where there are not more than `sample`. Otherwise every group gets the same number, or all it has: what
-    is forecast for a rare group needs its points as much. A point of a larger group then stands for more, so that
-    averages over the sample mean averages over the data. No group gets fewer than two, if it has them: halving the
-    sample must change something.
+    """Return the places of the sample, in order, and the relative number of points that each represents.
 
     >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
     >>> places, stands_for = sampled(data, 200, seed=0)
     >>> (places >= 960).sum().item(), stands_for[-1].round(2).item(), stands_for.mean().round(12).item()
     (40, 0.2, 1.0)
+
+    All points are taken if there are at most `sample`. Otherwise every group gets the same number, or all it has,
+    because the forecast for a rare group needs as many points as any other. A point of a larger group then represents
+    more points, so that averages over the sample estimate averages over the data. Every group gets at least two points,
+    if it has them, so that the sample can be halved.
     """
     if len(data) <= sample:
         return np.arange(len(data)), np.ones(len(data))
@@ -46,7 +46,7 @@ def masses(
     weights: Mapping[Any, float] | None,
     proportions: Mapping[Any, float] | None,
 ) -> np.ndarray:
-    """How much every point of the sample counts in the mean gradient, under weights and proportions of the groups."""
+    """Return the weight of every point of the sample in the mean gradient, given group weights and proportions."""
     found = example_weights(sample, weights)
     mass = stands_for if found is None else stands_for * found
     if not mass.any():

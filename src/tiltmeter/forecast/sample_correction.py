@@ -1,4 +1,4 @@
-"""Halves: what a forecast from all training data would say, from the sample and its two halves."""
+"""Sample correction: estimate the forecast for all training data from the sample and its two halves."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 #: Curves that are shares: corrected, they stay between 0 and 1.
 SHARES = frozenset({"error", "positive_rate", "tpr", "fpr", "ppv", "confidence", "class_accuracy"})
-#: Curves that are squares or their like: corrected, they stay above 0.
+#: Curves that cannot be negative: corrected, they stay above 0.
 SQUARES = frozenset({"loss", "squared_error"})
 
 
 def half_samples(tangent: Tangent) -> tuple[Tangent, ...]:
-    """The two halves of the sample, each with half of every group by chance; none where the sample is all there is."""
+    """Return two random halves of the sample, group by group; none if the sample holds all points."""
     if not any(unseen(tangent).values()):
         return ()
     codes = tangent.sample.codes
@@ -30,29 +30,29 @@ def half_samples(tangent: Tangent) -> tuple[Tangent, ...]:
     for code in np.unique(codes):
         members = rng.permutation(np.flatnonzero(codes == code))
         middle = len(members) // 2
-        # A group of one point is in both halves: neither may lack a group.
+        # A group of one point is in both halves, so that neither lacks a group.
         chosen[0].append(members[: max(1, middle)])
         chosen[1].append(members[middle:])
     return tuple(_part(tangent, np.sort(np.concatenate(one))) for one in chosen)
 
 
 def unseen(tangent: Tangent) -> dict[Hashable, float]:
-    """Of every group, the share of its training points that the sample leaves out."""
+    """Return the share of every group's training points that the sample leaves out."""
     taken = np.bincount(tangent.sample.codes, minlength=len(tangent.sizes))
     left_out = 1.0 - taken / np.maximum(1, tangent.sizes)
     return dict(zip(tangent.sample.groups, left_out.tolist(), strict=True))
 
 
 def beyond_sample(whole: np.ndarray, parts: Sequence[np.ndarray], left_out: np.ndarray | float) -> np.ndarray:
-    """The value for all training data, from that of the sample and those of its halves.
-
-    What few points make worse falls as 1 / points, so that the halves are off by twice as much as the whole (the
-    jackknife of Quenouille and Tukey). `left_out` is the share of the points that the sample leaves out.
+    """Estimate the value for all training data from that of the sample and those of its halves.
 
     >>> size = np.array([100.0, 50.0, 50.0])
     >>> whole, *parts = 0.3 + 2.0 / size
     >>> beyond_sample(whole, parts, 1.0).round(12).item(), beyond_sample(whole, parts, 0.5).round(12).item()
     (0.3, 0.31)
+
+    The error due to a finite sample falls as 1 / points, so it is twice as large for the halves as for the whole (the
+    jackknife of Quenouille and Tukey). `left_out` is the share of the points that the sample leaves out.
     """
     if not parts:
         return whole
@@ -62,7 +62,7 @@ def beyond_sample(whole: np.ndarray, parts: Sequence[np.ndarray], left_out: np.n
 
 
 def corrected_losses(tangent: Tangent, found: Iterable[np.ndarray]) -> np.ndarray:
-    """Losses (steps, groups) for all training data, from those of the sample and of its halves, in this order."""
+    """Return losses (steps, groups) for all training data, from those of the sample and then its halves."""
     whole, *parts = found
     left_out = unseen(tangent)
     shares = np.asarray([left_out.get(group, 0.0) for group in tangent.look.groups])
@@ -70,7 +70,7 @@ def corrected_losses(tangent: Tangent, found: Iterable[np.ndarray]) -> np.ndarra
 
 
 def corrected(told: Trajectory, parts: Sequence[Trajectory], left_out: Mapping[Hashable, float]) -> Trajectory:
-    """The curves of a forecast with that correction; standard errors, of the points looked at, stay as they are."""
+    """Return the curves of a forecast with that correction; standard errors (of the held-out points) are kept."""
     if not parts:
         return told
     found: dict[str, Any] = {}
@@ -90,11 +90,11 @@ def corrected(told: Trajectory, parts: Sequence[Trajectory], left_out: Mapping[H
 
 
 def _part(tangent: Tangent, places: np.ndarray) -> Tangent:
-    """The tangent of these points of the sample alone."""
+    """Return the tangent of only these points of the sample."""
     codes = tangent.sample.codes
     count = tangent.columns if tangent.outputs == "full" else 1
     rows = (places[:, None] * count + np.arange(count)).ravel()
-    # Halves of odd groups are a little short or long: every group keeps its share.
+    # Halves of groups of odd size differ by one point: every group keeps its share.
     whole = np.bincount(codes, tangent.stands_for) / tangent.stands_for.sum()
     stands_for = tangent.stands_for[places]
     part = np.bincount(codes[places], stands_for, len(whole)) / stands_for.sum()

@@ -9,7 +9,7 @@ from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
 from tiltmeter.forecast.modes import flow_responses, kept_weights, responses
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
-#: The error of the outputs at the sample, over their root mean square distance from the labels, at which Lanczos stops.
+#: Lanczos stops at this error of the sample's outputs, relative to their root mean square distance from the labels.
 TOLERANCE = 1e-9
 
 
@@ -23,11 +23,11 @@ def square_course(
     looks: np.ndarray,
     radial: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> LinearisedOutputs:
-    """Outputs at these steps of gradient descent on sum(share * 1/2 (f - y)^2) of the linearised network.
+    """Return the outputs of the linearised network after gradient descent on sum(share * 1/2 (f - y)^2).
 
     `kernel` (n, n) and `cross` (m, n) are tangent kernels; `distance` (n, columns) is f - y at the sample and `start`
-    (m, columns) is f at the points to look at, both before training. With weight decay, `radial` holds J w0 at both.
-    The symmetric matrix sqrt(share) K sqrt(share) has the curvatures of the loss as eigenvalues; only its products with
+    (m, columns) is f at the held-out points, both before training. With weight decay, `radial` holds J w0 at both. The
+    symmetric matrix sqrt(share) K sqrt(share) has the curvatures of the loss as eigenvalues; only its products with
     vectors are used.
     """
     root = np.sqrt(share)[:, None]
@@ -38,7 +38,7 @@ def square_course(
     times = optimiser.travelled(looks)
 
     def error(krylov: Krylov, moved: np.ndarray) -> float:
-        # What leaves the space at any step is forgotten like 1 / steps, so that errors add up to a logarithm.
+        # An error made at one step decays as 1 / steps, so errors of all steps add up to a logarithm.
         return krylov.leak(moved) * (1.0 + float(np.log1p(looks.max(initial=0))))
 
     def content(krylov: Krylov) -> bool:

@@ -1,4 +1,4 @@
-"""Stability: the learning rates beyond which the linearised network does not learn but diverges."""
+"""Stability: the learning rates beyond which the linearised network diverges."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
 def stability_limit(sharpest: float, optimiser: PlainSGD) -> float | None:
-    """The largest learning rate of the mean over batches: 2 (1 + momentum) / curvature; None without curvature."""
+    """Return the stability limit of the mean over batches, 2 (1 + momentum) / curvature; None without curvature."""
     curvature = sharpest + optimiser.weight_decay
     return 2.0 * (1.0 + optimiser.momentum) / curvature if curvature > 0 else None
 
 
 def batch_limit(sharpest: float, trace: float, batch: int, optimiser: PlainSGD) -> float | None:
-    r"""The learning rate near which the noise of batches makes the squared loss diverge; None without curvature.
-
-    1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
-    all curvatures. Exact for Gaussian points of equal variances; for unequal ones it warns early, up to a factor 2.
+    r"""Return the learning rate near which batch noise makes the squared loss diverge; None without curvature.
 
     >>> round(batch_limit(1.0, 20.0, 4, PlainSGD(lr=0.1, steps=1)), 3)
     0.32
+
+    1 / limit = sharpest / (2 (1 + momentum)) + (trace + sharpest) / (2 batch (1 - momentum)), with `trace` the sum of
+    all curvatures. This is exact for Gaussian points of equal variances; for unequal ones it is too small, by up to a
+    factor of 2.
     """
     mean = (sharpest + optimiser.weight_decay) / (2.0 * (1.0 + optimiser.momentum))
     noise = (trace + sharpest) / (2.0 * batch * (1.0 - optimiser.momentum))
@@ -35,9 +36,9 @@ def too_fast(limits: dict[str, float | None], optimiser: PlainSGD, batch: int | 
     if fastest < min(mean, noise):
         return False
     why = "" if fastest >= mean else f" in batches of {batch}"
-    what = "the forecast overshoots step after step" if fastest >= mean else "the forecast leaves this noise out"
+    what = "the forecast diverges" if fastest >= mean else "the forecast leaves this noise out"
     warn_caller(
         f"`lr` should stay below {mean if fastest >= mean else noise:.3g}, the stability limit of the linearised "
-        f"network{why}. Found lr = {fastest:.3g}: {what}, and the real network will do something else."
+        f"network{why}. Found lr = {fastest:.3g}: {what}, and the real network will behave differently."
     )
     return True

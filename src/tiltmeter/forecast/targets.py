@@ -1,4 +1,4 @@
-"""Targets: the labels as a network's outputs should meet them."""
+"""Targets: the labels in the form that a network's outputs are compared with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from tiltmeter.losses import CrossEntropy, Logistic, Loss, Square
 
-#: What to say instead of torch's own losses.
+#: The loss to use instead of torch's own.
 TWINS: dict[type, str] = {
     nn.MSELoss: "Square() with twice the learning rate, since it is half of it",
     nn.BCEWithLogitsLoss: "Logistic()",
@@ -19,7 +19,7 @@ TWINS: dict[type, str] = {
 
 
 def known_loss(loss: Any) -> Loss | CrossEntropy:
-    """The loss, if its slope is known."""
+    """Return the loss, or refuse one whose derivative is not known."""
     if isinstance(loss, type):
         raise TypeError(f"`loss` should be a loss. Found the class {loss.__name__}: call it.")
     if not isinstance(loss, (Loss, CrossEntropy)):
@@ -32,14 +32,14 @@ def known_loss(loss: Any) -> Loss | CrossEntropy:
 
 
 def fitting_loss(outputs: int, labels: int) -> Loss | CrossEntropy:
-    """The loss that `train` takes where the recipe leaves it open."""
+    """Return the loss that `train` takes if the recipe gives none."""
     if outputs > 1:
         return CrossEntropy()
     return Logistic() if labels <= 2 else Square()
 
 
 def checked_loss(loss: Any, outputs: int) -> Loss | CrossEntropy:
-    """The loss, if it can be forecast for so many outputs."""
+    """Return the loss, or refuse one that does not fit this many outputs."""
     found = known_loss(loss)
     if isinstance(found, CrossEntropy) != (outputs > 1) and not isinstance(found, Square):
         count = "several outputs" if outputs > 1 else "one output"
@@ -48,7 +48,7 @@ def checked_loss(loss: Any, outputs: int) -> Loss | CrossEntropy:
 
 
 def targets(y: np.ndarray, outputs: int, loss: Loss | CrossEntropy, positive: float) -> np.ndarray:
-    """What the gradient of the loss compares outputs with: numbers, -1/+1, or one row per point.
+    """Return what the loss compares outputs with: numbers, -1/+1, or one row per point.
 
     >>> targets(np.array([0, 1]), 1, Square(), 1).tolist(), targets(np.array([2, 0]), 3, Square(), 2).tolist()
     ([[0.0], [1.0]], [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
@@ -60,7 +60,7 @@ def targets(y: np.ndarray, outputs: int, loss: Loss | CrossEntropy, positive: fl
 
 
 def slope(loss: Loss | CrossEntropy, outputs: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The derivative of every point's loss with respect to its outputs, in the shape of the outputs."""
+    """Return the derivative of every point's loss with respect to its outputs, in the shape of the outputs."""
     if isinstance(loss, CrossEntropy):
         shifted = np.exp(outputs - outputs.max(-1, keepdims=True))
         return np.asarray(shifted / shifted.sum(-1, keepdims=True) - target)
@@ -68,6 +68,6 @@ def slope(loss: Loss | CrossEntropy, outputs: np.ndarray, target: np.ndarray) ->
 
 
 def bend(loss: Loss | CrossEntropy) -> float:
-    """A bound on the second derivative of the loss with respect to the outputs; 1 for a loss that is not ours."""
+    """Return a bound on the second derivative of the loss with respect to the outputs; 1 for other people's losses."""
     bounds: dict[type, float] = {Logistic: 0.25, CrossEntropy: 0.5}
     return bounds.get(type(loss), 1.0)

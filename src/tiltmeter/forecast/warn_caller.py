@@ -1,4 +1,4 @@
-"""warn_caller: a warning that points to the user's own line, whichever way a forecast was asked for."""
+"""warn_caller: a warning that points to the line of the user's code."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Interventions: ways to change the bias, each a frozen value in a file of its own.
 
-An intervention is a description. Six kinds answer six questions: what does a *group* count now (`GroupLaw`), what does
-the loss of a *point* become (`PointLaw`), a *batch* (`BatchLaw`), the *data* (`DataLaw`), the *step* of the optimiser
-(`StepLaw`), the *model* that is delivered (`ModelLaw`). The same value serves every route that can apply it.
-
 >>> import tiltmeter as tm
 >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
 >>> law = tm.interventions.GroupDRO(rate=5.0, by="draws")
 >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), [0.0, 20.0, 60.0])
 >>> abs(steered["loss_gap"].values[-1]).round(2)
 array([0.])
+
+An intervention is a description. There are six kinds, by what they change: how much a *group* counts (`GroupLaw`), the
+loss of a *point* (`PointLaw`), a *batch* (`BatchLaw`), the *data* (`DataLaw`), the *step* of the optimiser (`StepLaw`),
+or the *model* that is delivered (`ModelLaw`). The same value can be given to every function that can apply it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.upgrad import UPGrad as UPGrad
     from tiltmeter.interventions.vrex import VREx as VREx
 
-#: The kinds of intervention, for laws of one's own.
+#: The kinds of intervention, for writing new laws.
 KINDS = {
     "Intervention": "interventions.intervention",
     "GroupLaw": "interventions.group_law",
@@ -49,7 +49,7 @@ KINDS = {
     "StepLaw": "interventions.step_law",
     "ModelLaw": "interventions.model_law",
 }
-#: The laws themselves: every name that a file may give.
+#: The laws themselves: the names that may stand in a file.
 LAWS = {
     "Balanced": "interventions.balanced",
     "PullSchedule": "interventions.pull_schedule",

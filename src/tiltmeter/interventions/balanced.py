@@ -19,9 +19,9 @@ class Balanced(GroupLaw):
     >>> tm.predict(problem, sgd, [60.0])["loss"].values.round(4)
     array([[0.2888, 0.2522]])
 
-    Nothing changes during training, so it is a setting of `weights` (P / p) or `proportions` (P): the theory stays in
-    closed form. Re-weighting makes the noise of a rare group larger than drawing it more often. Equal counting is not
-    equal loss. A network that fits all its training points loses the effect late.
+    It is constant during training, so it is the same as setting `weights` (P / p) or `proportions` (P), and the theory
+    keeps its closed form. Weights make the noise of a rare group larger than drawing it more often does. Equal pulls do
+    not mean equal losses. Once a network fits all its training points, the effect is lost.
     """
 
     constant = True

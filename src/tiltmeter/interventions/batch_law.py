@@ -1,4 +1,4 @@
-"""BatchLaw: what a batch becomes."""
+"""BatchLaw: changes a batch."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class BatchLaw(Intervention, ABC):
 
     @abstractmethod
     def batch(self, x: Any, y: Any, group: Any, rng: np.random.Generator) -> tuple[Any, Any, Any]:
-        """x, y and group codes of the batch to train on; all chance comes from `rng`."""
+        """Return x, y and group codes of the batch to train on; all random numbers come from `rng`."""

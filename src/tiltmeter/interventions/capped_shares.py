@@ -1,4 +1,4 @@
-"""Capped shares: the pulls that solve the inner problem of chi-square DRO and CVaR over groups."""
+"""Capped shares: the pulls that maximise the inner problem of chi-square DRO and CVaR over groups."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 def capped_shares(shares: np.ndarray, losses: np.ndarray, strength: float, cap: float = np.inf) -> np.ndarray:
     """P = p clip(1 + strength (L - level), 0, cap) with the level at which P sums to one; exact, over the last axis.
 
-    It maximises sum P L - sum (P - p)^2 / (2 strength p) under 0 <= P <= cap p and sum P = 1.
-
     >>> capped_shares(np.array([0.5, 0.5]), np.array([1.0, 0.0]), strength=1.0)
     array([0.75, 0.25])
     >>> capped_shares(np.array([0.5, 0.5]), np.array([9.0, 0.0]), strength=1.0, cap=1.5)
     array([0.75, 0.25])
+
+    It maximises sum P L - sum (P - p)^2 / (2 strength p) under 0 <= P <= cap p and sum P = 1.
     """
     mean = (shares * losses).sum(-1, keepdims=True)
-    # The sum is piecewise linear and falling in the level; between two of these levels it is a straight line.
+    # The sum is piecewise linear and decreasing in the level, with kinks at these levels.
     levels = [losses + 1.0 / strength, mean]
     if np.isfinite(cap):
         levels.append(losses + (1.0 - cap) / strength)

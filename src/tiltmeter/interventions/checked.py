@@ -12,7 +12,7 @@ from tiltmeter.interventions.step_law import StepLaw
 
 
 def checked_interventions(given: Any) -> tuple[Intervention, ...]:
-    """A tuple of interventions with at most one of the kinds that cannot follow one another."""
+    """Return a tuple of interventions, with at most one of each kind that cannot be combined."""
     if isinstance(given, Intervention):
         raise TypeError(f"`interventions` should be a tuple: write interventions=({type(given).__name__}(...),).")
     if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):

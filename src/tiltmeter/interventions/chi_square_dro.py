@@ -1,4 +1,4 @@
-"""ChiSquareDRO: the worst mixture of groups that is not far, in chi-square distance, from the shares."""
+"""ChiSquareDRO: the worst mixture of groups within a chi-square distance of their shares."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from tiltmeter.interventions.per_group import checked_per_group
 class ChiSquareDRO(GroupLaw):
     """P = p (1 + strength (L - level))_+: maximises sum P L minus a chi-square penalty of weight 1 / (2 strength).
 
-    The penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points. It is
-    straight where `Tilted` is exponential: gentler for a group that is far behind.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(ChiSquareDRO(20.0, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 60.0])["loss"].values[-1].round(3)
     array([0.262, 0.292])
 
-    Like every law without a state it leaves a gap.
+    This is the penalised form of DRO with the chi-square divergence (Levy et al., 2020), over groups instead of points.
+    The pull is linear in the loss where that of `Tilted` is exponential, so a group that is far behind gets a smaller
+    pull.
+
+    Like every law without a state, it leaves a gap.
     """
 
     smooth = False

@@ -1,4 +1,4 @@
-"""DataLaw: what the data become, given what a scout says of them."""
+"""DataLaw: changes the training data, possibly after a first training run (the scout)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from tiltmeter.interventions.intervention import Intervention
 class DataLaw(Intervention, ABC):
     """Other training data, made before training starts.
 
-    With `scout` > 0 a copy of the untrained model is first trained plainly for so many steps, and `data` sees a
-    snapshot of its answers to the training points; the model itself then starts from its own first weights. The steps
-    of the scout count as cost.
-
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Halved(DataLaw):
@@ -24,6 +20,10 @@ class DataLaw(Intervention, ABC):
     ...         return data.take(range(0, len(data), 2))
     >>> Halved().scout
     0
+
+    With `scout` > 0, a copy of the untrained model is first trained without interventions for that many steps, and
+    `data` sees a snapshot of its outputs on the training points. The model itself then starts from its own initial
+    weights. The steps of the scout count as cost.
     """
 
     changes = "the data"

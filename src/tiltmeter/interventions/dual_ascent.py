@@ -1,4 +1,4 @@
-"""DualAscent: bounds on group losses, kept by Lagrange multipliers."""
+"""DualAscent: bounds on group losses, enforced by Lagrange multipliers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.interventions.per_group import by_group, checked_per_group
 
-#: A loss this part above its bound, at the end, is worth a word.
+#: A final loss above its bound by more than this fraction is reported.
 NOTICEABLE = 1e-2
 
 
@@ -18,17 +18,17 @@ NOTICEABLE = 1e-2
 class DualAscent(GroupLaw):
     """P = (p + z) / (1 + sum z) with multipliers dz/dt = rate (L - bound), held at z >= 0.
 
-    Minimises the mean loss under the condition that the loss of a group stays below its bound: one number for all, or
-    by group, infinity for none. The division keeps the mean pull at 1, so that a bound that nobody can meet ends at the
-    smallest worst-group loss and does not blow up.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(DualAscent(0.31, rate=5.0, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 200.0])["loss"].values[-1].round(3)
     array([0.254, 0.31 ])
 
-    The bound is on the training loss, as it is when training goes on: not on every moment of the way.
+    It minimises the mean loss under the condition that the loss of each group stays below its bound: one number for all
+    groups, or one by group (infinity: no bound). The division keeps the sum of the pulls at 1, so that a bound that
+    cannot be met leads to the smallest worst-group loss instead of divergence.
+
+    The bound is on the training loss in the long run, not at every moment of training.
     """
 
     smooth = False

@@ -1,4 +1,4 @@
-"""Gram laws: pulls from the inner products of the groups' mean gradients in this very batch."""
+"""Gram laws: pulls computed from the inner products of the groups' mean gradients in the current batch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tiltmeter.interventions.group_law import GroupLaw, Seen
 
 @dataclass(frozen=True)
 class GramLaw(GroupLaw):
-    """A group law that sees the Gram matrix of group gradients and says what the mean loss of each in the batch counts.
+    """A group law that sees the Gram matrix of group gradients and weighs the mean loss of each group in the batch.
 
-    It costs one gradient per group and one more for the sum. Groups without a point in a batch are left out of its
-    matrix: a row of zeros would get a share that is then wasted.
+    It costs one gradient per group and one more for the sum. Groups without a point in the batch are left out of the
+    matrix, because a row of zeros would take a share of the pull.
     """
 
     sees_gram = True

@@ -15,17 +15,17 @@ from tiltmeter.interventions.per_group import checked_per_group
 class GroupCVaR(GroupLaw):
     """P = p clip(1 + strength (L - level), 0, 1 / alpha): no group counts more than 1 / alpha of its share.
 
-    For a large `strength` these are the pulls of the conditional value at risk, the mean over the worst part `alpha` of
-    the population, where groups are filled up from the worst. That limit jumps where two losses meet; a finite strength
-    makes it smooth there, so that it has equations of motion.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(GroupCVaR(0.5, by="draws"),))
     >>> tm.predict(problem, sgd, [0.0, 60.0])["pull"].values[-1].round(2)
     array([0.6, 0.4])
 
-    It cannot lift a group beyond p / alpha, however far behind it is.
+    For a large `strength` these are the pulls of the conditional value at risk: the mean loss over the worst fraction
+    `alpha` of the population, taken from the worst groups first. That limit is discontinuous where two losses are
+    equal; a finite strength makes it continuous, so that it has equations of motion.
+
+    The pull of a group cannot exceed p / alpha, however large its loss.
     """
 
     smooth = False

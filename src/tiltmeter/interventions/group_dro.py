@@ -1,4 +1,4 @@
-"""GroupDRO: the group of the largest loss counts more and more, by exponentiated gradient ascent."""
+"""GroupDRO: groups with a large loss count more and more, by exponentiated gradient ascent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,6 @@ from tiltmeter.interventions.softmax import softmax
 class GroupDRO(GroupLaw):
     """P = softmax(z + proportional L) with dz/dt = rate (L + adjust / sqrt(n)), Sagawa et al. (2020).
 
-    `rate` is their step size. It makes an integral controller: it ends where losses are equal, but rings on the way.
-    The `proportional` term damps it (2 to 8 times the rate worked). `adjust` is their C over the root of a group's
-    training points; fresh data have no such number, so there give the whole adjustment by group. No pull falls below
-    `floor`. `begin` from "equal" pulls, as published, or from the "shares".
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> times = [0.0, *np.geomspace(0.02, 60.0, 200)]
@@ -29,8 +24,14 @@ class GroupDRO(GroupLaw):
     >>> [len(tm.crossings(tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), times))) for law in laws]
     [15, 1]
 
-    What it makes equal is the training loss plus the adjustment. Where training losses of all groups go to zero there
-    is nothing left to steer by.
+    `rate` is the step size of the paper. With it alone this is an integral controller: it ends at equal losses, but
+    oscillates on the way. The `proportional` term damps the oscillation (2 to 8 times the rate worked). `adjust` is the
+    constant C of the paper, divided by the square root of the number of a group's training points. With fresh data
+    there is no such number: give the adjustment itself by group. No pull falls below `floor`. `begin` is "equal" for
+    equal pulls at the start, as published, or "shares".
+
+    It equalises the training loss plus the adjustment. Once the training losses of all groups are zero, it has no
+    signal left.
     """
 
     cannot = "steer where the training losses of all groups vanish"

@@ -14,11 +14,11 @@ from tiltmeter.interventions.intervention import Intervention
 
 @dataclass(frozen=True)
 class Seen:
-    """All that a law of groups may see. Arrays end in the group dimension; ahead of it: grid, seeds or runs.
+    """What a group law may see. The last dimension of arrays is the group; before it come grid, seeds or runs.
 
-    `losses` are remembered from earlier steps, NaN until a group was seen (in the theory: the exact losses). `sizes`
-    are training points per group, None for fresh data without end. `gram` holds the inner products of the groups' mean
-    gradients, (..., G, G), for laws with `sees_gram`.
+    `losses` are averages over earlier steps, NaN until a group was seen (in the theory: the exact losses). `sizes` are
+    training points per group, None for fresh data. `gram` holds the inner products of the groups' mean gradients, (...,
+    G, G), for laws with `sees_gram`.
     """
 
     time: float
@@ -31,20 +31,21 @@ class Seen:
 
 @dataclass(frozen=True)
 class GroupLaw(Intervention, ABC):
-    """P_g: what the mean gradient of group g counts in the next step. Plain training: the shares as drawn.
+    """Sets the pull P_g: how much the mean gradient of group g counts in the next step. Plain training: its share.
 
-    The pulls of a step are fixed *before* its batch is drawn, from remembered losses; so the gradient is unbiased and
-    the equations of motion are its exact limit. `by` says how they come about: "weights" multiply the loss of a point
-    by P_g / p_g, "draws" take points of a group with probability P_g / sum P. Both have the same drift and other noise.
-    `memory` is the number of points of a group over which its loss is remembered (0: its last batch alone); it lags by
-    memory / (batch p_g) steps, so choose it well above 1 and well below d. The law looks and acts every `every` steps.
-    A `rate` is per unit of the clock: per t in theory and simulation, per step in training; the same run has rate / d.
+    The pulls of a step are fixed *before* its batch is drawn, from the losses of earlier steps. So the gradient is
+    unbiased and the equations of motion are its exact limit. `by` says how the pulls are applied: "weights" multiply
+    the loss of a point by P_g / p_g, "draws" draw points of a group with probability P_g / sum P. Both have the same
+    drift but different noise. `memory` is the number of points of a group over which its loss is averaged (0: only its
+    last batch). The average lags by memory / (batch p_g) steps, so choose it well above 1 and well below d. The law
+    looks and acts every `every` steps. A `rate` is per unit of the clock: per t in theory and simulation, per step in
+    training; the same run has rate / d.
 
-    A law of one's own needs `pull` alone. `z` is its state, of the shape that `start` gives.
+    A new law only needs `pull`. `z` is its state, of the shape that `start` returns.
     """
 
     sees_gram: ClassVar[bool] = False
-    #: Whether the pull depends on the shares alone, so that it is a setting of weights or proportions.
+    #: Whether the pull depends only on the shares, so that it is the same as weights or proportions.
     constant: ClassVar[bool] = False
     #: Whether pull and change are smooth functions of losses and state, for integrators.
     smooth: ClassVar[bool] = True
@@ -69,16 +70,16 @@ class GroupLaw(Intervention, ABC):
 
     @abstractmethod
     def pull(self, z: np.ndarray, seen: Seen) -> np.ndarray:
-        """What every group counts now."""
+        """Return how much every group counts now."""
 
     def change(self, z: np.ndarray, seen: Seen) -> np.ndarray:  # noqa: ARG002
-        """dz per unit of the clock."""
+        """Return dz per unit of the clock."""
         return np.zeros_like(z)
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """The nearest state that is allowed."""
+        """Return the nearest allowed state."""
         return z
 
     def note(self, z: np.ndarray, seen: Seen) -> str:  # noqa: ARG002
-        """What the user should know of the state in which training ends; nothing as a rule."""
+        """Return a message about the state at the end of training; None as a rule."""
         return ""

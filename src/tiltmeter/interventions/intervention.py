@@ -16,7 +16,7 @@ Needs: TypeAlias = Literal["training groups", "held-out groups", "no groups"]
 
 @dataclass(frozen=True)
 class Intervention:
-    """What all kinds share: which labels it needs, what it costs, what it cannot do, and its JSON.
+    """The base of all kinds: which labels it needs, what it costs, what it cannot do, and its JSON.
 
     >>> from tiltmeter.interventions import GroupDRO
     >>> law = GroupDRO(rate=0.01)
@@ -28,18 +28,18 @@ class Intervention:
     needs: ClassVar[Needs] = "training groups"
     #: What it cannot do, in a sentence.
     cannot: ClassVar[str] = ""
-    #: What it changes, for the sentence of a function that cannot apply it.
+    #: What it changes, for the error message of a function that cannot apply it.
     changes: ClassVar[str] = "training"
     #: The function that applies every intervention of this kind.
     applied_by: ClassVar[str] = "train"
 
     def cost(self, groups: int) -> float:  # noqa: ARG002
-        """Gradient evaluations relative to plain training, for so many groups."""
+        """Return the gradient evaluations relative to plain training, for this many groups."""
         return 1.0
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Times at which it is not smooth, for integrators."""
+        """Return the times at which it is not smooth, for integrators."""
         found: set[float] = set()
         for field in fields(self):
             value = getattr(self, field.name)
@@ -48,7 +48,7 @@ class Intervention:
         return tuple(sorted(found))
 
     def to_json(self) -> dict[str, JSON]:
-        """Class name and fields; `stored.intervention_from_json` rebuilds the laws of this room."""
+        """Return class name and fields; `stored.intervention_from_json` rebuilds the laws of this package."""
         from tiltmeter.interventions.stored import stored_name
 
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}

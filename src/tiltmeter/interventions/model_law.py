@@ -11,9 +11,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 @dataclass(frozen=True)
 class ModelLaw(Intervention, ABC):
-    """Another model, made of the trained one and data with groups; training itself is left alone.
-
-    A curve at step s is that of the model that would be delivered if training stopped there.
+    """Another model, made from the trained one and data with groups; training itself is not changed.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -22,6 +20,8 @@ class ModelLaw(Intervention, ABC):
     ...         return model
     >>> AsItIs().needs
     'held-out groups'
+
+    A curve at step s describes the model that would be delivered if training stopped there.
     """
 
     needs = "held-out groups"
@@ -29,4 +29,4 @@ class ModelLaw(Intervention, ABC):
 
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:
-        """The module to deliver in place of `model`, which is not changed."""
+        """Return the module to deliver instead of `model`, which is not changed."""

@@ -1,4 +1,4 @@
-"""NormalisedGradient: every group pulls with the same length."""
+"""NormalisedGradient: the gradient of every group is scaled to the same length."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from tiltmeter.interventions.per_group import checked_per_group
 class NormalisedGradient(GramLaw):
     """P = scale over the length of the group's gradient in this batch, Francazi et al. (2023).
 
-    Full batches let the losses of two groups fall together. With small batches it is no balance: the length of a
-    gradient is mostly noise, so that a group of n points in the batch counts like sqrt(n / loss), and the group that is
-    already good counts more. Balance the batches beside it, and let the learning rate decay: the step never shrinks.
-
     >>> law = NormalisedGradient()
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.diag([4.0, 0.25]))
     >>> law.pull(np.zeros(2), seen)
     array([0.5, 2. ])
+
+    With full batches the losses of two groups fall together. With small batches it does not balance them: the length of
+    a gradient is mostly noise, so a group with n points in the batch counts like sqrt(n / loss), and the group that is
+    already good counts more. Balance the batches as well, and let the learning rate decay, because the steps do not
+    shrink by themselves.
     """
 
     cannot = "balance unequal batches: a group counts like the root of its points"

@@ -1,4 +1,4 @@
-"""PointLaw: what the loss of a point becomes."""
+"""PointLaw: changes the loss of a point."""
 
 from __future__ import annotations
 

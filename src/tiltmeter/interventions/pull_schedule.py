@@ -24,7 +24,7 @@ class PullSchedule(GroupLaw):
     array([[0.8, 0.2],
            [0.5, 0.5]])
 
-    It looks at nothing: a schedule that is best for one problem need not be for another.
+    It does not react to losses: a schedule that is best for one problem need not be best for another.
     """
 
     cannot = "react: it does not look at losses"

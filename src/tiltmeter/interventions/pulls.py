@@ -1,4 +1,4 @@
-"""What the routes ask of a group law: checked pulls, and what to do before every group has been seen."""
+"""Pulls of a group law, checked, also before every group has been seen."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tiltmeter.interventions.group_law import GroupLaw, Seen
 
 
 def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
-    """The pulls of all groups now, divided by their sum for draws.
-
-    Where a group has not been seen yet and the law cannot say anything, groups count as they are drawn.
+    """Return the pulls of all groups now, divided by their sum for draws.
 
     >>> from tiltmeter.interventions import Tilted
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.8, 0.2]), np.array([0.5, np.nan]))
     >>> pulls(Tilted(), np.zeros(2), seen)
     array([0.8, 0.2])
+
+    As long as a group has not been seen and the law has no value for it, groups count as they are drawn.
     """
     found = np.asarray(law.pull(z, seen), dtype=float)
     if found.shape != seen.shares.shape:
@@ -37,7 +37,7 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
 
 
 def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.ndarray:
-    """The state after `duration` on the clock; as it was where some group has not been seen yet."""
+    """Return the state after `duration` on the clock; unchanged as long as some group has not been seen."""
     moved = law.project(z + duration * law.change(z, seen))
     if np.isnan(seen.losses.min()):
         blind = np.isnan(seen.losses).any(-1)
@@ -46,7 +46,7 @@ def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.nda
 
 
 def gram_pulls(law: GroupLaw, z: np.ndarray, seen: Seen, present: np.ndarray) -> np.ndarray:
-    """Pulls (runs, G) of a law of gradients, each run with its own batch; groups not `present` are left out and get 0.
+    """Return pulls (runs, G) of a Gram law, each run with its own batch; groups not `present` get 0.
 
     >>> from tiltmeter.interventions import UPGrad
     >>> gram, here = np.diag([1.0, 0.0])[None], np.array([[True, False]])

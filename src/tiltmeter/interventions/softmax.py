@@ -11,6 +11,6 @@ def softmax(values: np.ndarray) -> np.ndarray:
     >>> softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
     """
-    # The reductions of ufuncs: a law of few groups is called often, and the methods of arrays cost more than the sums.
+    # Reductions of ufuncs are faster than array methods, and this is called often with few groups.
     raised = np.exp(values - np.maximum.reduce(values, axis=-1, keepdims=True))
     return np.asarray(raised / np.add.reduce(raised, axis=-1, keepdims=True))

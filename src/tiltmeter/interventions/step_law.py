@@ -1,4 +1,4 @@
-"""StepLaw: what a step of the optimiser becomes."""
+"""StepLaw: changes the step of the optimiser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiltmeter.interventions.intervention import Intervention
 
 @dataclass(frozen=True)
 class StepLaw(Intervention, ABC):
-    """An optimiser around the one that was given, such as one that looks at the gradient somewhere else.
+    """Wraps the optimiser, for instance in one that takes the gradient at another point.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)

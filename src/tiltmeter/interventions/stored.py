@@ -14,7 +14,7 @@ from tiltmeter.interventions.stored_fields import field_from_json
 
 
 def stored_name(law: Intervention) -> str:
-    """The class name of a law of this room; one's own law with its module, which no file can rebuild.
+    """Return the class name of a law of this package; a user's law has its module too and cannot be rebuilt.
 
     >>> from tiltmeter.interventions import UPGrad
     >>> stored_name(UPGrad())
@@ -35,14 +35,14 @@ def law_named(name: str) -> type[Intervention]:
     asked = str(name).lower().replace("-", "").replace("_", "")
     if asked not in plain:
         near = get_close_matches(asked, plain, n=1)
-        guess = f" Is {plain[near[0]]} meant?" if near else ""
+        guess = f" Did you mean {plain[near[0]]}?" if near else ""
         raise KeyError(f"There is no law {name!r}.{guess} There are: {', '.join(LAWS)}.")
     found: type[Intervention] = getattr(import_module(f"tiltmeter.{LAWS[plain[asked]]}"), plain[asked])
     return found
 
 
 def intervention_from_json(value: Mapping[str, Any]) -> Intervention:
-    """The law that `to_json` wrote, or that a table of a TOML file describes: `law` and its fields.
+    """Rebuild the law that `to_json` wrote, or that a table of a TOML file describes: `law` and its fields.
 
     >>> from tiltmeter.interventions import Tilted
     >>> intervention_from_json({"law": "Tilted", "strength": 2.0}) == Tilted(2.0)
@@ -53,7 +53,7 @@ def intervention_from_json(value: Mapping[str, Any]) -> Intervention:
         raise KeyError(f"A stored intervention should have a key `law`. Found: {', '.join(map(repr, given))}.")
     name = given.pop("law")
     if "." in str(name):
-        raise ValueError(f"The law {name} is of one's own making and cannot be rebuilt from a file.")
+        raise ValueError(f"The law {name} is not part of tiltmeter and cannot be rebuilt from a file.")
     kind = law_named(name)
     known = [field.name for field in fields(kind)]
     for key in given:

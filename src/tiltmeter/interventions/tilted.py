@@ -14,15 +14,16 @@ from tiltmeter.interventions.softmax import softmax
 class Tilted(GroupLaw):
     """P proportional to p exp(strength * L): the gradient of log(sum p exp(strength L)) / strength, Li et al. (2021).
 
-    0 is plain training, infinity the worst group alone; a negative strength favours the group that is already good.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> sgd = tm.SGD(lr=0.2, interventions=(Tilted(3.0),))
     >>> tm.predict(problem, sgd, [0.0, 20.0])["loss"].values[-1].round(3)
     array([0.251, 0.323])
 
-    It is the proportional part of group DRO alone: some gap always remains.
+    Strength 0 is plain training, infinity trains on the worst group alone; a negative strength favours the group that
+    is already good.
+
+    It is the proportional part of group DRO without the integral part: some gap always remains.
     """
 
     cannot = "close a gap entirely: what steers it is the gap itself"

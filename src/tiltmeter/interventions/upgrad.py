@@ -1,4 +1,4 @@
-"""UPGrad: the mean of the group gradients, each first turned until it harms no group."""
+"""UPGrad: the mean of the group gradients, each first projected so that it harms no group."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ import numpy as np
 from tiltmeter.interventions.gram_law import GramLaw, gram_of
 from tiltmeter.interventions.group_law import Seen
 
-#: What is added to the diagonal of the Gram matrix of trace one.
+#: Added to the diagonal of the Gram matrix (scaled to trace 1).
 REGULARISATION = 1e-4
 
 
 @dataclass(frozen=True)
 class UPGrad(GramLaw):
     """P = mean over i of argmin w' gram w with w >= e_i: Jacobian descent, Quinton and Rey (2024).
-
-    Each group's gradient is projected onto the directions in which no group's loss rises, and the mean is taken. Where
-    gradients do not conflict, it is plain balancing. With batches far smaller than the number of weights they are
-    nearly orthogonal noise, and it sees no conflict.
 
     >>> law = UPGrad()
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.eye(2))
@@ -28,6 +24,10 @@ class UPGrad(GramLaw):
     >>> against = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.array([[1.0, -1.0], [-1.0, 4.0]]))
     >>> law.pull(np.zeros(2), against).round(3)
     array([1.   , 0.625])
+
+    Each group's gradient is projected onto the directions in which no group's loss rises, and the mean is taken. If
+    gradients do not conflict, all groups count equally. If batches are much smaller than the number of weights,
+    gradients are nearly orthogonal noise, and no conflict is seen.
     """
 
     cannot = "see a conflict that hides below the noise of small batches"
@@ -39,7 +39,8 @@ class UPGrad(GramLaw):
 
 
 def _weights(gram: np.ndarray) -> np.ndarray:
-    """The weights of one Gram matrix, by non-negative least squares: min |L'(u + v)| over v >= 0, with u = e_i / G."""
+    """Return the weights of one Gram matrix, by non-negative least squares: min |L'(u + v)| over v >= 0, u = e_i /
+    G."""
     from scipy.optimize import nnls
 
     number = len(gram)

@@ -19,8 +19,9 @@ class VREx(GroupLaw):
     >>> tm.predict(problem, tm.SGD(lr=0.2, interventions=(VREx(10.0),)), [0.0, 60.0])["loss"].values[-1].round(3)
     array([0.292, 0.286])
 
-    A pull may be negative, which *raises* the loss of a group and can make training diverge; `positive` holds it at
-    zero, and is needed for draws. Weighing a rare group strongly also adds noise: see `docs/interventions.md`.
+    A pull may be negative, which *raises* the loss of a group and can make training diverge. `positive` replaces
+    negative pulls by zero, and is needed for draws. A large weight on a rare group also adds noise: see
+    `docs/interventions.md`.
     """
 
     smooth = False

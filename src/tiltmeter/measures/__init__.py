@@ -1,12 +1,12 @@
 """Measures: what is recorded about a model at one moment.
 
-A measure is a function of a `Snapshot`, which holds everything that the measure may use. It returns curves by name. The
-default measures are in `default_curves`; `GroupMetric` turns any function f(y_true, y_score) into a measure.
-
 >>> import numpy as np
 >>> from tiltmeter.measures.group_metric import GroupMetric
 >>> GroupMetric(lambda y_true, y_score: float(np.mean(y_score)), "mean_score", better="neither").name
 'mean_score'
+
+A measure is a function of a `Snapshot`, which holds everything that the measure may use. It returns curves by name. The
+default measures are in `default_curves`; `GroupMetric` turns any function f(y_true, y_score) into a measure.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ ROUNDING = 1e-4
 def gives_probabilities(model: nn.Module, x: Tensor, read: Read | None) -> bool:
     """Whether the outputs on these points look like those of a sigmoid or softmax.
 
-    Several outputs: all in [0, 1], rows summing to 1. One output: the last layer is a sigmoid, or outputs stay in
-    [0, 1] even for points a thousand times as large and of either sign, where scores do not.
-
     >>> x = torch.randn(8, 3)
     >>> inner = nn.Linear(3, 1)
     >>> gives_probabilities(inner, x, None), gives_probabilities(nn.Sequential(inner, nn.Sigmoid()), x, None)
     (False, True)
+
+    Several outputs: all in [0, 1], rows summing to 1. One output: the last layer is a sigmoid, or outputs stay in
+    [0, 1] even for points a thousand times as large and of either sign, where scores do not.
     """
     _, found = next(scores(model, x, read, len(x)))
     if not _inside(found):

@@ -4,9 +4,9 @@
 >>> import tiltmeter as tm
 >>> problem, sgd, times = tm.cases.three_phases()
 >>> theory = tm.predict(problem, sgd, times, curves=("loss", "M", "R", "Q"))
->>> chart = curves(theory, phases=tm.phases(theory), timescales=tm.timescales(problem, sgd))
+>>> chart = tm.plot.curves(theory, phases=tm.phases(theory), timescales=tm.timescales(problem, sgd))
 >>> with tempfile.TemporaryDirectory() as folder:
-...     save(chart, folder + "/three_phases.svg").suffix  # or .png, .pdf, .html, .json
+...     tm.plot.save(chart, folder + "/three_phases.svg").suffix  # or .png, .pdf, .html, .json
 '.svg'
 
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to

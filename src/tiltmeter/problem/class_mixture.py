@@ -19,14 +19,14 @@ ROUNDING = 1e-9
 class ClassMixture:
     """Groups x = mean_g + sqrt(variance_g) z with class y = argmax_c (teacher_gc.x / sqrt(d) + label_bias_gc).
 
-    Means and teachers are vectors in any common space, scaled by 1 / sqrt(d) as in `Mixture`; teachers may have any
-    length. `teachers` maps every group to {class: vector}, in the same classes for all groups, at least two.
-
     >>> three = ClassMixture(weight={"a": 0.7, "b": 0.3}, variance={"a": 1.0, "b": 2.0},
     ...     means={"a": [0, 0, 0], "b": [0, 0, 0]},
     ...     teachers={g: {"cat": [1, 0, 0], "dog": [0, 1, 0], "cow": [0, 0, 1]} for g in "ab"})
     >>> three
     ClassMixture of 2 groups, a (weight 0.7, variance 1), b (weight 0.3, variance 2), and 3 classes: cat, dog, cow
+
+    Means and teachers are vectors in any common space, scaled by 1 / sqrt(d) as in `Mixture`; teachers may have any
+    length. `teachers` maps every group to {class: vector}, in the same classes for all groups, at least two.
 
     A value of its own beside `Mixture`: labels of several classes have no sign, no threshold and no positive rate, and
     everything that is about those refuses it by type. `predict`, `simulate`, `samples` and `class_crossings` take it.

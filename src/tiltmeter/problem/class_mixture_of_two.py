@@ -21,13 +21,13 @@ def class_mixture(
 ) -> ClassMixture:
     """Two groups whose classes have unit teachers that are unrelated, but for what these numbers say.
 
+    >>> class_mixture(3, rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    ClassMixture of 2 groups, + (weight 0.8, variance 0.5), - (weight 0.2, variance 1.5), and 3 classes: 0, 1, 2
+
     `overlap` is that of the teachers of one class in the two groups, `similarity` that of the first two classes within
     each group. With `swapped` the first two classes of "-" look like the second and the first of "+": a conflict.
     `shift` is the squared distance of both means from the origin, in a direction unrelated to all teachers;
     `class_bias` makes classes more or less frequent, in both groups.
-
-    >>> class_mixture(3, rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    ClassMixture of 2 groups, + (weight 0.8, variance 0.5), - (weight 0.2, variance 1.5), and 3 classes: 0, 1, 2
     """
     if isinstance(classes, bool) or not isinstance(classes, (int, np.integer)) or classes < 2:
         raise ValueError(f"`classes` should be an integer of at least 2. Found classes = {classes!r}.")

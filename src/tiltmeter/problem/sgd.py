@@ -31,6 +31,9 @@ from tiltmeter.schedule import Schedule, breaks_of, schedule_from_json, schedule
 class SGD:
     """Online stochastic gradient descent on the half squared error, one fresh batch per step.
 
+    >>> SGD(lr=0.1).to_torch(d=100)
+    {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}
+
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
     schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
     (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold
@@ -38,9 +41,6 @@ class SGD:
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
     gradient with respect to W. `interventions` are rules that change the bias (see `tiltmeter.interventions`): at most
     one `GroupLaw` among them, whose pulls multiply with weights and proportions where both are given.
-
-    >>> SGD(lr=0.1).to_torch(d=100)
-    {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}
     """
 
     lr: Number | Schedule

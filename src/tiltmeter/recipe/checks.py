@@ -1,4 +1,4 @@
-"""Checks of a recipe, one sentence each, made once when the recipe is made."""
+"""Checks of a recipe: made once, when the recipe is made, with one sentence for each error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tiltmeter.recipe.recipe import Recipe
 
 
-#: Points of a batch where nothing else is said.
+#: Points in a batch, by default.
 DEFAULT_BATCH = 32
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Everything that is wrong with a recipe whatever the data."""
+    """Refuse what is wrong with a recipe whatever the data are."""
     _check_rates(recipe)
     _check_length(recipe)
     _check_batches(recipe)
@@ -43,7 +43,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def check_plain(recipe: Recipe) -> None:
-    """Refuse what the closed form of the kernel does not know."""
+    """Refuse what the closed form of the kernel forecast cannot treat."""
     known = "A forecast from the kernel knows SGD, with momentum, weight decay and a schedule."
     if recipe.optimiser is not None:
         import torch

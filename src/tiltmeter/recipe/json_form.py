@@ -1,4 +1,4 @@
-"""The JSON of a recipe, both ways as far as its parts have it."""
+"""A recipe as JSON, and back as far as its parts can be rebuilt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, JSON]:
-    """Every part by name; parts that are not set are left out."""
+    """Write every part by name; leave out parts that are not set."""
     order = recipe.order
     parts: dict[str, JSON] = {
         "optimiser": _short(recipe) if recipe.optimiser is None else optimiser_to_json(recipe.optimiser),
@@ -37,10 +37,10 @@ def recipe_to_json(recipe: Recipe) -> dict[str, JSON]:
 
 
 def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the recipe."""
+    """Return the arguments of the recipe."""
     optimiser = dict(value["optimiser"])
     found: dict[str, Any] = {}
-    # torch's own default rate stands where neither a rate nor a schedule of ours is noted.
+    # Without a rate or a schedule of ours, torch's default rate is used.
     rated = "lr" in optimiser or "schedule" in (value.get("schedule") or {})
     if optimiser.get("class") == "SGD" and set(optimiser) <= {"class", *SHORT} and rated:
         found |= {name: optimiser[name] for name in SHORT if name in optimiser}
@@ -64,7 +64,7 @@ def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _short(recipe: Recipe) -> dict[str, JSON]:
-    """Plain SGD by what is set of it, so that the short form and torch's own class read alike."""
+    """Write plain SGD in the short form, whichever form it was given in."""
     given = {name: getattr(recipe, name) for name in SHORT if getattr(recipe, name)}
     return {"class": "SGD", **{name: one if isinstance(one, bool) else float(one) for name, one in given.items()}}
 

@@ -1,4 +1,4 @@
-"""Optimisers: factories of torch.optim, checked, described as JSON and rebuilt from it by name."""
+"""Optimisers: factories of torch.optim, checked, written as JSON and rebuilt from it by name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tiltmeter.record.labelled import JSON
 #: What makes an optimiser from parameters: `torch.optim.Adam` itself, or `partial(torch.optim.AdamW, lr=3e-4)`.
 MakeOptimiser: TypeAlias = Callable[[Iterable[Any]], Any]
 
-#: Shown wherever a wrong kind of optimiser is met.
+#: An example, shown in every error about a wrong kind of optimiser.
 RIGHT = "partial(torch.optim.AdamW, lr=3e-4)"
 #: The settings of torch.optim.SGD that a recipe spells out in its short form.
 SHORT = ("lr", "momentum", "nesterov", "weight_decay")
 
 
 def check_optimiser(given: object) -> None:
-    """Refuse what cannot make a torch optimiser, with an example of what can."""
+    """Refuse what cannot make a torch optimiser; the error shows an example that can."""
     if isinstance(given, str):
         raise TypeError(f"`optimiser` should make a torch optimiser, as {RIGHT}. Found the text {given!r}.")
     if hasattr(given, "param_groups"):
@@ -34,7 +34,7 @@ def check_optimiser(given: object) -> None:
 
 
 def made_by(make: MakeOptimiser, parameters: Iterable[Any]) -> Any:
-    """The optimiser of these parameters."""
+    """Make the optimiser of these parameters."""
     from torch.optim import Optimizer
 
     try:
@@ -60,7 +60,7 @@ def check_alike(made: Any, parameters: Iterable[Any]) -> None:
 
 
 def optimiser_to_json(make: MakeOptimiser) -> dict[str, JSON]:
-    """Class and settings where both can be rebuilt; else what the callable calls itself."""
+    """Write class and settings where both can be rebuilt; else the name of the callable."""
     base, settings = unwrapped(make)
     name = getattr(base, "__name__", "")
     if base is _torch_class(name) and all(_plain(value) for value in settings.values()):
@@ -69,7 +69,7 @@ def optimiser_to_json(make: MakeOptimiser) -> dict[str, JSON]:
 
 
 def optimiser_from_json(value: Mapping[str, Any]) -> MakeOptimiser:
-    """The factory that `optimiser_to_json` wrote: classes of torch.optim by name, never an imported one."""
+    """Rebuild the factory that `optimiser_to_json` wrote: only classes of torch.optim, never an imported name."""
     settings = {key: tuple(one) if isinstance(one, list) else one for key, one in value.items() if key != "class"}
     base = _torch_class(str(value.get("class", "")))
     if base is None:
@@ -78,7 +78,7 @@ def optimiser_from_json(value: Mapping[str, Any]) -> MakeOptimiser:
 
 
 def unwrapped(make: MakeOptimiser) -> tuple[Any, dict[str, Any]]:
-    """What a (nested) partial calls in the end, and the settings that it passes."""
+    """Return the function that a (nested) partial calls in the end, and the settings that it passes."""
     settings: dict[str, Any] = {}
     while isinstance(make, partial):
         settings = {**make.keywords, **settings}

@@ -1,4 +1,4 @@
-"""Order: which points make the batch of each step, as an array of places."""
+"""Order: which points are in the batch of each step, as an array of their places in the data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.recipe.sampling import Sampling
 from tiltmeter.record.labelled import JSON
 
-#: Longer orders are not written into the description of a run: a checksum still tells two of them apart.
+#: Longer orders are not written into the description of a run, only their checksum.
 KEPT = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class GivenOrder(Sampling):
-    """Batches given one by one: `places` has a row for every step and the places of its points in the row.
+    """Batches given one by one: `places` has one row per step, with the places of its points in the data.
 
     >>> order = GivenOrder(np.array([[0, 3], [2, 1]]))
     >>> order.steps, order == GivenOrder([[0, 3], [2, 1]])
@@ -61,7 +61,7 @@ class GivenOrder(Sampling):
         return np.asarray(self.places.ravel())
 
     def batch(self, data: GroupedData, batch: int, seed: int, step: int) -> np.ndarray:  # noqa: ARG002
-        return np.array(self.places[step])  # torch wants to be able to write
+        return np.array(self.places[step])  # torch needs a writable array
 
     def check(self, points: int, steps: int) -> None:
         """Refuse an order that does not fit the data and the length of the training."""
@@ -73,7 +73,7 @@ class GivenOrder(Sampling):
             raise ValueError(f"`order` should have a row for each of the {steps} steps. Found {self.steps}.")
 
     def to_json(self) -> JSON:
-        """The places themselves, or where they are many their shape and a checksum."""
+        """Return the places, or their shape and a checksum where there are many."""
         if self.places.size <= KEPT:
             return [[int(place) for place in row] for row in self.places]
         return {"shape": list(self.places.shape), "sha256": sha256(self.places.tobytes()).hexdigest()}

@@ -1,4 +1,4 @@
-"""Parts of recipes compared: two factories are the same where they call the same thing with the same settings."""
+"""Compare recipes part by part. Two factories are equal if they call the same function with the same settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiltmeter.recipe.optimisers import SHORT, unwrapped
 if TYPE_CHECKING:
     from tiltmeter.recipe.recipe import Recipe
 
-#: Everything but the optimiser, whose short form and long form are one part.
+#: All parts except the optimiser: its short form and its long form count as one part.
 OTHERS = (
     *("schedule", "steps", "epochs", "batch", "sampling", "order", "weights", "proportions", "loss", "clip"),
     "interventions",
@@ -41,7 +41,7 @@ def _part(value: Any) -> Any:
 
 
 def _positional(make: Any) -> bool:
-    """Whether a partial fixes arguments by position, which are not looked into."""
+    """Whether a partial fixes arguments by position; these are not compared."""
     while isinstance(make, partial):
         if make.args:
             return True

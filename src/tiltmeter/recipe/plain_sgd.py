@@ -1,4 +1,4 @@
-"""PlainSGD: gradient descent as torch.optim.SGD does it, of which the linearised network has a closed form."""
+"""PlainSGD: gradient descent as in torch.optim.SGD, for which the linearised network has a closed form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 class PlainSGD:
     """Plain or heavy-ball descent for `steps` updates; `lr` is a number, or the rate of every step.
 
-    A `Recipe` makes it (`recipe.plain_sgd`) and has checked everything in it.
+    It is made by `recipe.plain_sgd`, from values that the recipe has checked.
     """
 
     lr: float | np.ndarray
@@ -31,12 +31,12 @@ class PlainSGD:
         return self.lr
 
     def travelled(self, looks: np.ndarray) -> np.ndarray:
-        """The time of the gradient flow at these steps: the learning rates so far, summed, with heavy-ball speed-up.
+        """Return the time of the gradient flow at these steps: the sum of the rates so far, over 1 - momentum.
 
         >>> PlainSGD(0.1, 100, momentum=0.5).travelled(np.array([0, 10])).tolist()
         [0.0, 2.0]
         """
-        # A constant rate is not written out: forecasts may be of any length.
+        # A constant rate is not expanded into an array: a forecast may have any number of steps.
         fixed = isinstance(self.lr, float)
         so_far = self.lr * looks if fixed else np.concatenate([[0.0], np.cumsum(self.rates())])[looks]
         return np.asarray(so_far / (1.0 - self.momentum))

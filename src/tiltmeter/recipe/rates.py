@@ -27,7 +27,7 @@ def is_function_of_step(schedule: Callable[..., Any]) -> bool:
         return False
     try:
         return isinstance(schedule(0), (Real, np.number))
-    except (TypeError, AttributeError):  # a factory of schedulers has no use for a number
+    except (TypeError, AttributeError):  # a factory of schedulers fails on a number
         return False
 
 
@@ -37,13 +37,13 @@ def scheduled_rates(schedule: Callable[[float], float], steps: int) -> np.ndarra
 
 
 def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray:
-    """The rates that a torch scheduler gives the first parameter group, by running it alone."""
+    """Run a torch scheduler alone and return the rates that it gives the first parameter group."""
     import torch
 
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
     scheduler = torch_scheduler(make, optimiser)
     found = np.empty(steps)
-    with warnings.catch_warnings():  # torch misses the updates, of which there are none
+    with warnings.catch_warnings():  # torch warns that the optimiser makes no updates
         warnings.simplefilter("ignore", UserWarning)
         for step in range(steps):
             found[step] = optimiser.param_groups[0]["lr"]
@@ -57,7 +57,7 @@ def torch_rates(make: Callable[[Any], Any], lr: float, steps: int) -> np.ndarray
 
 
 def torch_scheduler(make: Callable[[Any], Any], optimiser: Any) -> Any:
-    """The scheduler of this optimiser, if it can go on without being told a metric."""
+    """Make the scheduler of this optimiser; refuse one that needs a metric."""
     from torch.optim import lr_scheduler
 
     found = make(optimiser)
@@ -73,14 +73,14 @@ def torch_scheduler(make: Callable[[Any], Any], optimiser: Any) -> Any:
 
 
 class Scheduling:
-    """Sets the rates of an optimiser before every update; short-lived, with a state to resume from.
+    """Sets the learning rates of an optimiser before every update. Its state can be saved for resuming.
 
-    A schedule of ours gives the rate of the first parameter group; the others keep their ratio to it. A torch scheduler
-    does as it does in any loop.
+    A schedule of ours sets the rate of the first parameter group; the other groups keep their ratio to it. A torch
+    scheduler works as in any other loop.
     """
 
     def __init__(self, schedule: Callable[..., Any] | None, optimiser: Any) -> None:
-        self._optimiser = optimiser  # whose groups are new ones after it has loaded a state
+        self._optimiser = optimiser  # its parameter groups are replaced when it loads a state
         ours = schedule is not None and is_function_of_step(schedule)
         self._function = schedule if ours else None
         self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
@@ -107,7 +107,7 @@ class Scheduling:
 
 
 def _ratios(rates: list[float]) -> list[float]:
-    """Every group's rate over that of the first; a schedule that starts from zero gives all the same."""
+    """Return every group's rate over that of the first; all 1 if the rates start at zero."""
     if not any(rates):
         return [1.0 for _ in rates]
     if not rates[0]:
@@ -118,7 +118,7 @@ def _ratios(rates: list[float]) -> list[float]:
 
 
 def recipe_schedule_to_json(schedule: Any) -> JSON:
-    """Ours and torch's by name and settings; anything else by what it calls itself."""
+    """Write schedules of ours and of torch by name and settings; anything else by its own name."""
     if schedule is None or is_function_of_step(schedule):
         return None if schedule is None else schedule_to_json(schedule)
     base, settings = schedule, dict[str, Any]()
@@ -132,7 +132,7 @@ def recipe_schedule_to_json(schedule: Any) -> JSON:
 
 
 def recipe_schedule_from_json(value: Any) -> Any:
-    """The schedule or the torch scheduler's factory that was written."""
+    """Rebuild the schedule, or the factory of a torch scheduler."""
     if value is None:
         return None
     if "scheduler" not in value:

@@ -29,18 +29,18 @@ class Recipe:
     >>> Recipe(partial(torch.optim.AdamW, lr=3e-4), epochs=10).batch
     32
 
-    - `optimiser` makes one of torch.optim from parameters; or give `lr`, `momentum`, `nesterov` and `weight_decay` of
-      torch.optim.SGD. `schedule` gives the learning rate of every step (one of `tm.schedules`, any function of the
-      step) or makes a torch scheduler; with one of ours, `lr` may be left out.
+    - `optimiser` is a function that makes a torch optimiser from parameters. Or give `lr`, `momentum`, `nesterov` and
+      `weight_decay` of torch.optim.SGD. `schedule` gives the learning rate of every step: one of `tm.schedules`, any
+      function of the step, or a function that makes a torch scheduler. With one of ours, leave out `lr`.
     - `steps` or `epochs` say how long; `batch` how many points an update sees (None: all of them).
-    - Every point comes once per epoch, in an order that `order` (a seed) fixes; None takes the seed of the run. An
-      array gives the batches themselves, a row for every step. With `proportions` {group: share}, or
-      `sampling=Draws()`, every batch is drawn anew.
+    - Every point is seen once per epoch. `order` is the seed of the shuffling (None: the seed of the run), or an array
+      with one row of points per step. With `proportions` {group: share}, or `sampling=Draws()`, every batch is drawn at
+      random instead.
     - `weights` {group or (group, label): number} multiply losses. `loss` is one of ours or any callable of torch; None
       takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
-    - `clip` is the largest norm of a gradient. `interventions` has room for ways to change the bias.
+    - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias.
 
-    It is checked here, once. `dataclasses.replace(recipe, lr=0.02)` asks what another setting would do.
+    The values are checked when the recipe is made. `dataclasses.replace(recipe, lr=0.02)` makes a variant of it.
     """
 
     optimiser: MakeOptimiser | None = None
@@ -83,7 +83,7 @@ class Recipe:
         return self.proportions if self.sampling is None else getattr(self.sampling, "proportions", None)
 
     def total_steps(self, points: int) -> int:
-        """How many updates on so many points, from `steps` or `epochs`.
+        """Return the number of updates on this many points, from `steps` or `epochs`.
 
         >>> Recipe(lr=0.1, epochs=2, batch=64).total_steps(100)
         4
@@ -94,13 +94,13 @@ class Recipe:
         return int(self.epochs) * -(-points // self.batch_size(points))
 
     def batch_size(self, points: int) -> int:
-        """Points of a batch, of so many in all."""
+        """Return the number of points in a batch, given the number in all."""
         if isinstance(self.order, GivenOrder):
             return self.order.size
         return points if self.batch is None else int(self.batch)
 
     def batches(self, data: GroupedData) -> Sampling:
-        """How batches of this data are made, checked against it."""
+        """Return how batches of these data are made, checked against the data."""
         if isinstance(self.order, GivenOrder):
             self.order.check(len(data), 1 if self.steps is None else int(self.steps))
             return self.order
@@ -126,7 +126,7 @@ class Recipe:
         return torch.optim.SGD(parameters, lr=rate, nesterov=self.nesterov, **given)
 
     def scheduling(self, optimiser: Any) -> Scheduling:
-        """What sets the learning rates of this optimiser, step by step."""
+        """Return the object that sets the learning rates of this optimiser, step by step."""
         return Scheduling(self.schedule, optimiser)
 
     def learning_rates(self, steps: int) -> float | np.ndarray:
@@ -151,12 +151,12 @@ class Recipe:
         return PlainSGD(rates, steps, float(defaults["momentum"]), float(defaults["weight_decay"]))
 
     def to_json(self) -> dict[str, JSON]:
-        """All parts as plain JSON; what `from_json` cannot rebuild is named by what it calls itself."""
+        """Write all parts as plain JSON; what `from_json` cannot rebuild is written by its name."""
         return json_form.recipe_to_json(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Recipe:
-        """The recipe that `to_json` wrote. Only optimisers and schedulers of torch.optim are rebuilt, by name."""
+        """Rebuild the recipe that `to_json` wrote. Only optimisers and schedulers of torch.optim are rebuilt."""
         return cls(**json_form.recipe_from_json(value))
 
     def _defaults(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Recipe:
 
 
 def checked_recipe(recipe: object) -> Recipe:
-    """The recipe itself, or a sentence that says what one is."""
+    """Return the recipe, or raise an error that shows what one looks like."""
     if isinstance(recipe, Recipe):
         return recipe
     raise TypeError(

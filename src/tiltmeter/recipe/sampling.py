@@ -1,7 +1,7 @@
-"""Sampling: which points make the batch of a step, as a function of seed and step alone.
+"""Sampling: which points are in the batch of a step, as a function of seed and step alone.
 
-Nothing is remembered from step to step, so a resumed run draws what the uninterrupted one would have drawn. Points are
-drawn a stretch of steps at a time; whoever goes through many steps asks for whole stretches.
+There is no state between steps, so a resumed run draws the same points as an uninterrupted one. Points are drawn for a
+block of steps (a stretch) at a time, so code that runs through many steps should ask for whole stretches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Sampling(ABC):
 
     @abstractmethod
     def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:
-        """The places of all points of a stretch; its k-th step takes those from k * batch to (k + 1) * batch."""
+        """Return the places of all points of a stretch; step k of it takes those from k * batch to (k + 1) * batch."""
 
     def batch(self, data: GroupedData, batch: int, seed: int, step: int) -> np.ndarray:
         """The places of the points of one step."""
@@ -38,7 +38,7 @@ class Sampling(ABC):
 
 @dataclass(frozen=True)
 class Epochs(Sampling):
-    """Finite data: every point once per epoch, in a new order each time; the last batch of an epoch may be smaller."""
+    """Finite data: every point once per epoch, shuffled anew; the last batch of an epoch may be smaller."""
 
     def batches(self, data: GroupedData, batch: int) -> int:
         return -(-len(data) // batch)
@@ -49,7 +49,8 @@ class Epochs(Sampling):
 
 @dataclass(frozen=True)
 class Draws(Sampling):
-    """Online: every point of every batch is drawn anew, its group with these proportions (None: as in the data)."""
+    """Random draws: every point of every batch is drawn anew, its group with these proportions (None: as in the
+    data)."""
 
     proportions: Mapping[Any, float] | None = None
 

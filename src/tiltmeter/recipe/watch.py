@@ -19,8 +19,8 @@ class Watch:
 
     `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
     or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
-    returns. With `points` a training keeps the loss and the decision of every point at up to 256 log-spaced looks, so
-    that leaders can be shown (`standing`); without, limits come from standard errors and are wider.
+    returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced looks, for the
+    tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider.
     """
 
     when: When = log_spaced(20)
@@ -47,7 +47,7 @@ class Watch:
 
 
 def checked_watch(watch: object) -> Watch:
-    """The watch itself, or a sentence that says what one is."""
+    """Return the watch, or raise an error that shows what one looks like."""
     if isinstance(watch, Watch):
         return watch
     hint = f": pass tm.Watch(when={watch!r})" if isinstance(watch, When) else ""

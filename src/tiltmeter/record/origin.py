@@ -17,12 +17,12 @@ from tiltmeter.version import __version__
 class Origin:
     """What made a trajectory: its source, its problem and settings, its seeds and the code version.
 
-    `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a loaded run
-    can rebuild them: `Mixture.from_json(origin.problem)`, `Recipe.from_json(origin.recipe)`.
-
     >>> origin = Origin("theory", settings={"sgd": {"lr": 0.1}})
     >>> Origin.from_json(origin.to_json()) == origin
     True
+
+    `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a loaded run
+    can rebuild them: `Mixture.from_json(origin.problem)`, `Recipe.from_json(origin.recipe)`.
     """
 
     source: str

@@ -28,6 +28,15 @@ class Evaluate(Protocol):
 class Trajectory(Mapping[str, xr.DataArray]):
     """Curves over training, each with its own time coordinate, and what made them.
 
+    >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
+    ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
+    >>> trajectory = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
+    >>> float(trajectory["loss"].sel(group="-", time=1.0))
+    0.4
+    >>> trajectory
+    <Trajectory theory, clock t, 1 curve>
+      loss  (time: 2, group: 2)  time 0 .. 1
+
     Theory, simulation, forecast and training all return one; analysis, plots and reports consume it.
     Selecting and averaging are xarray's: `trajectory["loss"].sel(group="+").mean("seed")`.
 
@@ -41,15 +50,6 @@ class Trajectory(Mapping[str, xr.DataArray]):
     They are read when asked for and not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
     gives them back without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
     keep them, `to_json` leaves them out.
-
-    >>> loss = xr.DataArray([[0.5, 0.5], [0.2, 0.4]], dims=("time", "group"),
-    ...                     coords={"time": [0.0, 1.0], "group": ["+", "-"]})
-    >>> trajectory = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
-    >>> float(trajectory["loss"].sel(group="-", time=1.0))
-    0.4
-    >>> trajectory
-    <Trajectory theory, clock t, 1 curve>
-      loss  (time: 2, group: 2)  time 0 .. 1
     """
 
     __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin", "points")

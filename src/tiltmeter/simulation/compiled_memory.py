@@ -11,14 +11,14 @@ from numba import njit
 def remember(memory, sums, counts, points):  # type: ignore[no-untyped-def]
     """Move remembered losses towards the mean of `counts` new ones, by counts / (counts + points); then empty the sums.
 
-    All are (seeds, groups) and changed in place. Groups without a new point keep what they have; a first sight is taken
-    as it is.
-
     >>> import numpy as np
     >>> known = np.array([[np.nan, 1.0, 1.0]])
     >>> remember(known, np.array([[4.0, 4.0, 0.0]]), np.array([[2.0, 2.0, 0.0]]), 2.0)
     >>> known
     array([[2. , 1.5, 1. ]])
+
+    All are (seeds, groups) and changed in place. Groups without a new point keep what they have; a first sight is taken
+    as it is.
     """
     for i in range(memory.shape[0]):
         for g in range(memory.shape[1]):

@@ -24,12 +24,12 @@ class Fresh:
 class Repeated:
     """A data set of n = alpha d samples per seed, shuffled anew for every epoch: does the student memorise it?
 
+    >>> Repeated(alpha=2.0).epochs(3, batch=4)
+    1.5
+
     An epoch lasts alpha / batch in units of t. All samples of all seeds are kept: alpha d^2 numbers per seed. A share
     `flips` of a group's labels is wrong; with `replace` every batch is drawn from all samples. `Fixed(samples)`, the
     same data in the theory, is taken as well.
-
-    >>> Repeated(alpha=2.0).epochs(3, batch=4)
-    1.5
     """
 
     alpha: float

@@ -28,17 +28,17 @@ from tiltmeter.simulation.step_settings import StepSettings
 def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     """Means over all runs of the linear student in d dimensions, and variances of M, R and the bias.
 
-    The chain of `simulate` is quadratic in the student, so its first and second moments obey a closed linear recursion:
-    a few dozen numbers, updated t d times (by powers of one matrix where nothing changes in time). The mean of the
-    losses and overlaps differs from `predict` by O(1/d); sqrt(M_variance / runs) is the exact standard error of a mean
-    over `runs` seeds. The variances of Q and of the loss would need fourth moments: take them from `simulate`.
-
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> exact, limit = moments(problem, sgd, [2.0], d=100), predict(problem, sgd, [2.0])
     >>> (exact["loss"] - limit["loss"]).values.round(4)
     array([[0.0038, 0.0047]])
+
+    The chain of `simulate` is quadratic in the student, so its first and second moments obey a closed linear recursion:
+    a few dozen numbers, updated t d times (by powers of one matrix where nothing changes in time). The mean of the
+    losses and overlaps differs from `predict` by O(1/d); sqrt(M_variance / runs) is the exact standard error of a mean
+    over `runs` seeds. The variances of Q and of the loss would need fourth moments: take them from `simulate`.
     """
     _refuse_what_needs_simulation(sgd)
     refuse_laws(sgd, "moments")

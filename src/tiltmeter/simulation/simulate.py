@@ -63,6 +63,14 @@ def simulate(
 ) -> Trajectory:
     """Runs of SGD in d dimensions, one per seed, with the curves of `predict` and a dimension `seed`.
 
+    >>> from tiltmeter import SGD, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> runs = simulate(problem, SGD(lr=0.1), [1.0, 10.0], d=100, seeds=8, curves=("loss", "M"))
+    >>> runs
+    <Trajectory simulation, clock t, 2 curves>
+      loss  (time: 2, group: 2, seed: 8)  time 1 .. 10
+      M     (time: 2, group: 2, seed: 8)  time 1 .. 10
+
     `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
     multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in distribution
     at a cost per step that does not depend on d, or `Direct()`, the plain run in d dimensions, with `Adam`, `AdamW`,
@@ -73,14 +81,6 @@ def simulate(
     A `ClassMixture` has the curves of its theory, of which `curves` must name `error`, `class_accuracy`, `confusion`.
 
     A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
-
-    >>> from tiltmeter import SGD, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> runs = simulate(problem, SGD(lr=0.1), [1.0, 10.0], d=100, seeds=8, curves=("loss", "M"))
-    >>> runs
-    <Trajectory simulation, clock t, 2 curves>
-      loss  (time: 2, group: 2, seed: 8)  time 1 .. 10
-      M     (time: 2, group: 2, seed: 8)  time 1 .. 10
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     if isinstance(sgd, (Flow, Descent)):

@@ -37,15 +37,15 @@ def train_to_equilibrium(
 ) -> xr.Dataset:
     """Draw a training set of samples * d examples per seed, minimise loss plus ridge, and measure the student.
 
-    Same arguments and observables as `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates follow
-    by formula from the measured overlaps, exactly and without test data; with `test` > 0 they are counted on that many
-    fresh examples per group instead.
-
     >>> from tiltmeter import Square, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> run = train_to_equilibrium(problem, Square(), samples=2.0, ridge=0.3, d=50, seeds=4)
     >>> dict(run.error.sizes)
     {'group': 2, 'seed': 4}
+
+    Same arguments and observables as `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates follow
+    by formula from the measured overlaps, exactly and without test data; with `test` > 0 they are counted on that many
+    fresh examples per group instead.
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)
     flat = flatten(problem, objective)

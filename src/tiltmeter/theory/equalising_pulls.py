@@ -28,13 +28,13 @@ def equalising_pulls(
 ) -> tuple[dict[Hashable, float], ...]:
     """All constant pulls of two groups under which their losses are equal at t -> infinity; none is an answer too.
 
-    Two groups without means end equal, as lr -> 0, if and only if P_g is proportional to 1 / sqrt(D_g): not to the
-    shares, and whatever the teachers. A finite lr, or means, move the place; `by` matters through the noise alone.
-
     >>> from tiltmeter import SGD, teacher_mixture
     >>> problem = teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> [{group: round(P, 3) for group, P in pulls.items()} for pulls in equalising_pulls(problem, SGD(lr=1e-6))]
     [{'+': 0.634, '-': 0.366}]
+
+    Two groups without means end equal, as lr -> 0, if and only if P_g is proportional to 1 / sqrt(D_g): not to the
+    shares, and whatever the teachers. A finite lr, or means, move the place; `by` matters through the noise alone.
 
     Equal is not good: where there are several, compare the losses. Unequal losses on the way remain.
     """

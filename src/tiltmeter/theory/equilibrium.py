@@ -33,6 +33,11 @@ def equilibrium(
 ) -> xr.Dataset:
     """The minimiser of loss plus ridge on n = samples * d examples of the mixture, in the limit of many dimensions.
 
+    >>> from tiltmeter import Logistic, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> equilibrium(problem, Logistic(), samples=2.0, ridge=0.3).error.values.round(4)
+    array([0.235 , 0.3236])
+
     The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus
     (ridge / 2) W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a
     group, or of one label in it by the key (group, label). Any number may be a labelled grid, whose dimensions the
@@ -40,11 +45,6 @@ def equilibrium(
     `predict`, with `training_loss`, the mean loss of the examples the student was trained on.
 
     The theory is that of Sarao Mannelli, Gerace, Rostamzadeh and Saglietti (2022), for any number of groups.
-
-    >>> from tiltmeter import Logistic, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> equilibrium(problem, Logistic(), samples=2.0, ridge=0.3).error.values.round(4)
-    array([0.235 , 0.3236])
 
     These are typical values for d -> infinity; one training set at finite d scatters around them
     (`train_to_equilibrium`).
@@ -63,15 +63,15 @@ def coupled_equilibrium(
 ) -> xr.Dataset:
     """As `equilibrium`, with one student per group and an elastic coupling between them.
 
-    Every student minimises the loss on its own group, and each pair of students pays coupling / 2 times their squared
-    distance. Without coupling the groups are trained separately; a strong one leaves one W with a bias per group.
-    Every group is judged by its own student, so Q and the bias have a group; `student_overlap` is W_a.W_b / d.
-
     >>> from tiltmeter import Square, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = coupled_equilibrium(problem, Square(), samples=2.0, ridge=0.3, coupling=("coupling", [0.0, 1e3]))
     >>> found.student_overlap.values.round(3)
     array([[0.071, 0.479]])
+
+    Every student minimises the loss on its own group, and each pair of students pays coupling / 2 times their squared
+    distance. Without coupling the groups are trained separately; a strong one leaves one W with a bias per group.
+    Every group is judged by its own student, so Q and the bias have a group; `student_overlap` is W_a.W_b / d.
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
 

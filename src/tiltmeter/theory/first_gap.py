@@ -40,18 +40,18 @@ class FirstGap:
 def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
     """Can any weighting of the groups remove the first gap here?
 
+    >>> from tiltmeter import SGD, teacher_mixture
+    >>> first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.7), SGD(lr=0.1)).removable
+    True
+    >>> print(first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.72), SGD(lr=0.1)))
+    No: whatever the pulls, '-' learns faster than '+' at first.
+
     At the start every group's loss changes at a speed that is linear in the pulls: sum_h P_h a_gh. Whether positive
     pulls exist that make all speeds equal is a linear programme, exact for any number of groups, means and start.
     `small_steps` takes lr -> 0; otherwise the noise of this lr counts, as it is when groups are *drawn* by their pulls.
 
     For two groups without means, from zero, it can be removed if and only if the overlap of the teachers lies below the
     root of the smaller variance over the larger: beyond, whatever helps any group helps that of larger variance more.
-
-    >>> from tiltmeter import SGD, teacher_mixture
-    >>> first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.7), SGD(lr=0.1)).removable
-    True
-    >>> print(first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.72), SGD(lr=0.1)))
-    No: whatever the pulls, '-' learns faster than '+' at first.
 
     It says nothing of later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the way.
     """

@@ -14,15 +14,15 @@ from tiltmeter.theory.steered_theory import steered_theory
 def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
     """The curves of a `GramLaw` in the limit 1 << batch << d, where gradients of groups are orthogonal noise.
 
-    The mean gradient of n_g = batch p_g points has squared length 2 D_g loss_g / n_g (over d) and no overlap with
-    those of other groups. So `NormalisedGradient` pulls like sqrt(n_g / (2 D_g loss_g)), and `UPGrad` balances.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> law = tm.interventions.NormalisedGradient()
     >>> sgd = tm.SGD(lr=0.05, batch=64, interventions=(law,))
     >>> gram_limit(problem, sgd, [0.0, 60.0])["loss"].values[-1].round(4)
     array([0.2155, 0.3399])
+
+    The mean gradient of n_g = batch p_g points has squared length 2 D_g loss_g / n_g (over d) and no overlap with
+    those of other groups. So `NormalisedGradient` pulls like sqrt(n_g / (2 D_g loss_g)), and `UPGrad` balances.
 
     At a finite batch the counts of groups and the squared errors scatter: `simulate` has that, this has not.
     """

@@ -74,9 +74,6 @@ def optimal_schedule(
 ) -> OptimalSchedule:
     """The best pulls for a criterion, constant within `pieces` evenly spaced in log time; one piece: best fixed pulls.
 
-    The equations of motion are followed backwards for exact gradients. With `guard`, a criterion that could reward
-    levelling down may not make the worst group worse off than plain training, neither at the end nor averaged.
-
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> times = [0.0, *np.geomspace(0.02, 60.0, 200)]
@@ -84,6 +81,9 @@ def optimal_schedule(
     >>> round(best.law.pulls["+"](0.0), 2)
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)
+
+    The equations of motion are followed backwards for exact gradients. With `guard`, a criterion that could reward
+    levelling down may not make the worst group worse off than plain training, neither at the end nor averaged.
 
     It is the best for this problem, known exactly. The search follows gradients, from coarse pieces to fine ones; it
     may miss a better schedule elsewhere.

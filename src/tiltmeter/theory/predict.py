@@ -35,15 +35,15 @@ def predict(
 ) -> Trajectory:
     """Exact learning curves of the student in the limit of many dimensions, with t = steps/d.
 
-    `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
-    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises; in a
-    grid it gives NaN there, a warning, and an entry in `diverged`.
-
     >>> from tiltmeter import teacher_mixture, SGD
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> theory = predict(problem, SGD(lr=0.1), [0.0, 1.0, 500.0])
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
+
+    `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
+    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises; in a
+    grid it gives NaN there, a warning, and an entry in `diverged`.
 
     A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
     counts; constant laws stay in closed form.

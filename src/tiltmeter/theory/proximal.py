@@ -10,15 +10,15 @@ from tiltmeter.losses import Loss
 def proximal(loss: Loss, score: np.ndarray, y: np.ndarray, strength: np.ndarray) -> np.ndarray:
     """argmin over u of (u - score)^2 / 2 + strength * loss(u, y), by Newton steps kept inside a bracket.
 
-    The slope of a convex loss increases, so the answer lies between the score and the score minus strength times
-    the slope there. Around a kink (where the slope jumps) a whole interval of scores is drawn to the kink itself.
-
     >>> from tiltmeter.losses import Hinge, Square
     >>> one = np.ones(3)
     >>> proximal(Square(), 0.0 * one, one, 3.0 * one).tolist()
     [0.75, 0.75, 0.75]
     >>> proximal(Hinge(), np.array([-1.0, 0.8, 2.0]), one, 0.5 * one).tolist()
     [-0.5, 1.0, 2.0]
+
+    The slope of a convex loss increases, so the answer lies between the score and the score minus strength times
+    the slope there. Around a kink (where the slope jumps) a whole interval of scores is drawn to the kink itself.
     """
     score, y, strength = np.broadcast_arrays(score, y, strength)
     step = strength * loss.gradient(score, y)

@@ -42,15 +42,15 @@ def random_features(
 ) -> xr.Dataset:
     """Test and training loss and error of every group against the number of random features, fully trained.
 
-    `features` = P / d and `samples` = n / d, so that the student has as many parameters as samples where they are
-    equal; `features` is a number or a sequence, which becomes the dimension `features`. `ridge` is lam in
-    (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 theta^2; `flips` are shares of training labels that are wrong.
-
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = random_features(problem, [0.5, 1.9, 30.0], samples=2.0)
     >>> found["error"].sel(group="-").values.round(3)
     array([0.4  , 0.462, 0.365])
+
+    `features` = P / d and `samples` = n / d, so that the student has as many parameters as samples where they are
+    equal; `features` is a number or a sequence, which becomes the dimension `features`. `ridge` is lam in
+    (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 theta^2; `flips` are shares of training labels that are wrong.
 
     It is for centred groups and odd activations: other activations have a mean that differs between groups and grows
     with the number of features, which this theory does not cover. Over time it is not covered either.

@@ -20,13 +20,13 @@ from tiltmeter.record.labelled import Number
 def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = None, bias: bool = True) -> xr.DataArray:
     r"""The number of examples per dimension up to which the data are linearly separable (d -> infinity).
 
-    As in Candes and Sur (2020): with z the part of the score that lies outside the span of means and teachers,
-    1 / threshold = min over students of E[ max(0, -y score / sqrt(D))^2 ], where that outside part has length one.
-    Groups and labels of weight zero do not count. Infinite when the labels themselves are linearly separable.
-
     >>> from tiltmeter import teacher_mixture
     >>> separability(teacher_mixture(overlap=0.0)).round(2).item()
     2.7
+
+    As in Candes and Sur (2020): with z the part of the score that lies outside the span of means and teachers,
+    1 / threshold = min over students of E[ max(0, -y score / sqrt(D))^2 ], where that outside part has length one.
+    Groups and labels of weight zero do not count. Infinite when the labels themselves are linearly separable.
     """
     flat = flatten(problem, Objective(Square(), 1.0, 1.0, weights, bias))
     return flat.label(np.array([threshold(point) for point in flat.points])).rename("separability")

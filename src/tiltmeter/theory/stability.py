@@ -23,11 +23,11 @@ LIMIT = "stability limit of the learning rate"
 def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | None = None) -> xr.DataArray:
     """The learning rate at and above which the student's length grows without bound.
 
-    lr < 2 batch (sum_g p_g s_g D_g + decay) / sum_g p_g s_g^2 D_g^2, where Q in dQ/dt = -q Q + ... stops decaying.
-
     >>> from tiltmeter import teacher_mixture, SGD
     >>> stability_limit(teacher_mixture(rho=0.5, variance=(1.0, 1.0)), SGD(lr=0.1)).item()
     2.0
+
+    lr < 2 batch (sum_g p_g s_g D_g + decay) / sum_g p_g s_g^2 D_g^2, where Q in dQ/dt = -q Q + ... stops decaying.
 
     On a fixed set it is 2 (1 + momentum) over the largest eigenvalue of the Hessian for `Descent`; for SGD with
     replacement it is where the noise of the batches feeds itself, for shuffled epochs where a disturbance neither
@@ -79,15 +79,15 @@ def divergence(par: Parameters) -> np.ndarray | None:
 def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     """How long the student takes to learn along the means (M), across them (R), and to settle its length (Q).
 
-    For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and
-    D2 the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias,
-    there is one time scale per direction of the means. Fastest first; without any shift it equals R.
-
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
     >>> scales = timescales(problem, sgd)
     >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]
     [[0.46], 5.41, 3.41]
+
+    For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and
+    D2 the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias,
+    there is one time scale per direction of the means. Fastest first; without any shift it equals R.
     """
     refuse_laws(sgd, "timescales")
     if sgd.scheduled:

@@ -1,4 +1,4 @@
-"""Checkpoint: everything that a training needs to go on as if nothing had happened, in one file."""
+"""Checkpoint: everything that is needed to resume a training exactly, in one file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from torch.optim import Optimizer
 
 from tiltmeter.recipe.rates import Scheduling
 
-#: Lies in the run directory.
+#: The file, in the run directory.
 NAME = "checkpoint.pt"
 
 
 def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> None:
-    """Write aside, then rename: a kill leaves the old file or the new one, never half of one."""
+    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
         "step": step,
@@ -34,7 +34,7 @@ def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Opt
 
 
 def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:
-    """Bring model, optimiser and torch's streams to where the checkpoint was; its step, or 0 where there is none."""
+    """Restore model, optimiser and torch's random state; return the step, or 0 where there is no checkpoint."""
     path = directory / NAME
     if not path.exists():
         return 0

@@ -54,14 +54,14 @@ def ensemble(
     >>> run["error"].sel(time=100).mean("seed").max().item() < 0.1
     True
 
-    The model of seed s is what `make()` returns after `torch.manual_seed(s)`; its batches are those that `train(model,
-    train, look, recipe, seed=s)` takes, so that seed s of the ensemble *is* that run, to the precision of
-    floating-point numbers. (Not with Dropout, whose masks come from one stream for all.) `seeds` is a number of them or
-    a list. `look` holds the points to look at; None sets a fifth of `train` aside (`train.split()`).
+    The model of seed s is what `make()` returns after `torch.manual_seed(s)`. It sees the same batches as `train(model,
+    train, look, recipe, seed=s)`, and ends at the same weights up to rounding. (Not with Dropout: all models share one
+    random stream for its masks.) `seeds` is how many, or a list. `look` holds the held-out points; None sets a fifth of
+    `train` aside (`train.split()`).
 
-    Several recipes that differ in learning rate or weight decay train every seed with each: the curves have a dimension
-    `lr`, `weight_decay` or both, or `recipe` where they form no grid. The optimiser is SGD, Adam or AdamW of
-    torch.optim; `measures` of `watch` are functions f(y_true, y_score).
+    Several recipes may be given if they differ only in learning rate or weight decay. Every seed is trained with each
+    of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
+    optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score).
     """
     train, look = _data(train, look)
     check_labels_known(train, look)
@@ -156,7 +156,7 @@ def _model(make: Callable[[], nn.Module], seed: int) -> nn.Module:
 
 
 def _point_loss(model: nn.Module, loss: Any, train: GroupedData, x: Tensor, read: Read | None) -> Any:
-    """The loss to train with, tried on the first points."""
+    """Return the loss to train with, after a trial on the first points."""
     few = x[:8]
     with untouched(model):
         score = flat_scores(model(few), len(few), read)

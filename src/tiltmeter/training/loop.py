@@ -1,4 +1,4 @@
-"""train: a short loop of our own for experiments, a plain user of `Probe`."""
+"""train: a short training loop for experiments, watched by a `Probe`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def train(
     checkpoint: When = every(1000),
     resume: bool = False,
 ) -> Trajectory:
-    """Train the model in place, as the recipe says, and return the curves of every group at the points `look`.
+    """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -45,10 +45,11 @@ def train(
     >>> run["error"].sel(time=100, group="a").item() < 0.2
     True
 
-    `watch` says what is looked at and when. Batches depend on `seed` (or the recipe's `order`) and the step alone, and
-    torch's random stream starts from `seed`; the streams of the caller are put back at the end. With `to`, the run and
-    its checkpoints are kept there, and `resume=True` goes on from the last one to the same final weights, bit by bit;
-    another recipe than the run began with is refused. A diverged run ends at the look that finds it.
+    `watch` says what is looked at and when. Batches depend only on `seed` (or the recipe's `order`) and the step.
+    torch's random generator starts from `seed`, and the caller's random state is restored at the end. With `to`, the
+    run and its checkpoints are kept in that directory. `resume=True` continues from the last checkpoint and reaches
+    bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the look
+    that finds it.
     """
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
@@ -81,7 +82,7 @@ def train(
             numbers = recipe.batch_seed(seed)
             seen = -1 if probe.last_step is None else probe.last_step
             for step in range(start, total):
-                if step > seen:  # the steps since the checkpoint are the same ones again
+                if step > seen:  # the steps since the checkpoint are repeated identically
                     probe(step)
                 if probe.diverged:
                     break
@@ -136,5 +137,7 @@ class _Update:
         if self._weights is None:
             return loss.whole(score, y)
         if loss.each is None:
-            raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
+            raise ValueError(
+                f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch."
+            )
         return (self._weights[chosen] * loss.each(score, y)).mean()

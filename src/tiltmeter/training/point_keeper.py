@@ -1,4 +1,4 @@
-"""PointKeeper: what is kept of every point looked at, beside the curves, so that leaders can be shown later."""
+"""PointKeeper: keeps the loss and decision of every point, so that differences can be tested later."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tiltmeter.record.labelled import labels_array
 
 #: Looks per decade of steps: at most 256 up to a billion steps.
 PER_DECADE = 28
-#: An ensemble keeps the points of its runs up to so many numbers, half a gigabyte; of larger ones none.
+#: An ensemble keeps its points up to this many numbers (half a gigabyte), and none beyond.
 MOST_NUMBERS = 2**27
 
 
 def kept_look(step: int, last: int | None) -> bool:
-    """Whether the points of this look are kept, after those of the look `last`: log-spaced, whatever the looks are.
+    """Whether the points of this look are kept, given the `last` look that was: kept looks are log-spaced.
 
     >>> kept, last = [], None
     >>> for step in range(0, 1001):
@@ -35,18 +35,18 @@ def kept_look(step: int, last: int | None) -> bool:
 
 
 def _mark(step: int) -> int:
-    # The small number is for steps that are powers of ten, whose logarithm may be rounded down.
+    # The small number corrects the logarithm of powers of ten, which may be rounded down.
     return -1 if step < 1 else math.floor(PER_DECADE * math.log10(step) + 1e-9)
 
 
 class PointKeeper:
     """Turns snapshots into arrays of one number per point: `loss`, and `decided_positive` or `wrong` (several classes).
 
-    Losses take four bytes a point, decisions one bit. Nothing is kept of weighted points and of losses that are not
-    known point by point: no verdict could be drawn from them. `runs` names the dimensions of several runs that are
-    looked at together; their values come one run after another. The look at step `end` is kept in any case. The last
-    look also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision,
-    for the calibration of the trained model.
+    Losses take four bytes per point, decisions one bit. Nothing is kept for weighted points, or for losses that are not
+    known point by point, because they cannot be tested. `runs` names the dimensions of several runs that are looked at
+    together; their values come one run after another. The look at step `end` is always kept. The last look
+    also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
+    the calibration of the trained model.
     """
 
     def __init__(self, data: GroupedData, runs: Mapping[str, np.ndarray] | None = None, end: int | None = None) -> None:
@@ -55,14 +55,14 @@ class PointKeeper:
         self.last: int | None = None
 
     def __call__(self, snapshot: Snapshot, step: int, last: bool = False) -> dict[str, xr.DataArray]:
-        """The arrays of this look; empty where it is not one of those to keep."""
+        """Return the arrays of this look; empty if it is not one to keep."""
         if self._data.weights is not None or snapshot.loss is None:
             return {}
         if not (last or step == self._end or kept_look(step, self.last)):
             return {}
         self.last = step
         labels = {} if self._told else self._labels(snapshot)
-        self._told = True  # the first look tells whose values these are
+        self._told = True  # the first look records which points these are
         dims = ("point", *self._runs)
         found = {
             name: xr.DataArray(self._shaped(values), dims=dims, coords=labels)

@@ -31,20 +31,30 @@ from tiltmeter.training.ranks import LookedAt, rank, refuse_sharded
 class Probe:
     """Looks at a model on held-out points while it trains: one line in a loop that already exists.
 
-    `probe(step)` stands before the update; leaving the `with` block without an exception takes one last look, so that
-    the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
-    confidence, calibration_gap, for two labels positive_rate, tpr and fpr, for more class_accuracy, each with its
-    standard error `<name>_se`. `watch` says when to look and adds measures; `to` is a run directory (None: memory).
-    `loss` is the one to record, by default logistic, cross-entropy or half squared error, whichever fits. `settings`
-    and `seed` are noted in the Origin. The loss and the decision of every point are kept as well at up to 256
-    log-spaced looks (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none.
+        >>> import numpy as np, torch
+        >>> x = np.random.default_rng(0).normal(size=(400, 5)).astype("float32")
+        >>> look = GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
+        >>> model = torch.nn.Linear(5, 1)
+        >>> with Probe(model, look) as probe:
+        ...     for step in range(10):
+        ...         probe(step)  # before the update; your own training step goes here
+        >>> sorted(probe.trajectory())[:4]
+        ['calibration_gap', 'calibration_gap_se', 'confidence', 'confidence_se']
 
-    A run taken up again with `resume=True` at an earlier step than its last look, as from an older checkpoint, drops
-    the later looks: they belong to a training that is lost.
+    `probe(step)` stands before the update. Leaving the `with` block without an exception takes one last look, so the
+    final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
+    confidence and calibration_gap; with two labels also positive_rate, tpr and fpr, with more class_accuracy. Each has
+    a standard error `<name>_se`.
 
-    The training is bit-identical with and without: weights, buffers, modes, gradients, optimiser, random streams, and
-    plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is not seen.
-    Under DistributedDataParallel only rank 0 looks and writes.
+    `watch` says when to look and adds measures. `to` is a run directory (None: memory). `loss` is the loss to record;
+    by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
+    Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
+    for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
+    last look, for instance from an older checkpoint, the later looks are dropped.
+
+    The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
+    and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
+    not restored. Under DistributedDataParallel only rank 0 looks and writes.
     """
 
     def __init__(
@@ -106,10 +116,10 @@ class Probe:
             self.look(self._step)
 
     def look(self, step: int, last: bool = False) -> None:
-        """Look now, whatever `when` says; a step that is already recorded (a resumed run) is passed over.
+        """Look now, whatever `when` says; skip a step that is already recorded (in a resumed run).
 
-        A measure with a `when` of its own (`Sometimes`) is taken only at its own steps and at the `last` look. Once the
-        loss is no number, a measure that fails is passed over.
+        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` look. Once the loss
+        is NaN, a measure that fails is skipped.
         """
         if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
             return
@@ -124,7 +134,7 @@ class Probe:
                 try:
                     found = measure(snapshot)
                 except (ArithmeticError, RuntimeError, ValueError):
-                    # Of a model whose answers are not numbers a measure may have nothing to say; its training goes on.
+                    # A measure may fail on a model whose outputs are NaN; the training goes on.
                     if _finite(readings):
                         raise
                     continue
@@ -141,7 +151,7 @@ class Probe:
 
     @property
     def loss(self) -> Any:
-        """The loss to record as it was given, or the one that fits a model which answers with probabilities."""
+        """Return the loss to record as given, or the one that fits a model that returns probabilities."""
         return self._answers.given
 
     @property
@@ -165,7 +175,7 @@ class Probe:
         return self._recorder.trajectory()
 
     def close(self) -> None:
-        """Take the last look and say that the run is finished. Closing again does nothing."""
+        """Take the last look and mark the run as finished. Closing twice does nothing."""
         self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
@@ -181,7 +191,7 @@ class Probe:
         self._closed = True
 
     def _take_up(self, step: int) -> None:
-        """Drop the looks of a training that is lost: those after the step at which this one goes on."""
+        """Drop the looks after the step at which a resumed training continues."""
         self._resumed = False
         last = self.last_step
         if last is not None and step < last and not self.silent:
@@ -196,7 +206,7 @@ class Probe:
         if self._step is None:
             self.look(0, last=True)
         elif self._seen != versions(self.model):
-            # The last call stood before an update. Without one since a look, that look was the last.
+            # The last call was before an update. If there was none since a look, that look was the last.
             self.look(self._step + 1, last=True)
 
 
@@ -210,7 +220,7 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
         return measure if callable(measure) else GroupMetric(measure)
     try:
         places = inspect.signature(measure).parameters.values()
-    except (ValueError, TypeError):  # some compiled functions do not tell
+    except (ValueError, TypeError):  # some compiled functions have no signature
         return GroupMetric(measure)
     wanted = [place for place in places if place.default is place.empty and place.kind not in (2, 3, 4)]
     return measure if len(wanted) == 1 else GroupMetric(measure)

@@ -1,4 +1,4 @@
-"""ranks: which process of a distributed training writes, and whether all of them look at the same points."""
+"""ranks: which process of a distributed training writes, and whether all processes look at the same points."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from torch import distributed, nn
 
-#: Launchers say the rank of a process in one of these before torch.distributed is started.
+#: Launchers set the rank of a process in one of these before torch.distributed is started.
 RANKS, SIZES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
 
 
 def rank() -> int:
-    """The rank of this process: that of torch.distributed, else what the launcher says, else 0."""
+    """Return the rank of this process: from torch.distributed, else from the launcher, else 0."""
     if _started():
         return distributed.get_rank()
     numbers = [_number(name) for name in SIZES]
@@ -25,7 +25,7 @@ def rank() -> int:
 
 
 def refuse_sharded(model: nn.Module) -> None:
-    """Refuse a model whose weights lie in parts on several processes: one alone cannot evaluate it."""
+    """Refuse a model whose weights are split over several processes: one alone cannot evaluate it."""
     kinds = {type(module).__name__ for module in model.modules()}
     fully = any("FSDPModule" in {cls.__name__ for cls in type(module).__mro__} for module in model.modules())
     if fully or "FullyShardedDataParallel" in kinds:
@@ -38,8 +38,8 @@ def refuse_sharded(model: nn.Module) -> None:
 class LookedAt:
     """Tells the other ranks, without waiting for any, which points this rank looks at.
 
-    A collective call would hang where only rank 0 has a probe. The store of the process group is read and written by
-    each rank when it likes.
+    A collective call would hang if only rank 0 has a probe. The store of the process group can be read and written by
+    each rank at any time.
     """
 
     _count = 0
@@ -55,7 +55,7 @@ class LookedAt:
             self._store.set(f"{self._name}/{rank()}", self._own)
 
     def check(self) -> None:
-        """On rank 0: say once if another rank looks at other points, which nobody records."""
+        """On rank 0: warn once if another rank looks at other points, which are not recorded."""
         if self._store is None or self._told:
             return
         for other in range(1, self._size):

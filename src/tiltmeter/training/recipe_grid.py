@@ -1,4 +1,4 @@
-"""RecipeGrid: several recipes that one stack of runs can follow at once, and the labels of their dimension."""
+"""RecipeGrid: several recipes that one stack of runs can follow at once, and the labels of their dimensions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RecipeGrid:
     labels: Mapping[str, np.ndarray]
 
     def weight_decay(self, seeds: int) -> Rate:
-        """One number where all are equal, else one for every run: seeds vary slowest."""
+        """One number if all are equal, else one for every run, with seeds varying slowest."""
         return _rate(np.asarray(self.decays), seeds)
 
     def rates(self, steps: int, seeds: int) -> Callable[[int], Rate]:
@@ -74,12 +74,12 @@ def _dimensions(recipes: tuple[Recipe, ...], values: Mapping[str, list[float]]) 
     if any("schedule" in different_parts(first, one) for one in recipes):
         return {"recipe": np.arange(len(recipes))}
     if first.schedule is not None and is_function_of_step(first.schedule):
-        values = {**values, "lr": [0.0 for _ in recipes]}  # the schedule says the rates, the same for all
+        values = {**values, "lr": [0.0 for _ in recipes]}  # the schedule gives the rates, the same for all
     return _labels(values)
 
 
 def _labels(values: Mapping[str, list[float]]) -> dict[str, np.ndarray]:
-    """Dimensions `lr` and `weight_decay` where the recipes form a grid in this order, else `recipe`."""
+    """Return dimensions `lr` and `weight_decay` if the recipes form a grid in this order, else `recipe`."""
     axes = {name: np.asarray(list(dict.fromkeys(column))) for name, column in values.items()}
     axes = {name: axis for name, axis in axes.items() if len(axis) > 1}
     pairs = list(zip(*values.values(), strict=True))

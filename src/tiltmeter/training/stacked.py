@@ -16,14 +16,13 @@ from tiltmeter.training.stacked_linear_layers import Product, differentiate_chai
 class Stacked:
     """Models of one architecture with their parameters and buffers stacked along a first dimension, `runs`.
 
-    Stacks of Linear layers and activations go through batched matrix products; every other module through
-    `torch.func`. The models that were given are not changed and share nothing with the stack. `read` finds the scores
-    in what a model returns.
-
     >>> models = [nn.Linear(3, 1) for _ in range(4)]
     >>> stacked = Stacked(models)
     >>> stacked(torch.zeros(4, 10, 3)).shape
     torch.Size([4, 10, 1])
+
+    Stacks of Linear layers and activations use batched matrix products; other modules use `torch.func`. The given
+    models are not changed and share no memory with the stack. `read` finds the scores in what a model returns.
     """
 
     def __init__(
@@ -42,8 +41,8 @@ class Stacked:
             if isinstance(module, nn.Linear)
         }
         self.parameters: dict[str, Tensor] = {
-            # A Linear layer multiplies by its transposed weights: stored that way round, the gradients of a batched
-            # product have the layout of the weights, and the update runs through memory in order.
+            # A Linear layer multiplies by its transposed weights. Stored transposed, the gradients of a batched
+            # product have the layout of the weights, and the update reads memory in order.
             name: (_flipped(value) if name in flipped else value)
             .detach()
             .requires_grad_(name in trained and not self.quick)
@@ -68,9 +67,10 @@ class Stacked:
     def differentiate(
         self, x: Tensor, loss: Callable[[Tensor], Tensor]
     ) -> tuple[Tensor, dict[str, Tensor | Product | None]]:
-        """The losses of all runs, from their outputs on their own batches, and the gradient of the *sum* of losses.
+        """Return the losses of all runs on their own batches, and the gradient of the *sum* of losses.
 
-        Every run has its own parameters, so that gradient holds the gradient of each. None: no part in the loss.
+        Every run has its own parameters, so this gradient holds the gradient of each run. None: the parameter does not
+        affect the loss.
         """
         if self._layers is not None:
             losses, gradients = differentiate_chain(self._layers, self.parameters, x, loss)
@@ -89,7 +89,7 @@ class Stacked:
         return self._forward(x, own_points=False)
 
     def model(self, run: int) -> nn.Module:
-        """A model of its own with the parameters and buffers of one run."""
+        """Return a separate model with the parameters and buffers of one run."""
         single = copy.deepcopy(self._model)
         state = {name: value[run].detach().clone() for name, value in {**self.parameters, **self.buffers}.items()}
         missing, _ = single.load_state_dict(state, strict=False)

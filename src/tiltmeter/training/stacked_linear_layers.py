@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor, nn
 
-#: Modules without parameters that act on every number by itself, so that they need no stacking.
+#: Elementwise modules without parameters: they need no stacking.
 ELEMENTWISE = (
     nn.ELU,
     nn.GELU,
@@ -31,10 +31,10 @@ ELEMENTWISE = (
 
 
 class Product(NamedTuple):
-    """The gradient of stacked weights as a product not yet taken: inputs transposed times `slopes`.
+    """The gradient of stacked weights as a product that is not yet computed: inputs transposed times `slopes`.
 
     `inputs` has shape (runs, batch, in), `slopes`, the derivatives with respect to the layer's outputs, (runs, batch,
-    out). A plain step can add the product to the weights without ever holding it.
+    out). A plain SGD step can add the product to the weights without storing it.
     """
 
     inputs: Tensor
@@ -58,7 +58,7 @@ class Affine:
     def __call__(self, parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
         weight = parameters[self.weight]
         bias = None if self.bias is None else parameters[self.bias].unsqueeze(1)
-        if weight.shape[1] == 1:  # batched products with a single column are several times slower than sums
+        if weight.shape[1] == 1:  # a batched product with a single column is several times slower than a sum
             score = (x * weight).sum(-1, keepdim=True)
             return score if bias is None else score.add_(bias)
         x = x.expand(len(weight), -1, -1)
@@ -96,7 +96,8 @@ def linear_layers(model: nn.Module) -> tuple[Layer, ...] | None:
 
 
 def run_chain(layers: Sequence[Layer], parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """The outputs of all runs: x has shape (runs, points, features), or (1, points, features) if all see the same."""
+    """Return the outputs of all runs: x has shape (runs, points, features), or (1, points, features) if all are
+    alike."""
     for layer in layers:
         x = layer(parameters, x) if isinstance(layer, Affine) else layer(x)
     return x
@@ -107,8 +108,8 @@ def differentiate_chain(
 ) -> tuple[Tensor, dict[str, Tensor | Product]]:
     """The losses of all runs, and the gradient of their sum by parameter.
 
-    Only the derivatives with respect to the outputs of Linear layers are taken by autograd; what they mean for the
-    weights is a product of those with the layer's inputs.
+    Autograd takes only the derivatives with respect to the outputs of Linear layers. Their product with the layer's
+    inputs is the gradient of the weights.
     """
     inputs: list[Tensor] = []
     outputs: list[Tensor] = []

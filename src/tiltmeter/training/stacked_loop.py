@@ -16,7 +16,7 @@ from tiltmeter.training.stacked_updates import Rate, Update
 
 
 def stacked_batches(sampling: Sampling, data: GroupedData, batch: int, seeds: Sequence[int]) -> Iterator[Tensor]:
-    """Step by step the places of the points of every seed, of shape (seeds, batch): those that `train` would take."""
+    """Yield, step by step, the batches of every seed, of shape (seeds, batch), as `train` would take them."""
     for number in count():
         stretch = torch.as_tensor(np.stack([sampling.stretch(data, batch, seed, number) for seed in seeds]))
         yield from (stretch[:, start : start + batch] for start in range(0, stretch.shape[1], batch))
@@ -32,11 +32,10 @@ def train_stacked(
     looks: Sequence[int],
     look: Callable[[int], bool],
 ) -> None:
-    """Train all runs at once to the last of `looks`; `look(step)`, after that many updates, says whether to go on.
+    """Train all runs at once to the last of `looks`; `look(step)` returns whether to go on.
 
     `rate` gives the learning rate of every step. `loss` gives the loss of every run from its outputs and the places of
-    its batch among the points. `batches` may serve fewer runs than there are: each batch then serves as many
-    neighbouring runs as it takes.
+    its batch among the points. If `batches` has fewer rows than there are runs, neighbouring runs share a batch.
     """
     step = 0
     for stop in looks:

@@ -21,11 +21,11 @@ def stacked_scores(outputs: Tensor) -> Tensor:
 def stacked_loss(
     loss: PointLoss, data: GroupedData, weights: Mapping[Any, float] | None, like: Tensor
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """From outputs (runs, batch, ...) and the places of the points (runs, batch) to the losses (runs,)."""
+    """Return a function from outputs (runs, batch, ...) and places (runs, batch) of the points to losses (runs,)."""
     found = example_weights(data, weights)
     factors = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
     if factors is not None and loss.each is None:
-        raise ValueError(f"Weights multiply the loss of each point, which {loss.definition} does not tell.")
+        raise ValueError(f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch.")
     y = data.tensors(like.dtype)[1].to(like.device)
     classes, numbers = y.long(), y.to(like.dtype)
 

@@ -42,10 +42,10 @@ class StackedObservations:
         self._sizes = tuple(len(values) for values in self._coords.values())
         self._diverged = np.full(stacked.runs, np.nan)
         self._keeper = keeper
-        self._layouts: dict[str, xr.DataArray] = {}  # labels once: they cost more than the numbers
+        self._layouts: dict[str, xr.DataArray] = {}  # made once: labels cost more time than the numbers
 
     def __call__(self, step: int) -> bool:
-        """Look after `step` updates; whether any run goes on."""
+        """Look after `step` updates; return whether any run goes on."""
         starts = range(0, len(self._points), self._chunk)
         parts = (self._points[start : start + self._chunk] for start in starts)
         chunks = [stacked_scores(self._stacked.evaluate(part)) for part in parts]
@@ -68,7 +68,7 @@ class StackedObservations:
         return bool(np.isnan(self._diverged).any())
 
     def _apart(self, name: str, values: xr.DataArray) -> xr.DataArray:
-        """A reading over the groups of all runs, in order of the runs, as one over groups and the runs' dimensions."""
+        """Reshape a reading over the groups of all runs to one over groups and the dimensions of the runs."""
         array = values.values
         array = array.reshape(self._stacked.runs, len(self._groups), *array.shape[1:])
         if np.isfinite(self._diverged).any():

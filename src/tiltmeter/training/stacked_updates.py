@@ -14,7 +14,7 @@ from tiltmeter.training.stacked_linear_layers import Product
 #: A number for all runs, or one for each, of shape (runs,).
 Rate: TypeAlias = float | Tensor
 
-#: Gradients of all runs by the name of their parameter (None: no part in the loss).
+#: Gradients of all runs by the name of their parameter (None: it does not affect the loss).
 Gradients: TypeAlias = Mapping[str, Tensor | Product | None]
 
 #: Changes the parameters of all runs, by name, given their gradients and the learning rate of this step.
@@ -64,7 +64,7 @@ def _sgd(weight_decay: Rate, momentum: float, dampening: float, nesterov: bool, 
             parameter.addcmul_(gradient, _along(lr, parameter), value=-1)
 
     def at_once(parameter: Tensor, gradient: Product, lr: Rate) -> bool:
-        # Plain descent adds the product to the weights while it is taken.
+        # Plain SGD adds the product to the weights while it is computed.
         if momentum or parameter.shape[1] == 1 or isinstance(weight_decay, Tensor):
             return False
         if isinstance(lr, Tensor) and weight_decay:
@@ -106,10 +106,10 @@ def _adam(weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: boo
 
 
 def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:
-    """Apply a formula to every parameter; `spare` is memory of its size, at the formula's disposal.
+    """Apply a formula to every parameter; `spare` is memory of the same size that the formula may overwrite.
 
-    Fresh memory for stacked parameters costs more than the arithmetic, so it is taken only once. Gradients are left
-    alone, as autograd may hand out one tensor twice.
+    Allocating memory for stacked parameters costs more than the arithmetic, so it is done only once. Gradients are not
+    changed, because autograd may return one tensor twice.
     """
     spares: dict[str, Tensor] = {}
 

@@ -13,12 +13,12 @@ BLOCK = 2**22
 def bootstrap_weights(sizes: Sequence[int], draws: int, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
     """Blocks of draws; in each, one array (draws, points) per group, every row summing to the group's size.
 
-    The same weights serve every look and curve: this keeps the dependence between looks at the same points, which is
-    what makes a band over all looks narrow.
-
     >>> blocks = list(bootstrap_weights([3, 5], 10, np.random.default_rng(0)))
     >>> [w.sum(1).tolist() for w in blocks[0]] == [[3.0] * 10, [5.0] * 10]
     True
+
+    The same weights serve every look and curve: this keeps the dependence between looks at the same points, which is
+    what makes a band over all looks narrow.
     """
     rows = int(np.clip(BLOCK // max(sum(sizes), 1), 8, 256))
     for start in range(0, draws, rows):

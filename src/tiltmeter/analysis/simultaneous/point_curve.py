@@ -14,12 +14,12 @@ FEWEST = 20
 class PointCurve:
     """The values of one curve before they are averaged: `values` has shape (looks, points).
 
-    `where` says which points count (the positives, for a true-positive rate; None: all). Values that are booleans make
-    the curve a rate. Several runs on the same points have shape (seeds, looks, points); `averaged` is their mean.
-
     >>> decided = PointCurve("tpr", np.array([[True, False, True]]), where=np.array([True, True, False]))
     >>> decided.rate, decided.counts(np.array([0, 1, 1]), 2).tolist()
     (True, [1, 1])
+
+    `where` says which points count (the positives, for a true-positive rate; None: all). Values that are booleans make
+    the curve a rate. Several runs on the same points have shape (seeds, looks, points); `averaged` is their mean.
     """
 
     name: str

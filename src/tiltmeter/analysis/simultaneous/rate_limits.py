@@ -27,12 +27,12 @@ def recovered(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits of contrasts (contrasts, looks) from those of the groups (groups, looks).
 
-    The distance of each limit from its rate stands in for a standard error, on the side that matters (MOVER; Zou and
-    Donner, 2008).
-
     >>> rates, low, high = np.array([[0.5], [0.2]]), np.array([[0.4], [0.1]]), np.array([[0.6], [0.3]])
     >>> [limit.round(3).tolist() for limit in recovered(rates, low, high, np.array([[1.0, -1.0]]))]
     [[[0.159]], [[0.441]]]
+
+    The distance of each limit from its rate stands in for a standard error, on the side that matters (MOVER; Zou and
+    Donner, 2008).
     """
     middle = contrasts @ rates
     up, down = np.maximum(contrasts, 0.0) ** 2, np.minimum(contrasts, 0.0) ** 2

@@ -13,14 +13,14 @@ def recorded_errors(
 ) -> Band:
     """Limits of every contrast from values (seeds, looks, groups) and the standard errors of the points, or None.
 
-    Bonferroni's correction for `statements` of them, all looks, contrasts and curves asked about: nothing is known of
-    how looks depend on one another. The variance is that of the points (mean over seeds), plus that of the seeds where
-    there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
-
     >>> values, errors = np.array([[[0.5, 0.2]]]), np.array([[[0.03, 0.04]]])
     >>> band = recorded_errors(values, errors, np.array([[1.0, -1.0]]), 0.05, 1)
     >>> band.lower.round(3).tolist(), band.upper.round(3).tolist()
     ([[0.202]], [[0.398]])
+
+    Bonferroni's correction for `statements` of them, all looks, contrasts and curves asked about: nothing is known of
+    how looks depend on one another. The variance is that of the points (mean over seeds), plus that of the seeds where
+    there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
     """
     from scipy.special import ndtri, stdtrit
 

@@ -13,14 +13,14 @@ from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS
 def seed_bands(values: np.ndarray, contrasts: np.ndarray, level: float = 0.05, draws: int = DRAWS) -> Band:
     """Limits for the mean over all seeds, from values (seeds, looks, groups) of at least five independent ones.
 
-    The critical value is that of the largest Gaussian copy of the scatter over looks, widened by Student's t. Measured
-    misses at 5 %: 8 % of five or ten seeds, 4 % of forty. It is wrong for seeds that looked at the same points: their
-    luck is shared and never scatters (`two_way`).
-
     >>> rng = np.random.default_rng(1)
     >>> found = seed_bands(rng.normal(size=(40, 10, 2)) + [1.5, 0.0], np.array([[1.0, -1.0]]))
     >>> found.shown.ravel().tolist()
     [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+
+    The critical value is that of the largest Gaussian copy of the scatter over looks, widened by Student's t. Measured
+    misses at 5 %: 8 % of five or ten seeds, 4 % of forty. It is wrong for seeds that looked at the same points: their
+    luck is shared and never scatters (`two_way`).
     """
     from scipy.special import ndtr, ndtri, stdtrit
 

@@ -29,19 +29,19 @@ def two_way(
 ) -> dict[str, Band]:
     """Bands for the mean over all seeds of the recipe, from at least five seeds that looked at the same points.
 
-    `curves` hold values of shape (seeds, looks, points). What is not known has two parts (Owen, 2007). For the points,
-    the values averaged over seeds get the limits of one run (`bands`). For the seeds, the differences averaged over
-    points have a variance of their own; its factor is the critical value of the largest Gaussian copy of both parts
-    over all looks, mapped to Student's t, since few seeds say little about their own scatter. The distances add in
-    squares. The scatter over seeds alone knows nothing of the points that all of them share. With `recipe=False` the
-    bands are about the mean of these runs on other points, and two seeds are enough.
-
     >>> rng = np.random.default_rng(0)
     >>> codes = np.repeat([0, 1], 100)
     >>> shared = rng.normal(size=200)  # the same luck of the points in every seed
     >>> seeds = PointCurve("loss", shared + 0.01 * rng.normal(size=(5, 3, 200)))
     >>> two_way([seeds], codes, np.array([[1.0, -1.0]]))["loss"].shown.any()
     np.False_
+
+    `curves` hold values of shape (seeds, looks, points). What is not known has two parts (Owen, 2007). For the points,
+    the values averaged over seeds get the limits of one run (`bands`). For the seeds, the differences averaged over
+    points have a variance of their own; its factor is the critical value of the largest Gaussian copy of both parts
+    over all looks, mapped to Student's t, since few seeds say little about their own scatter. The distances add in
+    squares. The scatter over seeds alone knows nothing of the points that all of them share. With `recipe=False` the
+    bands are about the mean of these runs on other points, and two seeds are enough.
     """
     from scipy.special import ndtr, ndtri, stdtrit
 

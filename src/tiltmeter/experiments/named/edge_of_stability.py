@@ -118,12 +118,12 @@ def descend(setting: Setting, data: GroupedData, lr: float, linear: bool, seed: 
 def sides(losses: np.ndarray, first: int, few: int) -> xr.DataArray:
     """Mean change of loss, step by step, of the points that fell and rose most in the first of these steps.
 
-    `losses` has a row per step, from step `first` on, and a column per point. The step that chose the sides is left
-    out: there they are opposite by choice.
-
     >>> swing = np.array([[1.0, 1.0], [0.0, 2.0], [1.0, 1.0], [0.0, 2.0]])
     >>> sides(swing, 0, 2).values.tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
+
+    `losses` has a row per step, from step `first` on, and a column per point. The step that chose the sides is left
+    out: there they are opposite by choice.
     """
     change = np.diff(losses, axis=0)
     top = np.argsort(-np.abs(change[0]), kind="stable")[:few]

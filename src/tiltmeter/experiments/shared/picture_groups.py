@@ -23,12 +23,12 @@ def picture_groups(
 ) -> tuple[GroupedData, GroupedData]:
     """Data to train on, a `share` of it upright, and to look at, the same pictures in both groups; ten classes each.
 
-    `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, the two classes have each
-    other's label in the turned group; without `turned` that group is upright, too, and only its labels differ.
-
     >>> train, look = picture_groups("digits", 0.8, (0.5, 1.0), points=500, look=200)
     >>> train.sizes, look.sizes
     ({'upright': 400, 'turned': 100}, {'upright': 200, 'turned': 200})
+
+    `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, the two classes have each
+    other's label in the turned group; without `turned` that group is upright, too, and only its labels differ.
     """
     x, y, seen, labels = _pictures(source)
     rng = np.random.default_rng(0)

@@ -25,11 +25,11 @@ def lines(
 ) -> alt.LayerChart:
     """Lines through (x, y) points, one colour and dash per series, in the order of their appearance.
 
-    `marks` shows the points, too; `zero` draws a line at y = 0 where that lies within the picture.
-
     >>> chart = lines([(1.0, 0.1, "a"), (2.0, 0.2, "a")], "width", "error", "net")
     >>> chart.to_dict()["layer"][0]["mark"]["type"]
     'line'
+
+    `marks` shows the points, too; `zero` draws a line at y = 0 where that lies within the picture.
     """
     if not points:
         raise ValueError("`lines` needs at least one point. Found none.")

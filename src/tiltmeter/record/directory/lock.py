@@ -31,13 +31,17 @@ TIMES_LONGEST = 10.0
 
 
 class Lock:
-    """Taken on construction: `BlockingIOError` if a live process holds it; a dead one's is taken over."""
+    """Taken on construction: `BlockingIOError` if a live process holds it; a dead one's is taken over.
 
-    def __init__(self, path: Path) -> None:
+    `patience` is how many seconds of silence another host should take for death: the more often a writer beats, the
+    fewer are needed.
+    """
+
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self._path = path
         self._token = uuid.uuid4().hex  # tells two writers within one process
         self._process = Process.this()
-        self._patience = PATIENCE
+        self._patience = patience
         self._beaten = time.monotonic()
         self._take(None)
 

@@ -29,9 +29,6 @@ from tiltmeter.record.trajectory import Clock, Trajectory
 class Recorder:
     """Records the curves of one run, in memory (`to=None`) or in a run directory, look by look.
 
-    Once `append` has returned, the look is with the operating system: killing the process loses nothing. Leaving
-    the `with` block says how the run ended: finished, failed (with the reason) or interrupted.
-
     >>> with Recorder(to=None, clock="step", origin=Origin("example")) as recorder:
     ...     for step in range(0, 30, 10):
     ...         recorder.append(step, {"loss": 1 / (1 + step)})
@@ -40,6 +37,9 @@ class Recorder:
     <Trajectory example, clock step, 2 curves>
       loss       (time: 4)  time 0 .. 30
       sharpness  (time: 1)  time 30 .. 30
+
+    Once `append` has returned, the look is with the operating system: killing the process loses nothing. Leaving
+    the `with` block says how the run ended: finished, failed (with the reason) or interrupted.
 
     A directory that already holds a run is refused, unless `resume=True` says to continue after its last look.
     """

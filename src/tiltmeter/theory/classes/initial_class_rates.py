@@ -38,13 +38,13 @@ class InitialClassRates:
 def initial_class_rates(problem: ClassMixture, sgd: SGD) -> InitialClassRates:
     """How fast the loss of every class changes at the first step of a student that starts from zero.
 
-    Rare classes may get worse before they get better: the frequent ones pull the scores away from them, and the noise
-    of the steps adds to all losses.
-
     >>> from tiltmeter.problem.class_mixture_of_two import class_mixture
     >>> rare = class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
     >>> print(initial_class_rates(rare, SGD(lr=0.2, train_bias=True)))
     First unlearnt: class 2 of +, class 2 of -. Every other class is learnt from the first step.
+
+    Rare classes may get worse before they get better: the frequent ones pull the scores away from them, and the noise
+    of the steps adds to all losses.
 
     It is about the squared error; a loss that falls does not mean that the class is decided right.
     """

@@ -44,14 +44,14 @@ class BetterOrder:
 def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float] | None = None) -> BetterOrder:
     """Which of two centred groups should be learnt last, after phases of these lengths (default: each to its end).
 
-    For long phases and small learning rates the population is better off with the group of larger share times variance
-    last, and the worst group with the group of larger variance last.
-
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(better_order(problem, sgd))
     For the population learn + last (risk 0.3326 against 0.3811); for the group that is worse off learn - last
     (loss 0.4272 against 0.9176).
+
+    For long phases and small learning rates the population is better off with the group of larger share times variance
+    last, and the worst group with the group of larger variance last.
 
     Both groups together, in their own proportions and at a small learning rate, have a lower risk than either order.
     """

@@ -50,14 +50,14 @@ class CriticalLength:
 def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
     """The squared length of irrelevant prior knowledge above which the losses of two centred groups no longer cross.
 
-    Irrelevant: a student of squared length Q (over d) that has no overlap with either teacher. It costs a group half
-    its variance times Q at first, and so the group of larger variance more.
-
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(critical_length(problem, sgd))
     The losses of + and - cross once from zero, cross twice after irrelevant pre-training of squared length below
     0.0227883, and never cross above it.
+
+    Irrelevant: a student of squared length Q (over d) that has no overlap with either teacher. It costs a group half
+    its variance times Q at first, and so the group of larger variance more.
 
     It says nothing of pre-training that knows something of a teacher: `gap_parabola` and `crossing_bound` do.
     """

@@ -53,16 +53,16 @@ class CrossingBound:
 def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] | None = None) -> CrossingBound:
     """How often the losses of two groups can cross after the start, from the signs of a few coefficients.
 
-    The gap of the linear student is a sum of exponentials, so by Descartes' rule of signs it has at most as many zeros
-    as its coefficients, ordered by rate, have changes of sign; and an odd number iff both ends differ in sign. A start
-    from zero uses up one zero at t = 0: centred groups then cross at most once, from any other start at most twice.
-
     >>> from tiltmeter import cases, starts
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(crossing_bound(problem, sgd))
     The losses of + and - cross exactly once.
     >>> print(crossing_bound(problem, SGD(lr=0.1, start=starts.Overlaps(Q=0.015))))
     The losses of + and - cross at most 2 times, an even number of times, perhaps never.
+
+    The gap of the linear student is a sum of exponentials, so by Descartes' rule of signs it has at most as many zeros
+    as its coefficients, ordered by rate, have changes of sign; and an odd number iff both ends differ in sign. A start
+    from zero uses up one zero at t = 0: centred groups then cross at most once, from any other start at most twice.
 
     A bound is not a count: `crossings` counts. It is for the losses; errors are no sums of exponentials.
     """

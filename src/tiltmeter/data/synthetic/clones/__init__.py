@@ -1,14 +1,14 @@
 """Clones: data sets that share chosen statistics with the original data and nothing else.
 
-A clone keeps labels, groups and their order, and draws new points. An edit moves the points themselves to the
-statistics of another class, and gives them the label of that class.
-
 >>> import numpy as np
 >>> from tiltmeter.data import GroupedData
 >>> data = GroupedData(np.random.default_rng(0).exponential(size=(400, 3)), [0, 1] * 200, [0, 1] * 200)
 >>> clone = ClassCovariance()(data, seed=1)
 >>> bool((clone.y == data.y).all()), bool((data.x < 0).any()), bool((clone.x < 0).any())
 (True, False, True)
+
+A clone keeps labels, groups and their order, and draws new points. An edit moves the points themselves to the
+statistics of another class, and gives them the label of that class.
 """
 
 from tiltmeter.data.synthetic.clones.by_class import Clone

@@ -41,7 +41,7 @@ def test_a_wide_network_with_a_small_rate_is_not_flagged(two_labels):
 def test_a_small_initialisation_is_flagged_before_it_goes_wrong(two_labels):
     found, said = horizon(network(200, 0.05), two_labels, lr=0.1, steps=1000)
     assert found["linear"] < 50
-    assert "holds up to step" in said[0]
+    assert "holds only up to step" in said[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ahead = tm.forecast(
@@ -108,11 +108,11 @@ def test_horizon_of_each_test():
     assert sample_until(whole, half, np.full((5, 2), 1e-3), looks) == 10
     assert sample_until(whole, half, np.full((5, 2), 0.1), looks) is None
     assert str(Horizon(1000, linear=50.0, sample=70.0)) == (
-        "Beyond step 50 the forecast is not to be trusted: the network departs from its linearisation."
+        "Do not trust the forecast beyond step 50: the network departs from its linearisation."
     )
     assert Horizon(1000).step is None
-    assert str(Horizon(1000)).startswith("The tests of the forecast find nothing")
-    assert "Beyond step 12300 the" in str(Horizon(20000, sample=12345.6))
+    assert str(Horizon(1000)).startswith("The tests of the forecast find no problem")
+    assert "beyond step 12300: " in str(Horizon(20000, sample=12345.6))
 
 
 @pytest.mark.parametrize("sample", [2, 4])
@@ -124,10 +124,10 @@ def test_a_sample_of_next_to_nothing_is_flagged(two_labels, sample):
 
 def test_warnings_point_to_the_line_that_asked(two_labels):
     model = network(200, 0.05)
-    with pytest.warns(UserWarning, match="holds up to step") as direct:
+    with pytest.warns(UserWarning, match="holds only up to step") as direct:
         tm.forecast(model, *two_labels, tm.Recipe(lr=0.1, steps=1000, batch=None, loss=tm.Square()))
     kernels = tm.tangent(model, *two_labels)
-    with pytest.warns(UserWarning, match="holds up to step") as kept:
+    with pytest.warns(UserWarning, match="holds only up to step") as kept:
         kernels.forecast(tm.Recipe(lr=0.1, steps=1000, batch=None, loss=tm.Square()))
     assert {warning.filename for warning in (*direct, *kept)} == {__file__}
 

@@ -1,0 +1,41 @@
+"""The TOML file of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from tiltmeter.cli.toml_file import read_toml
+from tiltmeter.cli.toml_schema import Between, check_keys, check_table
+from tiltmeter.study import Study
+from tiltmeter.study.function_reference import FunctionReference
+
+#: What `[study]` may hold.
+HINTS: dict[str, Any] = {
+    "cell": str,
+    "to": str,
+    "seeds": Annotated[int, Between(1)] | tuple[int, ...],
+    "version": str,
+    "tries": Annotated[int, Between(1)],
+    "limit": Annotated[float, Between(0, low_too=False)],
+    "fraction": Annotated[float, Between(0, 1, low_too=False)],
+}
+
+
+def find_study(place: Path) -> Study:
+    """The study that a TOML file describes, or that a folder holds."""
+    if place.is_dir():
+        return Study.load(place)
+    tables = read_toml(place)
+    check_keys(tables, ("study", "factors", "cells"), str(place))
+    said = check_table(tables.get("study", {}), HINTS, f"{place}, [study]")
+    if "cell" not in said:
+        raise KeyError(f'{place}, [study]: `cell` is missing; it names a function, as in cell = "mine:train".')
+    function = FunctionReference.from_text(said.pop("cell"), place.parent).find()
+    # A study lies beside its file, wherever the command is called.
+    to = place.parent / said.pop("to", f"studies/{place.stem}")
+    for name, kind in (("factors", Mapping), ("cells", list)):
+        if name in tables and not isinstance(tables[name], kind):
+            raise TypeError(f"{place}: `{name}` should be {'a table' if kind is Mapping else 'a list of tables'}.")
+    return Study(function, tables.get("factors"), to=to, cells=tables.get("cells"), **said)

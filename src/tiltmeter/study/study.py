@@ -1,0 +1,219 @@
+"""Study: a grid of runs that survives anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from tiltmeter.record import Trajectory, load
+from tiltmeter.record.quoted import quoted
+from tiltmeter.study.cell import Cell
+from tiltmeter.study.checks import checked_count, checked_limit, checked_only, checked_seeds
+from tiltmeter.study.compute import Task
+from tiltmeter.study.drive import FailFast, drive
+from tiltmeter.study.engine import Engine
+from tiltmeter.study.failure import Failure
+from tiltmeter.study.function_reference import FunctionReference
+from tiltmeter.study.grid import checked_cells, checked_factors, factors_of, settings_of, text
+from tiltmeter.study.on_dask import OnDask
+from tiltmeter.study.on_executor import OnExecutor
+from tiltmeter.study.on_slots import OnSlots
+from tiltmeter.study.places import CELLS, FAILED, Places
+from tiltmeter.study.progress_line import ProgressLine
+from tiltmeter.study.status import Status, status_of
+from tiltmeter.study.study_file import read_study, write_study
+from tiltmeter.study.table import Reduce, build_table, last_values
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A function of settings over a grid of settings, each computed once and kept.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from tiltmeter.study.example_cell import final_gap
+    >>> with TemporaryDirectory() as folder:
+    ...     study = Study(final_gap, {"rho": [0.6, 0.9], "lr": [0.1, 0.2]}, seeds=2, to=f"{folder}/first")
+    ...     print(study.run(progress=False, jobs=1))
+    ...     print(study.table()["gap"].sel(rho=0.9, lr=0.1, seed=0).item() > 0)
+    8 of 8 cells done, 0 failed, 0 left.
+    True
+
+    `cell` is a function at the top level of a module: it takes a dictionary of settings, which holds one value of every
+    factor and `seed`, and returns a Trajectory or an xarray.Dataset. It should depend on nothing else. `factors` are
+    named lists of JSON values; `cells` is an explicit list of settings instead. `fraction` keeps a random part of the
+    grid, which is not balanced; a larger one contains a smaller one. `seeds` is a number of seeds, a list of them, or
+    None for cells without a seed.
+
+    A cell's name is the hash of its settings, the function's name and the `version` that you declare: change `version`
+    when the function changes its meaning. A cell whose process died `tries` times is given up, and so is one that takes
+    longer than `limit` seconds.
+
+    That a cell is complete does not mean that its code is today's: `status` counts those made by other code.
+    """
+
+    cell: Callable[[dict[str, Any]], Trajectory | xr.Dataset]
+    factors: Mapping[str, Sequence[Any]] | None = None
+    seeds: int | Sequence[int] | None = 1
+    to: str | os.PathLike[str] = "studies/study"
+    cells: Sequence[Mapping[str, Any]] | None = None
+    fraction: float | None = None
+    version: str = "1"
+    tries: int = 3
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.factors is None) == (self.cells is None):
+            raise ValueError("A study takes `factors`, or an explicit list of `cells`: one of the two.")
+        factors = checked_factors(factors_of(self.cells or ()) if self.factors is None else self.factors)
+        object.__setattr__(self, "factors", factors)
+        if self.cells is not None:
+            object.__setattr__(self, "cells", checked_cells(self.cells, factors))
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            raise ValueError(f"`fraction` should lie above 0 and be at most 1. Found fraction = {self.fraction}.")
+        if not isinstance(self.version, str):
+            raise TypeError(f"`version` should be text. Found version = {quoted(self.version)}.")
+        object.__setattr__(self, "seeds", checked_seeds(self.seeds))
+        checked_count(self.tries, "tries")
+        checked_limit(self.limit)
+        object.__setattr__(self, "to", Path(self.to))
+        _ = self.reference
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Study:
+        """The study that a folder holds, from its `study.json`; its function is imported."""
+        said = read_study(Path(folder))
+        factors = None if said["cells"] is not None else said["factors"]
+        settings = {name: said[name] for name in ("seeds", "cells", "fraction", "version", "tries", "limit")}
+        return cls(FunctionReference(**said["cell"]).find(), factors, to=folder, **settings)
+
+    @cached_property
+    def reference(self) -> FunctionReference:
+        """The name of the cell function."""
+        return FunctionReference.of(self.cell)
+
+    @cached_property
+    def places(self) -> Places:
+        """The folder of the study."""
+        return Places(Path(self.to))
+
+    @cached_property
+    def all_cells(self) -> tuple[Cell, ...]:
+        """Every cell that is asked for, with its name."""
+        settings = settings_of(self._levels, self.cells, self.fraction, self._seeds)
+        return tuple(Cell.of(one, self.reference.text, self.version) for one in settings)
+
+    def run(
+        self,
+        executor: Any = None,
+        progress: bool = True,
+        *,
+        jobs: int | None = None,
+        only: Mapping[str, Any] | None = None,
+        retry_failed: bool = False,
+        fail_fast: bool = False,
+    ) -> Status:
+        """Compute what is missing, and say how the study stands then.
+
+        Without an executor, `jobs` processes of this machine (default: one for each core) compute the cells. A process
+        that dies costs its own cell one try. A `distributed.Client` sends the cells to a Dask cluster, where the same
+        holds. Any executor of `concurrent.futures` will do, but it knows neither `tries` nor `limit`.
+
+        `only` keeps cells with these values, as in {"width": 64}. Cells that failed stay failed unless `retry_failed`.
+        Several drivers may run the same study at once. An interrupt or a killed driver loses the cells in flight.
+        """
+        tasks = self._tasks(only, retry_failed)
+        write_study(self.places.root, self._said())
+        self.places.make()
+        line = ProgressLine(len(self.all_cells), len(self.all_cells) - len(tasks), progress)
+        if tasks:
+            with suppress(FailFast):
+                drive(tasks, self.places, self._engine(executor, jobs), line, fail_fast)
+        return status_of(self.all_cells, self.places, None)
+
+    def status(self) -> Status:
+        """How many cells are done, failed, running and left."""
+        return status_of(self.all_cells, self.places, self.reference.fingerprint())
+
+    def failures(self) -> tuple[Failure, ...]:
+        """The cells that failed, each with its error."""
+        failed = self.places.keys(FAILED) - self.places.keys(CELLS)
+        return tuple(Failure.read(self.places.failure(cell.key)) for cell in self.all_cells if cell.key in failed)
+
+    def results(self) -> Iterator[tuple[dict[str, Any], Trajectory | xr.Dataset]]:
+        """Settings and result of every complete cell, one after the other."""
+        done = self.places.keys(CELLS)
+        for cell in self.all_cells:
+            if cell.key in done:
+                yield dict(cell.settings), load(self.places.result(cell.key))
+
+    def table(self, reduce: Reduce = last_values) -> xr.Dataset:
+        """All results as one Dataset over factors and seeds; NaN where a cell failed or is missing.
+
+        `reduce` makes numbers, or small labelled arrays, of one result. Without it, a Dataset is taken as it is, and of
+        a Trajectory the last reading of every curve.
+        """
+        return build_table(self._levels, self._seeds, self.results(), reduce)
+
+    @property
+    def _levels(self) -> dict[str, list[Any]]:
+        assert isinstance(self.factors, dict)
+        return self.factors
+
+    @property
+    def _seeds(self) -> tuple[int, ...] | None:
+        assert self.seeds is None or isinstance(self.seeds, tuple)
+        return self.seeds
+
+    def _tasks(self, only: Mapping[str, Any] | None, retry_failed: bool) -> list[Task]:
+        wanted = checked_only(only or {}, {**self._levels, "seed": list(self._seeds or ())})
+        done, failed = self.places.keys(CELLS), self.places.keys(FAILED)
+        place, fingerprint = str(self.places.root.resolve()), self.reference.fingerprint()
+        tasks = []
+        for cell in self.all_cells:
+            if cell.key in done or not all(text(cell.settings[name]) in values for name, values in wanted.items()):
+                continue
+            if cell.key in failed:
+                if not retry_failed:
+                    continue
+                self.places.failure(cell.key).unlink(missing_ok=True)
+            settings = (cell.settings, self.reference, fingerprint, self.tries, self.limit)
+            tasks.append(Task(place, cell.key, *settings))
+        return tasks
+
+    def _engine(self, executor: Any, jobs: int | None) -> Engine:
+        if executor is None:
+            return OnSlots(jobs)
+        if jobs is not None:
+            raise ValueError("`jobs` is the number of processes of this machine: leave it out with an executor.")
+        if type(executor).__module__.startswith("distributed.") and hasattr(executor, "submit"):
+            return OnDask(executor)
+        if not isinstance(executor, Executor):
+            kind = type(executor).__name__
+            raise TypeError(
+                f"`executor` should be None, a distributed.Client or an executor of concurrent.futures. Found {kind}."
+            )
+        if self.limit is not None:
+            kind = type(executor).__name__
+            raise ValueError(f"`limit` is kept by executor=None and by Dask. Found a {kind}, which cannot end a cell.")
+        return OnExecutor(executor)
+
+    def _said(self) -> dict[str, Any]:
+        return {
+            "cell": self.reference.to_json(),
+            "fingerprint": self.reference.fingerprint(),
+            "version": self.version,
+            "factors": self._levels,
+            "cells": None if self.cells is None else list(self.cells),
+            "fraction": self.fraction,
+            "seeds": None if self._seeds is None else list(self._seeds),
+            "tries": self.tries,
+            "limit": self.limit,
+        }

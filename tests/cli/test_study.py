@@ -1,0 +1,68 @@
+"""`tiltmeter study`: files, folders, tables and sentences."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiltmeter.cli import main
+
+FILE = """
+[study]
+cell = "cells_for_tests:numbers"
+to = "found"
+seeds = 2
+[factors]
+a = [1, 2]
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[1] / "study")])
+    (tmp_path / "mine.toml").write_text(FILE)
+    return tmp_path / "mine.toml"
+
+
+def test_run_status_and_table(file, capsys):
+    assert main(["study", "status", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == 4
+    assert main(["study", str(file), "--jobs", "1", "--only", "a=2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 2
+    folder = str(file.parent / "found")
+    assert main(["study", "table", folder, "--csv", str(file.parent / "t.csv")]) == 0
+    assert "2 of 4 cells done" in capsys.readouterr().out
+    assert (file.parent / "t.csv").read_text().splitlines()[0] == "a,seed,k,x,y"
+    assert main(["study", "failures", folder]) == 0
+    assert capsys.readouterr().out == "0 cells failed.\n"
+
+
+BAD = [
+    ("[study]\nto='x'", "`cell` is missing"),
+    ("[study]\ncell='mine'", 'should be "module:function"'),
+    ("[study]\ncell='no_such_module:f'", "No module 'no_such_module'"),
+    ("[study]\ncell='cells_for_tests:nothing'", "no function 'nothing'"),
+    ("[study]\ncell='cells_for_tests:numbers'", "takes `factors`, or an explicit list"),
+    ("[study]\ncel='cells_for_tests:numbers'", "Did you mean 'cell'?"),
+    ("[study]\ncell='cells_for_tests:numbers'\nlimit=-1\n[factors]\na=[1]", "`limit` should be a number above 0"),
+    ("[study]\ncell='cells_for_tests:numbers'\n[factors]\na=1", "should be a list of at least one value"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_bad_files_are_refused_in_one_sentence(file, text, sentence, capsys):
+    file.write_text(text)
+    assert main(["study", str(file)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_bad_flags_are_refused_in_one_sentence(file, capsys):
+    for flags, sentence in [
+        (["--only", "a"], "as in width=64"),
+        (["--only", "b=1"], "`only` should name factors"),
+        (["--jobs", "0"], "`jobs` should be a number of processes"),
+        (["--dask", "tcp://127.0.0.1:1", "--jobs", "2"], "leave it out with the address"),
+    ]:
+        assert main(["study", str(file), *flags]) == 2
+        assert sentence in capsys.readouterr().err
