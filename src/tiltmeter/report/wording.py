@@ -21,11 +21,14 @@ def group_name(group: Hashable) -> str:
 
 
 def listed(words: Sequence[str], most: int = 8) -> str:
-    """Words with commas and an "and"; of many, the first and how many more.
+    """Words with commas and an "and"; of many, the first and how many more. Words with commas are set apart.
 
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed(list("abcd"), most=2)
-    ('a, b and c', 'a', 'a, b and 2 more')
+    >>> listed(["a", "b", "c"]), listed(["a"]), listed(list("abcd"), most=2), listed(["a, b", "c, d"])
+    ('a, b and c', 'a', 'a, b and 2 more', 'a, b; c, d')
     """
+    if any("," in word for word in words):
+        more = [f"and {len(words) - most} more"] if len(words) > most else []
+        return "; ".join([*words[:most], *more])
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -90,14 +93,15 @@ def between(limits: Estimate, digits: int | None = None) -> str:
 
 
 def number(value: float) -> str:
-    """A loss or another number that is no share, with three figures.
+    """A loss or another number that is no share: three digits after the point, or three figures where it is small.
 
     >>> number(0.15634), number(12.0), number(float("nan"))
     ('0.156', '12', 'no data')
     """
     if not math.isfinite(value):
         return "no data"
-    return f"{value:.3g}".replace("-", "\N{MINUS SIGN}") if abs(value) < 1e4 else f"{value:.3e}"
+    text = f"{value:.3f}" if 0.1 <= abs(value) < 10 else f"{value:.3g}" if abs(value) < 1e4 else f"{value:.3e}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def moment(time: float) -> str:
