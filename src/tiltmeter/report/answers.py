@@ -11,7 +11,7 @@ from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.shuffled_groups import shuffled_groups
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.headline import disagree, values_of
+from tiltmeter.report.headline import MANY, disagree, values_of
 from tiltmeter.report.onset import when_did_it_arise
 from tiltmeter.report.wording import COUNTED, between, group_name, listed, minus, number, percent, percents, points
 
@@ -68,7 +68,8 @@ def who(found: Findings) -> str:
 def _could_be_worst(found: Findings) -> str:
     """Whoever is not shown to be better off than the mean may be the worst."""
     names = [group_name(group) for group in found.standing.could_be_worst(found.headline.term.curve)]
-    if not names or found.headline.term.better == "neither":
+    worse = found.headline.worse_off(found.groups)
+    if not names or found.headline.term.better == "neither" or (worse and len(found.groups) < MANY):
         return ""
     return f"Could be the worst off: {'any of them' if len(names) == len(found.groups) else listed(names, 6)}."
 
@@ -197,7 +198,9 @@ def _removed(row: Row, place: int, name: str) -> str:
         return f"for {name} too few to say"
     limits = between(one, 0)
     if one.high <= 0 or one.low <= 0 <= one.high:
-        return f"for {name} none that is shown ({limits})" if one.high > 0 else f"for {name} none: it adds some ({limits})"
+        return (
+            f"for {name} none that is shown ({limits})" if one.high > 0 else f"for {name} none: it adds some ({limits})"
+        )
     return f"{percent(one.value, 0)} for {name} ({limits})"
 
 
@@ -221,7 +224,13 @@ def audit(found: Findings) -> str:
     if not impact.ratio.known:
         return f"{text}: too few for an impact ratio."
     ratio = impact.ratio
-    fifths = "below four fifths" if ratio.high < 0.8 else "not below four fifths" if ratio.low >= 0.8 else "around four fifths"
+    fifths = (
+        "below four fifths"
+        if ratio.high < 0.8
+        else "not below four fifths"
+        if ratio.low >= 0.8
+        else "around four fifths"
+    )
     text += f": impact ratio {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}), {fifths}."
     if np.isfinite(impact.in_data):
         text += f" A model that is always right would have {impact.in_data:.2f}."

@@ -1,4 +1,4 @@
-"""Changes: what would change the difference: other runs on the page, another step to stop at, a threshold, a forecast."""
+"""Changes: what would change the difference: other runs on the page, a threshold, another step to stop at."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.wording import capital, minus, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import capital, group_name, minus, number, percents, points, when
 
 #: Looks whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -96,11 +96,12 @@ def threshold_of(found: Findings) -> OwnThreshold | None:
 def threshold_sentence(one: OwnThreshold) -> str:
     """What a threshold of its own would do for a group, and its price."""
     verb = "would be found" if one.curve == "tpr" else "would wrongly be said yes"
+    name, noun = group_name(one.group), "positives" if one.curve == "tpr" else "negatives"
     rates, right = percents(one.rate, one.before), percents(one.ppv, one.ppv_before)
     return (
-        f"With a threshold of {one.threshold:.2f} instead of 0.50 for {one.group} alone, {rates[0]} of it {verb} instead "
-        f"of {rates[1]}; a yes to {one.group} would be right in {right[0]} instead of {right[1]}. That uses the group in "
-        "every decision."
+        f"With a threshold of {one.threshold:.2f} instead of 0.50 for {name} alone, {rates[0]} of its {noun} {verb} "
+        f"instead of {rates[1]}; a yes to {name} would be right in {right[0]} instead of {right[1]}. That uses the "
+        "group in every decision."
     )
 
 
@@ -113,11 +114,11 @@ def stop_sentence(found: Findings) -> str:
     low, high = told(found_range.smallest), told(found_range.largest)
     title = found.headline.term.title.lower()
     if found_range.smallest > 0.5 * found_range.now:
-        return f"Stopping elsewhere is no remedy: wherever the mean loss is within {WITHIN:.0%} of the best, the difference in {title} lies between {low} and {high}."  # noqa: E501
+        return (
+            f"Stopping elsewhere is no remedy: wherever the mean loss is within {WITHIN:.0%} of the best, the "
+            f"difference in {title} lies between {low} and {high}."
+        )
     return (
-        f"Stopping at {when(found.clock, found_range.at_smallest)} would leave a difference in {title} of {low} instead of "
-        f"{told(found_range.now)}, chosen on the points that judge it."
+        f"Stopping at {when(found.clock, found_range.at_smallest)} would leave a difference in {title} of {low} "
+        f"instead of {told(found_range.now)}, chosen on the points that judge it."
     )
-
-
-__all__ = ["TO_TRY", "StopRange", "moment", "percent", "stop_range", "stop_sentence", "threshold_of", "what_would_change"]

@@ -5,18 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.hero import colours
 from tiltmeter.report.html import Cell, card_table, figure, section
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, listed, minus, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import between, listed, moment, number, percent, percents, points, when
 
 
 def comparison_section(runs: list[Findings]) -> str:
     """A table of all runs, and the headline's curve of those that count time alike."""
     first = runs[0]
     curve, term = first.headline.term.curve, first.headline.term
-    head = ["Run", "Up to", f"{term.title}, worst and best group", "Largest difference", "Error, all groups alike", "Shown"]
+    head = [
+        "Run",
+        "Up to",
+        f"{term.title}, worst and best group",
+        "Largest difference",
+        "Error, all groups alike",
+        "Shown",
+    ]
     rows = [_row(run, curve) for run in runs]
     caption = f"{term.title}: {term.meaning}; {term.direction}. Each run at its last look; verdicts hold within a run."
     return section("runs", "The runs beside one another", card_table(head, rows, caption), _chart(runs, curve))
@@ -26,7 +33,8 @@ def _row(run: Findings, curve: str) -> list[Cell]:
     row = run.rows.get(curve)
     at = Cell(when(run.clock, run.last))
     if row is None:
-        return [Cell(run.name, (run.run.origin.source,), head=True), at, Cell("", (f"no {curve}",)), Cell(""), Cell(""), Cell("")]  # fmt: skip
+        name = Cell(run.name, (run.run.origin.source,), head=True)
+        return [name, at, Cell("", (f"no {curve}",)), Cell(""), Cell(""), Cell("")]
     values = np.array([one.value for one in row.values])
     sign = -1.0 if row.term.better == "higher" else 1.0
     known = np.where(np.isfinite(values), values * sign, -np.inf)
@@ -78,7 +86,8 @@ def _chart(runs: list[Findings], curve: str) -> str:
     share = same[0].rows[curve].term.share
     for level in (low, (low + high) / 2, high):
         y = 12 + (high - level) / (high - low) * 220
-        parts += [svg.line(60, y, 560, y, "grid"), svg.text(55, y + 4, percent(level, 0) if share else number(level), "tick", "end")]  # fmt: skip
+        words = percent(level, 0) if share else number(level)
+        parts += [svg.line(60, y, 560, y, "grid"), svg.text(55, y + 4, words, "tick", "end")]
     for time in axis.ticks(500.0):
         parts.append(svg.text(60 + float(axis.place(time)) * 500, 250, moment(time), "tick", "middle"))
     names = []
@@ -86,15 +95,12 @@ def _chart(runs: list[Findings], curve: str) -> str:
         assert one is not None
         x = 60 + axis.place(one.coords["time"].values.astype(float)) * 500
         for group, kind in enumerate(colours(run)):
-            y = 12 + (high - one.values[:, group]) / (high - low) * 220
-            parts.append(svg.path(x, y, f"line thin {kind} run{place}"))
-            if np.isfinite(y[-1]):
-                parts.append(svg.text(x[-1] + 4, y[-1] + 4, str(place + 1), f"lab {kind}"))
+            heights = 12 + (high - one.values[:, group]) / (high - low) * 220
+            parts.append(svg.path(x, heights, f"line thin {kind}"))
+            if np.isfinite(heights[-1]):
+                parts.append(svg.text(x[-1] + 4, heights[-1] + 4, str(place + 1), f"lab {kind}"))
         names.append(f"{place + 1} {run.name}")
     term = same[0].rows[curve].term
     caption = f"by {runs[0].clock}. Colours are groups, numbers at the ends are runs: {', '.join(names)}."
     drawn = svg.picture(600, 258, parts, f"{term.title} of all runs", f"Runs: {', '.join(names)}", "")
     return figure(caption, drawn, strong=term.title, middle=True)
-
-
-__all__ = ["comparison_section", "minus"]

@@ -19,7 +19,9 @@ def data_section(found: Findings) -> str:
     look = problem.get("look") if isinstance(problem, Mapping) else None
     train = found.run.origin.settings.get("train")
     parts = {"Held out": look, "Trained on": train}
-    known: dict[str, Any] = {word: part for word, part in parts.items() if isinstance(part, Mapping) and "sizes" in part}
+    known: dict[str, Any] = {
+        word: part for word, part in parts.items() if isinstance(part, Mapping) and "sizes" in part
+    }
     if not known:
         return section("data", "Data", paragraph("The run does not say which points it looked at."))
     head, columns = ["Group"], []
@@ -70,9 +72,13 @@ def _account(part: Mapping[str, Any]) -> str:
     said = [f"Read {int(read.get('rows', 0)):,} rows."]
     if read.get("labels"):
         said.append("Labels: " + ", ".join(f"{word} = {code}" for code, word in enumerate(read["labels"])) + ".")
-    dropped = {("no group" if group is None else group_name(label_from_json(group))): n for group, n in read.get("dropped", [])}
+    dropped = {
+        ("no group" if group is None else group_name(label_from_json(group))): n for group, n in read.get("dropped", [])
+    }
     if any(dropped.values()):
-        said.append("Rows dropped for missing values: " + ", ".join(f"{name} {n:,}" for name, n in dropped.items()) + ".")
+        said.append(
+            "Rows dropped for missing values: " + ", ".join(f"{name} {n:,}" for name, n in dropped.items()) + "."
+        )
     return " ".join(said)
 
 
@@ -124,4 +130,6 @@ def brief(value: Any) -> str:
 
 def pairs_table(rows: list[tuple[str, str]]) -> str:
     """Names and values, as a table."""
-    return card_table(("Name", "Value"), [[Cell(name, head=True), Cell(value)] for name, value in rows], "", stack=False)
+    return card_table(
+        ("Name", "Value"), [[Cell(name, head=True), Cell(value)] for name, value in rows], "", stack=False
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.base_rate_split import BaseRateSplit, base_rate_split
+from tiltmeter.analysis.base_rate_split import BaseRateSplit, Splittable, base_rate_split
 from tiltmeter.analysis.calibration import Calibration, calibration
 from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws, wilson
@@ -19,7 +19,7 @@ from tiltmeter.analysis.last_look import LastLook, Rates, last_look
 from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
-from tiltmeter.names import NOBODY, better_of
+from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_of
 from tiltmeter.report.wording import group_name
@@ -29,6 +29,8 @@ EXTRA = {
     "ppv": Term("ppv", "A yes is right", "of those said yes (ppv)", "higher"),
     "errors_removed": Term("errors_removed", "Errors removed", "against the best constant answer", "higher"),
 }
+#: Measures whose differences are split into base rates and decisions.
+SPLIT: tuple[Splittable, ...] = ("error", "loss")
 #: Fewer counted points than this in a group: its rate is shown, nothing is said about it.
 FEWEST = 10
 
@@ -141,14 +143,12 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     judged = _judge(run, terms, level)
     look = None if looked_at(run).get("weighted") or judged.looks == 0 else last_look(run)
     weights = _weights(run, groups)
-    rows = {
-        curve: _row(term, run, groups, judged.of(curve), look, weights.get(curve)) for curve, term in terms.items()
-    }
+    rows = {curve: _row(term, run, groups, judged.of(curve), look, weights.get(curve)) for curve, term in terms.items()}
     splits: tuple[BaseRateSplit, ...] = ()
     impact = None
     if look is not None:
         pair = _furthest(rows["error"], groups) if "error" in rows else groups[:2]
-        splits = tuple(base_rate_split(look, curve, pair, level) for curve in ("error", "loss"))  # type: ignore[arg-type]
+        splits = tuple(base_rate_split(look, curve, pair, level) for curve in SPLIT)
         impact = impact_ratio(look, level)
     return Findings(
         run,
@@ -256,7 +256,7 @@ def _counts(look: LastLook | None, curve: str, last: np.ndarray) -> tuple[tuple[
 
 
 def _extra(look: LastLook, level: float) -> dict[str, Row]:
-    rates, drawn = look.rates(), look.redrawn()
+    rates, drawn = look.rates(), look.redrawn
     two = len(look.groups) == 2
     found = {}
     for name, term in EXTRA.items():
@@ -284,11 +284,3 @@ def _furthest(row: Row, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashabl
     """The two groups whose values lie furthest apart, the larger first."""
     values = np.array([one.value for one in row.values])
     return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]
-
-
-def nobody(row: Row, groups: tuple[Hashable, ...]) -> bool:
-    """Whether no difference is shown in a measure."""
-    return not any(one.shown for one in row.differences)
-
-
-__all__ = ["EXTRA", "FEWEST", "NOBODY", "Findings", "Row", "findings", "nobody"]

@@ -6,8 +6,8 @@ import numpy as np
 
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.hero import colours
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.stretched_axis import stretched_axis
 from tiltmeter.report.wording import capital, moment, number, percent, percents
@@ -20,18 +20,25 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     texts = [] if horizon is None else [str(horizon)]
     row = ahead.rows.get(curve)
     if found is None or row is None or row.course is None:
-        return section("forecast", "What was forecast", paragraph(" ".join(texts) or "There is no run to compare with."))
-    told = _ends(ahead, row, ahead.names)
-    real = _ends(found, found.headline, ahead.names)
+        return section(
+            "forecast", "What was forecast", paragraph(" ".join(texts) or "There is no run to compare with.")
+        )
+    told = _ends(row, ahead.names)
+    real = _ends(found.headline, ahead.names)
     texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
     step = None if horizon is None else horizon.step
-    picture = _draw(ahead, found, row, step)
+    picture = _draw(found, row, step)
     caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: beyond the horizon." if step else "")
-    return section("forecast", "What was forecast before training", paragraph(" ".join(texts)), figure(caption, picture, middle=True))
+    return section(
+        "forecast",
+        "What was forecast before training",
+        paragraph(" ".join(texts)),
+        figure(caption, picture, middle=True),
+    )
 
 
-def _ends(found: Findings, row: Row, names: tuple[str, ...]) -> str:
+def _ends(row: Row, names: tuple[str, ...]) -> str:
     values = [one.value for one in row.values]
     told = percents(*values) if row.term.share else [number(value) for value in values]
     return ", ".join(f"{value} for {name}" for value, name in zip(told[:6], names, strict=False))
@@ -49,7 +56,7 @@ def _leaders(ahead: Findings, found: Findings, curve: str) -> str:
     return capital("the forecast has the same group ahead." if same else "the forecast has the other group ahead.")
 
 
-def _draw(ahead: Findings, found: Findings, row: Row, step: float | None) -> str:
+def _draw(found: Findings, row: Row, step: float | None) -> str:
     real = found.headline.course
     assert real is not None
     assert row.course is not None
@@ -80,4 +87,4 @@ def _draw(ahead: Findings, found: Findings, row: Row, step: float | None) -> str
         for at, value in list(zip(steps, circles[:, place], strict=True))[::2]:
             if np.isfinite(value) and at <= times[-1] and kind != "rest":
                 parts.append(svg.mark(float(x(at)), float(y(np.asarray(value))), f"dot {kind}", size=2.6))
-    return svg.picture(600, 240, parts, f"{row.term.title}: forecast and run", _ends(found, found.headline, found.names), "")
+    return svg.picture(600, 240, parts, f"{row.term.title}: forecast and run", _ends(found.headline, found.names), "")

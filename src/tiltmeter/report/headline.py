@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.wording import capital, group_name, listed, moment, number, percents, points, when
+from tiltmeter.report.wording import group_name, listed, number, percents, points, when
 
 #: From so many groups on the headline counts groups instead of naming the worst and the best.
 MANY = 6
@@ -89,42 +89,46 @@ def lead(found: Findings) -> str:
 
 def _by_measure(found: Findings) -> str:
     better: dict[Hashable, dict[str, list[str]]] = {}
-    silent, not_judged = [], []
+    neutral, silent, not_judged = [], [], []
     for row in found.rows.values():
         title = row.term.curve.replace("_", " ")
+        shown = [place for place, one in enumerate(row.differences) if one.shown]
         if not any(one.known for one in row.differences):
             not_judged.append(title)
-            continue
-        if row.term.better == "neither" and found.two and row.differences[0].shown:
-            more = row.higher(found.groups)[0]
-            told = values_of(row, _places(found, more))
-            better.setdefault(more, {}).setdefault("", []).append(f"{title} ({told[0]} against {told[1]})")
-            continue
-        groups = row.better_off(found.groups) if found.two else row.worse_off(found.groups)
-        for group in groups:
-            places = _places(found, group) if found.two else [found.groups.index(group)]
-            told = values_of(row, places)
-            words = f"{title} ({told[0]} against {told[1]})" if found.two else f"{title} ({told[0]})"
-            better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
-        if not groups and found.two:
+        elif not shown:
             told = values_of(row, (0, 1))
-            silent.append(f"{title} ({told[0]} for {found.names[0]}, {told[1]} for {found.names[1]})")
-        elif not groups:
-            silent.append(title)
-    parts = []
-    for group, ways in better.items():
-        said = [
-            f"by {listed(words)}, where {way} is better" if way else f"is said yes more often by {listed(words)}"
-            for way, words in ways.items()
-        ]
-        off = "better off" if found.two else "worse off than the rest"
-        first = said[0] if said[0].startswith("is said") else f"is {off} {said[0]}"
-        parts.append(f"{group_name(group)} {'; '.join([first, *said[1:]])}.")
+            values = f" ({told[0]} for {found.names[0]}, {told[1]} for {found.names[1]})" if found.two else ""
+            silent.append(f"{title}{values}")
+        elif row.term.better == "neither":
+            neutral.append(_neutral(found, row, shown))
+        else:
+            for group in row.better_off(found.groups) if found.two else row.worse_off(found.groups):
+                places = _places(found, group) if found.two else [found.groups.index(group)]
+                words = f"{title} ({' against '.join(values_of(row, places))})"
+                better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
+    off = "better off" if found.two else "worse off than the rest"
+    parts = [
+        f"{group_name(group)} is {off} "
+        + "; ".join(f"by {listed(words)}, where {way} is better" for way, words in ways.items())
+        + "."
+        for group, ways in better.items()
+    ]
     if silent:
         parts.append(f"No difference is shown in {listed(silent)}.")
     if not_judged:
         parts.append(f"Not judged: {listed(not_judged)}.")
-    return " ".join(parts)
+    return " ".join([*parts, *neutral])
+
+
+def _neutral(found: Findings, row: Row, shown: list[int]) -> str:
+    """A difference that is shown in a measure of which neither way is better by itself."""
+    title = row.term.curve.replace("_", " ")
+    if found.two:
+        more = row.higher(found.groups)[0]
+        told = values_of(row, _places(found, more))
+        return f"{group_name(more)} has the higher {title} ({told[0]} against {told[1]})."
+    each = [f"{found.names[place]} ({values_of(row, [place])[0]})" for place in shown]
+    return f"The {title} differs from that of the rest for {listed(each)}."
 
 
 def _places(found: Findings, first: Hashable) -> list[int]:
@@ -189,13 +193,12 @@ def kicker(found: Findings) -> list[str]:
     words = ["tiltmeter report"]
     if found.name:
         words.append(found.name)
-    words.append(f"groups: {listed(list(found.names), 4)}" if len(found.groups) < MANY else f"{len(found.groups)} groups")
+    words.append(
+        f"groups: {listed(list(found.names), 4)}" if len(found.groups) < MANY else f"{len(found.groups)} groups"
+    )
     if found.seeds > 1:
         words.append(f"{found.seeds} starts")
     elif found.run.origin.seeds:
         words.append(f"seed {found.run.origin.seeds[0]}")
     words.append(f"{found.standing.looks} looks up to {when(found.clock, found.last)}")
     return words
-
-
-__all__ = ["calibration_sentence", "capital", "disagree", "headline", "kicker", "lead", "moment", "scope_line"]

@@ -51,7 +51,9 @@ def bullets(items: Sequence[str]) -> str:
 def card_table(head: Sequence[str], rows: Sequence[Sequence[Cell]], caption: str, stack: bool = True) -> str:
     """A table that becomes one card for each row on a narrow page."""
     top = "".join(f'<th scope="col">{escape(words)}</th>' for words in head)
-    body = "".join(f"<tr>{''.join(_cell(cell, name) for cell, name in zip(row, head, strict=True))}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(_cell(cell, name) for cell, name in zip(row, head, strict=True))}</tr>" for row in rows
+    )
     told = f"<caption>{escape(caption)}</caption>" if caption else ""
     shape = ' class="stack"' if stack else ""
     table = f"<table{shape}>{told}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"

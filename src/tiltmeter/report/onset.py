@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
 
-from tiltmeter.analysis.difference import Difference, Stretch
+from tiltmeter.analysis.difference import Change, Difference, Stretch
 from tiltmeter.names import NOBODY
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.wording import group_name, moment, percents, points, when
@@ -39,7 +40,8 @@ def when_did_it_arise(found: Findings) -> str:
     else:
         shown = [one for one in row.judged if onset(one) is not None]
         parts = [
-            f"{group_name(one.pair[0])}: shown from {when(found.clock, onset(one) or 0.0)} to the end." for one in shown[:5]
+            f"{group_name(one.pair[0])}: shown from {when(found.clock, onset(one) or 0.0)} to the end."
+            for one in shown[:5]
         ]
         if not parts:
             parts = ["No difference from the rest is shown at the end."]
@@ -71,13 +73,13 @@ def _span(found: Findings, one: Stretch) -> str:
     return f"shown from {when(found.clock, one.first)} to {moment(one.last)}"
 
 
-def _changes(row: Row) -> tuple[object, ...]:  # Change values of the only pair
+def _changes(row: Row) -> tuple[Change, ...]:
     return row.judged[0].changes if row.judged else ()
 
 
-def _change(found: Findings, curve: str, low: float, high: float, after: object) -> str:
+def _change(found: Findings, curve: str, low: float, high: float, after: Hashable) -> str:
     return (
-        f"By {curve.replace('_', ' ')} the lead passes to {group_name(after)} between {when(found.clock, low)} and "  # type: ignore[arg-type]
+        f"By {curve.replace('_', ' ')} the lead passes to {group_name(after)} between {when(found.clock, low)} and "
         f"{moment(high)}."
     )
 
@@ -92,7 +94,9 @@ def events(found: Findings) -> list[Event]:
         for curve, row in found.rows.items():
             for one in row.judged[:1]:
                 for change in one.changes:
-                    listed.append(Event(change.low, change.high, _change(found, curve, change.low, change.high, change.after)))
+                    listed.append(
+                        Event(change.low, change.high, _change(found, curve, change.low, change.high, change.after))
+                    )
         for one in found.headline.judged[:1]:
             start = onset(one)
             if start is not None and start > one.times[0]:
@@ -104,7 +108,9 @@ def events(found: Findings) -> list[Event]:
             if start is not None:
                 ahead = one.stretches[-1].leader == one.pair[0]
                 word = "better" if ahead else "worse"
-                listed.append(Event(start, start, f"{group_name(one.pair[0])} is shown {word} off than the rest from here on."))
+                listed.append(
+                    Event(start, start, f"{group_name(one.pair[0])} is shown {word} off than the rest from here on.")
+                )
     listed.append(_end(found))
     return sorted(listed, key=lambda event: (event.first, event.last))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tiltmeter.analysis.base_rate_split import BaseRateSplit
 from tiltmeter.analysis.calibration import Calibration
-from tiltmeter.analysis.estimate import Estimate
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
 from tiltmeter.report import svg
@@ -61,7 +60,8 @@ def _claim(split: BaseRateSplit) -> str:
 
 def _bars(split: BaseRateSplit) -> str:
     """Three bars from zero: the difference and its parts, with limits."""
-    rows = (("difference", split.gap, "bar tot"), ("base rates", split.base_rates, "bar"), ("within labels", split.within_labels, "bar"))  # fmt: skip
+    names = ("difference", "base rates", "within labels")
+    rows = list(zip(names, (split.gap, split.base_rates, split.within_labels), ("bar tot", "bar", "bar"), strict=True))
     ends = [value for _, one, _ in rows for value in (one.low, one.value, one.high, 0.0) if value == value]
     low, high = min(ends), max(ends)
     span = (high - low) or 1.0
@@ -91,7 +91,11 @@ def _reliability(found: Findings, judged: Calibration) -> str:
     pictures = []
     for one in chosen:
         kind = f"g{min(found.groups.index(one.group), 4)}" if len(found.groups) <= 5 else "g0"
-        parts = [svg.line(60, 256, 300, 16, "even"), svg.line(60, 256, 300, 256, "axis"), svg.line(60, 256, 60, 16, "axis")]
+        parts = [
+            svg.line(60, 256, 300, 16, "even"),
+            svg.line(60, 256, 300, 256, "axis"),
+            svg.line(60, 256, 60, 16, "axis"),
+        ]
         for share in (0.0, 0.5, 1.0):
             parts.append(svg.text(55, 260 - 240 * share, percent(share, 0), "tick", "end"))
             parts.append(svg.text(60 + 240 * share, 273, percent(share, 0), "tick", "middle"))
@@ -100,13 +104,13 @@ def _reliability(found: Findings, judged: Calibration) -> str:
             parts.append(svg.line(x, 256 - 240 * part.share.low, x, 256 - 240 * part.share.high, f"ci {kind}"))
             parts.append(svg.mark(x, y, f"dot {kind}"))
         chance = f"chance gives up to {points(one.limit)}"
-        caption = f"off by {points(one.error)} on average ({chance})" + (": shown to be wrong." if one.shown else ": not shown to be wrong.")
-        pictures.append(figure(caption, svg.picture(320, 280, parts, f"Reliability of {one.group}", caption, ""), strong=group_name(one.group)))  # fmt: skip
+        caption = f"off by {points(one.error)} on average ({chance})" + (
+            ": shown to be wrong." if one.shown else ": not shown to be wrong."
+        )
+        drawn = svg.picture(320, 280, parts, f"Reliability of {group_name(one.group)}", caption, "")
+        pictures.append(figure(caption, drawn, strong=group_name(one.group)))
     text = (
-        f"Calibration: probability of {judged.of} (across) against the share for which it came true (up), in ten bins of "
-        "equal size with 95% limits. On the dashed line probabilities are right."
+        f"Calibration: probability of {judged.of} (across) against the share for which it came true (up), in ten bins "
+        "of equal size with 95% limits. On the dashed line probabilities are right."
     )
     return f'{paragraph(text)}<div class="mult">{"".join(pictures)}</div>'
-
-
-__all__ = ["Estimate", "why_section"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiltmeter.analysis.comparison import comparison
 from tiltmeter.analysis.stopping import Stopping, stopping
-from tiltmeter.report import svg
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
@@ -23,7 +21,16 @@ from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
 
 #: Anchors and words of the sections, in order.
-SECTIONS = (("table", "All measures"), ("why", "Why"), ("when", "When"), ("change", "What would change it"), ("stop", "When to stop"), ("data", "Data"), ("method", "Method and limits"), ("card", "To take along"))  # fmt: skip
+SECTIONS = (
+    ("table", "All measures"),
+    ("why", "Why"),
+    ("when", "When"),
+    ("change", "What would change it"),
+    ("stop", "When to stop"),
+    ("data", "Data"),
+    ("method", "Method and limits"),
+    ("card", "To take along"),
+)
 
 
 def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
@@ -66,7 +73,9 @@ def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "") ->
 def _measures(found: Findings) -> str:
     charts = [figure(text, picture, strong=title) for title, text, picture in small_multiples(found)]
     grid = f'<div class="mult">{"".join(charts)}</div>' if charts else ""
-    text = 'Where a measure is lower or higher for one group, "better off" follows the word beside it. While base rates '
+    text = (
+        'Where a measure is lower or higher for one group, "better off" follows the word beside it. While base rates '
+    )
     text += "differ, no useful model equalises all of them: which one counts depends on what a yes does to a person."
     if "tpr" not in found.rows:
         text = '"Better off" follows the word beside a measure: lower or higher is better.'
@@ -75,13 +84,16 @@ def _measures(found: Findings) -> str:
 
 def _when(found: Findings) -> str:
     items = "".join(
-        f"<li><b>{escape(when(found.clock, one.first))}</b><span>{escape(one.text)}</span></li>" for one in events(found)
+        f"<li><b>{escape(when(found.clock, one.first))}</b><span>{escape(one.text)}</span></li>"
+        for one in events(found)
     )
     return section("when", "What changed when", f'<ol class="when">{items}</ol>')
 
 
 def _change(found: Findings, others: tuple[Findings, ...]) -> str:
-    return section("change", "What would change it", paragraph(what_would_change(found, others)), paragraph(TO_TRY, "note"))
+    return section(
+        "change", "What would change it", paragraph(what_would_change(found, others)), paragraph(TO_TRY, "note")
+    )
 
 
 def _stop(found: Findings) -> str:
@@ -176,6 +188,3 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         if found.calibration is None
         else {found.name_of(one.group): [one.error, one.chance, one.limit] for one in found.calibration.groups},
     }
-
-
-__all__ = ["body", "comparison", "contents", "facts", "first_screen", "svg"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from tiltmeter.report.findings import Findings, findings
 from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import fold
 from tiltmeter.report.run_page import body, contents, facts, first_screen
-from tiltmeter.report.style import STYLE
 from tiltmeter.report.svg import escape
 from tiltmeter.report.terms import Positive
 from tiltmeter.report.trained_to_the_end import dataset_section
@@ -77,8 +77,10 @@ def page(
         inside = top + _inside(main, others, ahead, asked, still)
         told |= facts(main, others)
     data = f'<script type="application/json" id="facts">{script_json(told)}</script>'
-    footer = f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
-    path.write_text(page_html(title, STYLE, f"{inside}\n{footer}\n{data}"), encoding="utf-8")
+    footer = (
+        f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
+    )
+    path.write_text(page_html(title, _style(), f"{inside}\n{footer}\n{data}"), encoding="utf-8")
     return path, told
 
 
@@ -111,6 +113,10 @@ def _asked(run: Trajectory, positive: Positive | None) -> Positive | None:
     if run.origin.source not in ("training", "forecast") and "tpr" not in run:
         return None
     return positive
+
+
+def _style() -> str:
+    return files("tiltmeter.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _source(run: Trajectory | xr.Dataset) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.hero import colours
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, percent, percents
 
@@ -36,7 +36,7 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
     low, high = float(np.nanmin(later)), float(np.nanmax(later))
     margin = 0.08 * (high - low) or 0.5 * abs(high) or 0.5
     low, high = (max(0.0, low - margin) if low >= 0 else low - margin), high + margin
-    parts = _frame(axis, row, low, high, found.clock)
+    parts = _frame(axis, row, low, high)
     for place, kind in sorted(enumerate(colours(found)), key=lambda one: one[1] != "rest"):
         x = LEFT + axis.place(times) * (WIDTH - LEFT - 10)
         inside = np.where((values[:, place] <= high) & (values[:, place] >= low), values[:, place], np.nan)
@@ -47,12 +47,12 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
             if low <= constant <= high:
                 at = TOP + (high - constant) / (high - low) * HEIGHT
                 parts.append(svg.line(LEFT, at, WIDTH - 10, at, f"ref {kind}"))
-    return _left_out(row, values, low, high), svg.picture(
+    return _left_out(row, values, high), svg.picture(
         WIDTH, HEIGHT + TOP + 22, parts, f"{row.term.title} of every group by {found.clock}", _ends(found, row), ""
     )
 
 
-def _frame(axis: StretchedAxis, row: Row, low: float, high: float, clock: str) -> list[str]:
+def _frame(axis: StretchedAxis, row: Row, low: float, high: float) -> list[str]:
     parts = []
     digits = 0 if high - low >= 0.04 else 1
     for part in (0.0, 0.5, 1.0):
@@ -66,12 +66,16 @@ def _frame(axis: StretchedAxis, row: Row, low: float, high: float, clock: str) -
     return parts
 
 
-def _left_out(row: Row, values: np.ndarray, low: float, high: float) -> str:
+def _left_out(row: Row, values: np.ndarray, high: float) -> str:
     """What the first looks show outside the frame, and what the faint lines are."""
     text = f"{row.term.meaning}."
     first = values[0]
     if np.isfinite(first).all() and (first > high).all():
-        told = percents(float(first.min()), float(first.max())) if row.term.share else [number(first.min()), number(first.max())]
+        told = (
+            percents(float(first.min()), float(first.max()))
+            if row.term.share
+            else [number(first.min()), number(first.max())]
+        )
         text += f" At the first look {told[0] if told[0] == told[1] else ' to '.join(told)}, above the frame."
     if row.term.curve == "error":
         text += " Dotted: the best constant answer."

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.report.wording import moment
-
 #: The first change should lie at least this part of the axis away from its beginning.
 SEEN = 0.08
 
@@ -54,9 +52,7 @@ def stretched_axis(times: np.ndarray, changes: np.ndarray | None = None) -> Stre
     bend = (last - first) / 200.0
     wanted = [float(time) for time in (changes if changes is not None else []) if time > first]
     earliest = min(wanted, default=None)
-    while bend > smallest / 2 and (
-        earliest is None or float(StretchedAxis(first, last, bend).place(earliest)) < SEEN
-    ):
+    while bend > smallest / 2 and (earliest is None or float(StretchedAxis(first, last, bend).place(earliest)) < SEEN):
         bend /= 2.0
         if earliest is None:
             break

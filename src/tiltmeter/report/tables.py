@@ -6,8 +6,8 @@ import numpy as np
 
 from tiltmeter.analysis.estimate import Estimate, wilson
 from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.hero import colours
 from tiltmeter.report.html import Cell, card_table
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
@@ -40,8 +40,8 @@ def _caption(found: Findings) -> str:
     if found.scope == "exact":
         return "Exact values, or values without known errors."
     return (
-        f"{text} Differences of curves hold over {found.standing.family.rsplit(',', 1)[0]}; those of measures of the last "
-        f"look hold together too, each set at {level}. A difference is shown where its limits leave out 0."
+        f"{text} Differences of curves hold over {found.standing.family.rsplit(',', 1)[0]}; those of measures of "
+        f"the last look hold together too, each set at {level}. A difference is shown where its limits leave out 0."
     )
 
 
@@ -65,7 +65,13 @@ def _measure(found: Findings, row: Row) -> list[Cell]:
         Cell(text, tuple(_details(row, one, count)))
         for text, one, count in zip(told, row.values, row.counts, strict=True)
     ]
-    return [title, *values, _difference(row, row.differences[0]), _better(found, row), Cell("", html=_spark(found, row))]
+    return [
+        title,
+        *values,
+        _difference(row, row.differences[0]),
+        _better(found, row),
+        Cell("", html=_spark(found, row)),
+    ]
 
 
 def _value(row: Row, one: Estimate) -> str:
@@ -206,7 +212,11 @@ def _against(row: Row, one: Estimate) -> Cell:
 def _interval(one: Estimate, kind: str) -> str:
     """A number from 0 to 100 % with its limits."""
     x = [4 + 132 * value for value in (one.low, one.value, one.high)]
-    parts = [svg.line(4, 9, 136, 9, "grid"), svg.line(x[0], 9, x[2], 9, f"ci {kind}"), svg.mark(x[1], 9, f"dot {kind}", size=4)]
+    parts = [
+        svg.line(4, 9, 136, 9, "grid"),
+        svg.line(x[0], 9, x[2], 9, f"ci {kind}"),
+        svg.mark(x[1], 9, f"dot {kind}", size=4),
+    ]
     return svg.picture(140, 18, parts, "value with its limits, from 0 to 100%", "", "dc")
 
 

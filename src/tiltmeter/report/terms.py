@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tiltmeter.names import Better
@@ -41,6 +42,8 @@ TERMS = {term.curve: term for term in _TERMS}
 def term_of(curve: str, positive: Positive | None, better: Better | None = None) -> Term:
     """The term of a curve; saying yes more often is better or worse by what a yes does, and neither if undeclared.
 
+    To be found is no advantage where a yes is a burden.
+
     >>> term_of("positive_rate", "burden").better, term_of("positive_rate", None).better, term_of("mine", None).title
     ('lower', 'neither', 'mine')
     """
@@ -48,29 +51,30 @@ def term_of(curve: str, positive: Positive | None, better: Better | None = None)
     if known is None:
         return Term(curve, curve.replace("_", " "), "a curve of the run", better or "neither", share=False)
     if curve == "positive_rate":
-        better = {"benefit": "higher", "burden": "lower"}.get(positive or "", "neither")  # type: ignore[assignment]
-        return Term(curve, known.title, known.meaning, better or "neither")
+        yes: Better = "neither" if positive is None else "higher" if positive == "benefit" else "lower"
+        return replace(known, better=yes)
+    if curve == "tpr" and positive == "burden":
+        return replace(known, better="neither")
     return known
 
 
-def headline_curve(curves: object, positive: Positive | None, source: str) -> str:
+def headline_curve(curves: Container[str], positive: Positive | None, source: str) -> str:
     """The curve that the page is about: tpr for a benefit, fpr for a burden; undeclared, tpr where labels are two.
 
     >>> headline_curve({"loss", "error", "tpr", "fpr"}, "burden", "training"), headline_curve({"loss"}, None, "theory")
     ('fpr', 'loss')
     """
-    has = curves.__contains__  # type: ignore[attr-defined]
     if positive not in (None, "benefit", "burden"):
         raise ValueError(f'`positive` should be "benefit", "burden" or None. Found positive = {positive!r}.')
     if positive is not None:
         curve = "tpr" if positive == "benefit" else "fpr"
-        if not has(curve):
+        if curve not in curves:
             raise ValueError(
                 f'`positive` is for runs that decide between two labels. Found positive = "{positive}" and no {curve}.'
             )
         return curve
     order = ("tpr", "error", "squared_error", "loss") if source in ("training", "forecast") else ("loss", "error")
-    found = next((name for name in order if has(name)), None)
+    found = next((name for name in order if name in curves), None)
     if found is None:
         raise ValueError("The runs share none of the curves loss, error, squared_error: nothing to report.")
     return found
