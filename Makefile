@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test test-slow lint docs audit bench clean
+.PHONY: help demo explore check test test-slow lint docs audit bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/run.stamp ## forecast a network, train it, and write a page of pictures
 	$(BIN)/tiltmeter demo
+
+explore: .venv/run.stamp ## open the explorer in the browser
+	$(BIN)/tiltmeter explore runs
 
 check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a minute
 	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/test_names.py \

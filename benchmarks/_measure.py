@@ -36,9 +36,10 @@ def environment(*packages: str) -> dict[str, Any]:
 
 
 def report(name: str, rows: dict[str, dict[str, float]], *packages: str) -> None:
-    """Print one line per comparison and write all of them to results/<name>.json. A row has seconds and a bar."""
+    """Print one line per comparison and write all of them to results/<name>.json. A row has seconds and a threshold,
+    `bar`."""
     for label, row in rows.items():
-        verdict = "" if "bar" not in row else f"  (bar {row['bar']:g}: {'met' if row['met'] else 'MISSED'})"
+        verdict = "" if "bar" not in row else f"  (threshold {row['bar']:g}: {'met' if row['met'] else 'MISSED'})"
         print(f"{label:<58} {row['ratio']:9.2f}x{verdict}")
     RESULTS.mkdir(exist_ok=True)
     found = {"rows": rows, "environment": environment(*packages)}

@@ -45,7 +45,7 @@ def one_at_a_time(model: nn.Module, x: np.ndarray, y: np.ndarray, chosen: LineSp
 
 
 def spectral_lines(lines: int = 64) -> dict[str, float]:
-    """Seconds of both, their ratio, and whether the bar is met; both give the same spectrum."""
+    """Seconds of both, their ratio, and whether the threshold is met; both give the same spectrum."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     _, look = plain_digits()
@@ -69,4 +69,4 @@ def compare() -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     for label, row in compare().items():
-        print(f"{label:<58} {row['ratio']:9.2f}x  (bar {row['bar']:g}: {'met' if row['met'] else 'MISSED'})")
+        print(f"{label:<58} {row['ratio']:9.2f}x  (threshold {row['bar']:g}: {'met' if row['met'] else 'MISSED'})")

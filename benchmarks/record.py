@@ -1,8 +1,10 @@
 """Loading a run of 100,000 looks, and recording one look, against the least that any reader of JSON lines does.
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
-reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. Times are
-those of the process, taken in turn, the shortest of several.
+reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. The bar is
+0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one look at a network of two small
+layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
+several.
 """
 
 from __future__ import annotations
@@ -64,6 +66,27 @@ def keep(path: Path, points: int, looks: int) -> Callable[[], None]:
     return work
 
 
+def tiny_look(folder: Path) -> float:
+    """Milliseconds of a look that is nearly all bookkeeping; NaN without PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return float("nan")
+    torch.set_num_threads(1)
+    x = np.random.default_rng(0).normal(size=(200, 10)).astype("float32")
+    look = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
+    model = torch.nn.Sequential(torch.nn.Linear(10, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    found = float("inf")
+    with tm.Probe(model, look, tm.Watch(points=False), folder / "tiny") as probe:
+        for block in range(11):
+            start = time.process_time()
+            for step in range(40 * block, 40 * (block + 1)):
+                probe.look(step)
+            if block:  # the first looks write labels and warm up
+                found = min(found, (time.process_time() - start) / 40)
+    return 1e3 * found
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
@@ -71,13 +94,15 @@ def main() -> None:
         load, decoding, check = seconds(lambda: tm.load(run), lambda: decode(run), lambda: tm.check(run))
         small, large = seconds(keep(Path(folder), 10, 100), keep(Path(folder), 2000, 100))
         rows: dict[str, dict[str, Any]] = {
-            "load of 100,000 looks over decoding every line": {"ratio": load / decoding, "bar": 1.0},
+            "load of 100,000 looks over decoding every line": {"ratio": load / decoding, "bar": 0.71},
             "check of 100,000 looks over decoding every line": {"ratio": check / decoding},
             "a look with 2,000 points kept over one with 10": {"ratio": large / small},
             "load of 100,000 looks, seconds": {"ratio": load},
+            "a look at a tiny network, milliseconds": {"ratio": tiny_look(Path(folder)), "bar": 1.0},
         }
-    bar = rows["load of 100,000 looks over decoding every line"]
-    bar["met"] = bar["ratio"] <= bar["bar"]
+    for row in rows.values():
+        if "bar" in row:
+            row["met"] = row["ratio"] <= row["bar"]
     report("record", rows)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tiltmeter import schedule as schedules  # noqa: F401
     from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
+    from tiltmeter.advice.advise import advise as advise
     from tiltmeter.analysis.agreement import agreement as agreement
     from tiltmeter.analysis.calibration import calibration as calibration
     from tiltmeter.analysis.class_crossings import class_crossings as class_crossings
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.grids import leader as leader
     from tiltmeter.analysis.memorisation import memorisation as memorisation
     from tiltmeter.analysis.phases import phases as phases
+    from tiltmeter.analysis.scorecard import selection as selections  # noqa: F401
+    from tiltmeter.analysis.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.analysis.standing import standing as standing
     from tiltmeter.analysis.stopping import stopping as stopping
+    from tiltmeter.analysis.variance.shares import shares as shares
     from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
@@ -77,6 +81,7 @@ if TYPE_CHECKING:
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe
+    from tiltmeter.training.steering import Steering as Steering
 
 #: Where each daily name lives.
 _HOMES = {
@@ -106,6 +111,7 @@ _HOMES = {
     "forecast": "forecast.forecast",
     "tangent": "forecast.network_kernels",
     "best_weights": "forecast.best_weights",
+    "advise": "advice.advise",
     # real training
     "GroupedData": "data.grouped",
     "Recipe": "recipe",
@@ -113,6 +119,7 @@ _HOMES = {
     "Probe": "training.probe",
     "train": "training.loop",
     "ensemble": "training.ensemble",
+    "Steering": "training.steering",
     "GroupMetric": "measures.group_metric",
     "Sometimes": "measures.sometimes",
     "measure": "measures.measure",
@@ -126,7 +133,9 @@ _HOMES = {
     "drivers": "analysis.drivers",
     "agreement": "analysis.agreement",
     "standing": "analysis.standing",
+    "scorecard": "analysis.scorecard.scorecard",
     "stopping": "analysis.stopping",
+    "shares": "analysis.variance.shares",
     "calibration": "analysis.calibration",
     "why": "analysis.why",
     "report": "report.runs",
@@ -157,6 +166,7 @@ _ROOMS = {
     "plot": "plot",
     "routes": "forecast.route",
     "schedules": "schedule",
+    "selections": "analysis.scorecard.selection",
     "simulation": "simulation",
     "starts": "problem.start",
     "students": "problem.student",

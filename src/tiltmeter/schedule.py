@@ -172,6 +172,29 @@ def schedule_from_json(value: Mapping[str, Any]) -> Schedule:
     return SCHEDULES[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
 
 
+def schedule_from_table(given: Mapping[str, Any], where: str) -> Schedule:
+    """Read the one form of a schedule in a TOML file: its class name as `schedule`, and its fields.
+
+    >>> schedule_from_table({"schedule": "Cosine", "initial": 0.1, "duration": 1000}, "[training] lr")
+    Cosine(initial=0.1, duration=1000, final=0.0)
+    """
+    kind = given.get("schedule")
+    if kind is None and "kind" in given:
+        raise KeyError(
+            f"{where}: write {{schedule = {given['kind']!r}, ...}} instead of {{kind = {given['kind']!r}, ...}}."
+        )
+    if not isinstance(kind, str) or kind not in SCHEDULES:
+        raise KeyError(f"{where}: no schedule {kind!r}. There are: {', '.join(SCHEDULES)}.")
+    wanted = ", ".join(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
+    for key in given:
+        if key != "schedule" and key not in SCHEDULES[kind].__dataclass_fields__:  # type: ignore[attr-defined]
+            raise KeyError(f"{where}, schedule {kind}: unknown key {key!r}. There are: {wanted}.")
+    try:
+        return schedule_from_json(given)
+    except TypeError:
+        raise TypeError(f"{where}: the schedule {kind} takes numbers for {wanted}.") from None
+
+
 def _positive(schedule: object, *names: str) -> None:
     for name in names:
         value = getattr(schedule, name)

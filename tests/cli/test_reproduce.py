@@ -138,8 +138,8 @@ def _dies_if_broken(name, *given):
     ("argv", "sentence"),
     [
         (("huge",), "No experiment 'huge'. There are: large, broken, small."),
-        (("Smal",), "No experiment 'Smal'. Is 'small' meant? There are: large, broken, small."),
-        (("Smal", "--list"), "No experiment 'Smal'. Is 'small' meant?"),
+        (("Smal",), "No experiment 'Smal'. Did you mean 'small'? There are: large, broken, small."),
+        (("Smal", "--list"), "No experiment 'Smal'. Did you mean 'small'?"),
         (("large", "--to", "a file/here"), "`to` should be a writable folder. Found a file/here: Not a dir"),
         ((), "Name experiments, or pass --all"),
         (("large", "--all"), "Name experiments, or pass --all"),

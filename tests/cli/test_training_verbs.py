@@ -79,7 +79,7 @@ class TestTrain:
     def test_schedule_clip_and_order_of_the_table_are_those_of_the_recipe(self, run, tmp_path):
         more = (
             'batch = 16\norder = 3\nclip = 0.5\nloss = "cross-entropy"\n'
-            'schedule = { kind = "Cosine", initial = 0.1, duration = 60 }'
+            'lr = { schedule = "Cosine", initial = 0.1, duration = 60 }'
         )
         (tmp_path / "t.toml").write_text(DIGITS.replace("lr = 0.1\n", "").replace("batch = 16", more))
         code, _, err = run("train", "t.toml", "--to", "run")

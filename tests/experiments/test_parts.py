@@ -44,11 +44,11 @@ def test_a_claim_without_a_number_was_not_run():
     assert Claim("Curves cross", 1.0, "", float("nan")).verdict == "not run"
 
 
-def test_a_verdict_near_its_bar_says_so():
-    far, near = (Claim("Groups differ", 0.5, "gap", bar, error=0.1, seeds=5) for bar in (0.29, 0.31))
-    assert (far.decision, near.decision) == ("holds", "holds, but within two standard errors of the bar")
+def test_a_verdict_near_its_threshold_says_so():
+    far, near = (Claim("Groups differ", 0.5, "gap", value, error=0.1, seeds=5) for value in (0.29, 0.31))
+    assert (far.decision, near.decision) == ("holds", "holds, but within two standard errors of the threshold")
     assert str(near) == (
-        "Holds, but within two standard errors of the bar: Groups differ (gap 0.5 ± 0.1, at least 0.31 asked)."
+        "Holds, but within two standard errors of the threshold: Groups differ (gap 0.5 ± 0.1, at least 0.31 asked)."
     )
     assert not Claim("Groups differ", 0.5, "gap", 0.5, error=0.0).close
     assert "nan" not in str(Claim("Groups differ", 0.5, "gap", 0.5, error=float("nan")))
@@ -57,4 +57,7 @@ def test_a_verdict_near_its_bar_says_so():
 def test_a_question_is_answered_by_yes_or_no():
     yes, no = (whether("Curves cross", so, "does the lead change", seeds=3) for so in (True, False))
     assert (yes.verdict, yes.measured, yes.asked) == ("holds", "yes", "yes")
-    assert (no.verdict, no.measured, no.safe) == ("does not hold", "no", False)
+    assert (no.verdict, no.measured) == ("does not hold", "no")
+    assert no.safe
+    assert Claim("Curves cross", 1.0, "", 0.0).safe
+    assert not whether("Curves cross", True, "does the lead change", safe=False).safe

@@ -93,7 +93,7 @@ def test_what_was_found_stays_when_the_data_are_gone(toy, tmp_path):
 
     toy.run, heard = run, []
     assert reproduce("toy", to=tmp_path, tell=heard.append) == found
-    assert heard == [f"No data. What was found on {found.date} stays."]
+    assert heard == [f"No data. The outcome of {found.date} is kept."]
     assert outcomes_in(tmp_path) == [found]
     assert reproduce("toy", "full", to=tmp_path).state == "not run"
 
@@ -151,7 +151,7 @@ def test_wrong_numbers_of_seeds_are_refused(toy, tmp_path, seeds):
 
 
 def test_wrong_names_and_scales_are_refused(toy, tmp_path):
-    with pytest.raises(KeyError, match=r"No experiment 'toys'\. Is 'toy' meant\? There are: .*toy"):
+    with pytest.raises(KeyError, match=r"No experiment 'toys'\. Did you mean 'toy'\? There are: .*toy"):
         reproduce("toys", to=tmp_path)
     with pytest.raises(ValueError, match="`scale` should be"):
         reproduce("toy", "huge", to=tmp_path)

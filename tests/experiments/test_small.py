@@ -31,6 +31,7 @@ SMALL = {
         "seeds": 2,
     },
     "multi-class": {
+        "pictures": ("digits",),
         "problems": 5,
         "d": 60,
         "seeds": 3,
@@ -41,6 +42,7 @@ SMALL = {
         "network_seeds": 2,
     },
     "warm-start": {
+        "pictures": ("digits",),
         "problems": 5,
         "d": 50,
         "seeds": 3,
@@ -52,6 +54,7 @@ SMALL = {
         "network_seeds": 2,
     },
     "order-of-groups": {
+        "pictures": ("digits",),
         "problems": 5,
         "d": 50,
         "seeds": 3,
@@ -62,6 +65,7 @@ SMALL = {
         "network_seeds": 2,
     },
     "overparametrisation-gap": {
+        "pictures": ("digits",),
         "features": (0.5, 2.0, 30.0),
         "some": (0.5,),
         "d": 40,

@@ -146,7 +146,7 @@ def test_what_cannot_be_rebuilt_is_described_and_says_so(given, sentence):
         ("optimiser", {"class": "lr_scheduler"}, "cannot be rebuilt: it is not of torch.optim."),
         ("schedule", {"scheduler": "os.system"}, "The scheduler 'os.system' cannot be rebuilt: it is not of torch.optim."),
         ("schedule", {"scheduler": "Optimizer"}, "The scheduler 'Optimizer' cannot be rebuilt: it is not of torch.optim."),
-        ("interventions", [{"kind": "x"}], "The interventions of this recipe cannot be rebuilt from a file."),
+        ("interventions", [{"law": "os.system"}], "The law os.system is not part of tiltmeter and cannot be rebuilt from a file."),
     ],
 )  # fmt: skip
 def test_no_name_is_ever_imported(name, part, sentence):

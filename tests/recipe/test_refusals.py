@@ -15,16 +15,6 @@ RECIPE = tm.Recipe(lr=0.1, steps=20, batch=8)
 SGD = partial(torch.optim.SGD, lr=0.1)
 
 
-class Law:
-    """An intervention by name only."""
-
-    def to_json(self):
-        return {"kind": "Law"}
-
-    def __repr__(self):
-        return "Law()"
-
-
 def doors(data, recipe, watch=tm.Watch()):
     """Every function that forecasts from the kernel."""
     kernels = tm.tangent(nn.Linear(6, 1), *data)
@@ -49,7 +39,6 @@ KNOWN = "A forecast from the kernel knows SGD, with momentum, weight decay and a
         ({"optimiser": partial(SGD, maximize=True), "lr": None}, f"{KNOWN} Found maximize = True."),
         ({"momentum": 0.5, "nesterov": True}, f"{KNOWN} Found nesterov = True."),
         ({"clip": 1.0}, f"{KNOWN} Found clip = 1.0: `train` can clip gradients."),
-        ({"interventions": (Law(),)}, "A forecast from the kernel applies no interventions. Found Law()."),
         (
             {"optimiser": lambda ps: torch.optim.SGD([{"params": [p]} for p in ps], lr=0.1), "lr": None},
             "`optimiser` should treat all parameters alike. Found 2 parameter groups.",
@@ -65,15 +54,6 @@ def test_a_forecast_refuses_what_its_closed_form_does_not_know(data, change, sen
         with pytest.raises(ValueError, match="Found") as error:
             work()
         assert str(error.value) == sentence, name
-
-
-@pytest.mark.parametrize("asked", ["train", "ensemble"])
-def test_interventions_are_refused_where_none_can_be_applied(data, asked):
-    recipe = replace(RECIPE, interventions=(Law(),))
-    make = (lambda: nn.Linear(6, 1)) if asked == "ensemble" else nn.Linear(6, 1)
-    with pytest.raises(ValueError, match="interventions") as error:
-        getattr(tm, asked)(make, *data, recipe)
-    assert str(error.value) == f"`{asked}` applies no interventions. Found Law()."
 
 
 @pytest.mark.parametrize(

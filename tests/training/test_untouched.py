@@ -302,3 +302,31 @@ def test_a_model_that_changes_its_parameters_is_refused(flat):
         RuntimeError, match="Evaluating the model changed its parameter 'weight': it cannot be measured"
     ):
         tm.Probe(Vain(), flat)
+
+
+def test_a_scaler_and_accumulated_gradients_are_untouched(images):
+    """Steps are updates: the probe is called once for every two batches; the scaler may leave updates out."""
+
+    def trained(probed):
+        torch.manual_seed(0)
+        model = conv()
+        optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
+        x, y = images.tensors()
+        probe = tm.Probe(model, images) if probed else None
+        for step in range(4):
+            if probe is not None:
+                probe(step)
+            for part in range(2):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    scores = model(x[part::2])
+                scaler.scale(nn.functional.cross_entropy(scores.float(), y[part::2]) / 2).backward()
+            scaler.step(optimiser)
+            scaler.update()
+            optimiser.zero_grad()
+        if probe is not None:
+            probe.close()
+            assert probe.trajectory()["loss"].coords["time"].values.tolist() == [0, 1, 2, 3, 4]
+        return {"model": model.state_dict(), "scaler": scaler.state_dict()}
+
+    assert same(trained(False), trained(True))

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.population.quadrature import Sobol
-from tiltmeter.problem.class_mixture import ClassMixture
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.full_batch import Training, training_from_json
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import student_from_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.classes.predict_classes import predict_classes
-from tiltmeter.theory.linear_theory import LinearTheory
-from tiltmeter.theory.predict import predict
+
+if TYPE_CHECKING:
+    from tiltmeter.problem.fixed import Fixed
+    from tiltmeter.problem.full_batch import Training
+    from tiltmeter.problem.mixture import Mixture
+    from tiltmeter.problem.sgd import SGD
+
+# The theory is imported only for trajectories that came from it: to show a training takes a third of the time.
 
 
 def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed | None] | None:
     """The problem, training and training set behind the theory of a linear student; None for anything else."""
+    if trajectory.evaluate is None and trajectory.origin.source != "theory":
+        return None
+    from tiltmeter.problem.fixed import Fixed
+    from tiltmeter.problem.full_batch import training_from_json
+    from tiltmeter.problem.mixture import Mixture
+    from tiltmeter.theory.linear_theory import LinearTheory
+
     if isinstance(trajectory.evaluate, LinearTheory):
         return trajectory.evaluate.problem, trajectory.evaluate.sgd, None
     origin = trajectory.origin
@@ -40,7 +45,11 @@ def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed |
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
     """The problem and SGD behind online theory, whose examples are all fresh and which no law steers; else None."""
     found = linear_theory_of(trajectory)
-    if found is None or found[2] is not None or not isinstance(found[1], SGD) or found[1].steered:
+    if found is None:
+        return None
+    from tiltmeter.problem.sgd import SGD
+
+    if found[2] is not None or not isinstance(found[1], SGD) or found[1].steered:
         return None
     return found[0], found[1]
 
@@ -54,6 +63,8 @@ def revived(trajectory: Trajectory) -> Trajectory:
     found = linear_theory_of(trajectory)
     if found is None:
         return trajectory
+    from tiltmeter.theory.predict import predict
+
     problem, training, data = found
     last = max((float(curve.coords["time"].values[-1]) for curve in trajectory.values()), default=0.0)
     again = predict(problem, training, [last], tuple(trajectory), data=data).evaluate
@@ -62,6 +73,12 @@ def revived(trajectory: Trajectory) -> Trajectory:
 
 def _several_classes(trajectory: Trajectory) -> Trajectory:
     """A theory of several classes that was loaded from disk, with its `evaluate` again."""
+    from tiltmeter.population.quadrature import Sobol
+    from tiltmeter.problem.class_mixture import ClassMixture
+    from tiltmeter.problem.sgd import SGD
+    from tiltmeter.problem.student import student_from_json
+    from tiltmeter.theory.classes.predict_classes import predict_classes
+
     origin, stored = trajectory.origin, cast(Any, trajectory.origin.settings)
     try:
         problem, sgd = ClassMixture.from_json(cast(Any, origin.problem)), SGD.from_json(stored["sgd"])

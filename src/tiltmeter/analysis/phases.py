@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from tiltmeter.analysis.crossings import Crossings, crossings, estimated
 from tiltmeter.analysis.difference import Difference
-from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
 from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.full_batch import Training
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
 from tiltmeter.record.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from tiltmeter.problem.fixed import Fixed
+    from tiltmeter.problem.full_batch import Training
+    from tiltmeter.problem.mixture import Mixture
 
 #: Times at which drivers are averaged within a phase.
 LOOKS = 64
@@ -108,7 +108,7 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in found), float(times[-1])]))
     sizes = _sizes(trajectory, curve, chosen, edges)
     theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
-    if theory is not None and isinstance(theory[1], SGD) and theory[1].steered:
+    if theory is not None and getattr(theory[1], "steered", False):
         theory = None  # a law answers to the gap itself: no driver can be told apart from it
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
@@ -125,6 +125,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
 
 def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[float, float]]) -> list[float]:
     """The mean absolute gap of every phase of an exact curve, over log time."""
+    from tiltmeter.analysis.drivers import mean_over_log_time
+
     exact = exact_curve(trajectory, curve)
     assert exact is not None
 
@@ -144,6 +146,8 @@ def _contributions(
     looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
     if not any(at.size for at in looks):
         return [None] * len(edges)
+    from tiltmeter.analysis.drivers import DRIVERS, drivers, mean_over_log_time
+
     problem, training, data = theory
     split = drivers(problem, training, np.unique(np.concatenate(looks)), pair, data)
 

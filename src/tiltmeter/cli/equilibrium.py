@@ -19,6 +19,7 @@ from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.terminal import print_table
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Objective
 from tiltmeter.record import save as save_run
@@ -68,6 +69,8 @@ def equilibrium(
     """
     # The problem has the same options as in other verbs; the learning rate is not used, so any value works.
     mixture = resolve(problem, SGDOptions(lr=0.1), None, config).problem
+    if isinstance(mixture, ClassMixture):
+        raise ValueError("`equilibrium` is for two labels. With several classes use `predict` up to a late time.")
     chosen = ObjectiveOptions() if objective is None else objective
     found = at_equilibrium(mixture, _objective(chosen, mixture, not no_bias))
     if to is not None:

@@ -9,7 +9,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from tiltmeter.cli.flags import Switch
-from tiltmeter.problem.cases import Case
+from tiltmeter.cli.options import Chosen
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.sgd import SGD
@@ -35,7 +35,7 @@ class FixedOptions:
     shuffle: Switch = False
     "SGD that shuffles the set in every epoch, as data loaders do."
 
-    def build(self, case: Case) -> tuple[SGD | Flow | Descent, Any, Fixed | None]:
+    def build(self, case: Chosen) -> tuple[SGD | Flow | Descent, Any, Fixed | None]:
         """The training method, the times and the data, from these options and a case."""
         chosen = [name for name in METHODS if getattr(self, name)]
         flags = ", ".join(f"--{name}" for name in METHODS)

@@ -67,7 +67,7 @@ def forecast(
 
     if to is not None:
         holds_run(to, resume=False)  # an error now, not after the work
-    data, look = build_data(tables["data"], config.parent)
+    data, look = build_data(tables["data"], config.parent, tables["problem"])
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
     given = tables["forecast"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cyclopts import Parameter
 
+from tiltmeter.cli.class_options import ClassOptions
+from tiltmeter.cli.class_problem import OWN, class_problem, has_classes
 from tiltmeter.cli.law_text import law_from_text
 from tiltmeter.cli.toml_schema import check_keys
 from tiltmeter.cli.toml_tables import PROBLEM_FILE, read_tables
@@ -25,8 +27,9 @@ from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.student import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.schedule import SCHEDULES, schedule_from_json
+from tiltmeter.schedule import schedule_from_table
 
 #: A look at a theory of a few groups takes about so many bytes: some twenty curves, and what they are made of.
 LOOK_BYTES = 4000
@@ -109,12 +112,26 @@ class TimeOptions:
     "Number of times, evenly spaced in log time (default 400)."
 
 
+class Chosen(NamedTuple):
+    """What the options ask for: a problem, how it is trained, when it is looked at, and what is trained on it."""
+
+    problem: Mixture | ClassMixture
+    sgd: SGD
+    times: np.ndarray
+    student: Student
+
+
 def resolve(
-    problem: ProblemOptions | None, sgd: SGDOptions | None, times: TimeOptions | None, config: Path | None
-) -> Case:
+    problem: ProblemOptions | None,
+    sgd: SGDOptions | None,
+    times: TimeOptions | None,
+    config: Path | None,
+    classes: ClassOptions | None = None,
+) -> Chosen:
     """The problem, SGD and times from the options; command line over file over named case over defaults."""
     tables = _read(config) if config is not None else {}
-    given_problem = {**tables.get("problem", {}), **_given(problem)}
+    several = {name: value for name, value in _given(classes).items() if value is not False}
+    given_problem = {**tables.get("problem", {}), **_given(problem), **several}
     given_sgd = {**tables.get("sgd", {}), **_given(sgd)}
     given_times = {**tables.get("times", {}), **_given(times)}
     named = _case(given_problem.pop("case")) if "case" in given_problem else None
@@ -128,12 +145,17 @@ def resolve(
     start: dict[str, Any] = {}
     if named is not None:
         start = {"lr": named.sgd.lr}
-    return Case(built, build_sgd({**start, **given_sgd}, built), build_times(given_times, named))
+    trained, looks = build_sgd({**start, **given_sgd}, built), build_times(given_times, named)
+    return Chosen(built, trained, looks, Softmax() if given_problem.get("softmax") else Linear())
 
 
-def build_problem(given: Mapping[str, Any]) -> Mixture:
+def build_problem(given: Mapping[str, Any]) -> Mixture | ClassMixture:
     """A two-group problem from its named numbers, or any mixture from tables of weights, variances and geometry."""
-    given = dict(given)
+    if set(given) == {"case"}:
+        return _case(given["case"]).problem
+    if has_classes(given):
+        return class_problem(given)
+    given = {name: value for name, value in given.items() if name not in OWN}
     if "weight" in given:
         vectors = "means" in given or "teachers" in given
         for name in ("variance", *(("means", "teachers") if vectors else ("gram",))):
@@ -161,7 +183,7 @@ def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
     names = (field.name for field in fields(SGDOptions))
     known = _only(given, *names, "start", "interventions")
     if isinstance(known.get("lr"), Mapping):
-        known["lr"] = _schedule(known["lr"], "lr")
+        known["lr"] = schedule_from_table(known["lr"], "`lr`")
     for name in ("weights", "proportions"):
         if name in known:
             known[name] = _per_group(known[name], name, problem)
@@ -193,22 +215,10 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
 
 def _per_group(values: Any, name: str, problem: Mixture | ClassMixture) -> dict[Any, Any]:
     if isinstance(values, Mapping):
-        return {g: _schedule(v, name) if isinstance(v, Mapping) else v for g, v in values.items()}
+        return {g: schedule_from_table(v, f"`{name}`") if isinstance(v, Mapping) else v for g, v in values.items()}
     if len(values) != len(problem.groups):
         raise ValueError(f"`{name}` should have one number per group ({len(problem.groups)}). Found {len(values)}.")
     return dict(zip(problem.groups, values, strict=True))
-
-
-def _schedule(given: Mapping[str, Any], name: str) -> Any:
-    kind = given.get("schedule")
-    if not isinstance(kind, str) or kind not in SCHEDULES:
-        raise KeyError(f"`{name}`: no schedule {kind!r}. There are: {', '.join(SCHEDULES)}.")
-    wanted = list(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
-    check_keys([key for key in given if key != "schedule"], wanted, f"`{name}`, schedule {kind}")
-    try:
-        return schedule_from_json(given)
-    except TypeError:
-        raise TypeError(f"`{name}`: the schedule {kind} takes numbers for {', '.join(wanted)}.") from None
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiltmeter.cli.class_options import ClassOptions, resolve_classes
+from tiltmeter.cli.class_options import ClassOptions
 from tiltmeter.cli.fixed_set import FixedOptions
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.record import save as save_run
 from tiltmeter.theory.predict import predict as predict_curves
 
@@ -38,18 +39,10 @@ def predict(
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
-    several, fixed_set = classes or ClassOptions(), data or FixedOptions()
-    several.check()
-    if several.given:
-        if config is not None or fixed_set != FixedOptions():
-            raise ValueError(
-                "--classes is for fresh examples, without --config: drop the options of files and fixed sets."
-            )
-        trajectory = predict_curves(*resolve_classes(several, problem, sgd, times), CLASS_CURVES, several.student)
-    else:
-        case = resolve(problem, sgd, times, config)
-        training, looks, fixed = fixed_set.build(case)
-        trajectory = predict_curves(case.problem, training, looks, data=fixed)
+    case = resolve(problem, sgd, times, config, classes)
+    training, looks, fixed = (data or FixedOptions()).build(case)
+    curves = CLASS_CURVES if isinstance(case.problem, ClassMixture) else None
+    trajectory = predict_curves(case.problem, training, looks, curves, case.student, data=fixed)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

@@ -14,13 +14,15 @@ from cyclopts import Parameter
 
 from tiltmeter.analysis.agreement import Agreement, agreement
 from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.cli.class_options import ClassOptions
 from tiltmeter.cli.flags import Curve, Json, Save, Switch
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.pictures import draw
 from tiltmeter.cli.summary import Summary
 from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.student import Linear, Network, Student
+from tiltmeter.problem.student import Network, Student
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh, Repeated
@@ -31,6 +33,8 @@ from tiltmeter.theory.predict import predict
 
 _METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}
 _ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tanh(), "identity": Identity()}
+#: Curves of several classes in every run: errors and accuracies of every seed and look cost more, ask by --curve.
+CLASS_CURVES = ("loss", "class_loss")
 
 
 @Parameter(name="*")
@@ -45,9 +49,10 @@ class StudentOptions:
     train_second_layer: Switch = False
     "Also train the weights of the units in the score."
 
-    def build(self) -> Student:
+    def build(self, otherwise: Student) -> Student:
+        """The network, or without --units the student of the other options."""
         if self.units is None:
-            return Linear()
+            return otherwise
         return Network(self.units, _ACTIVATIONS[self.activation], self.train_second_layer)
 
 
@@ -56,6 +61,7 @@ def simulate(
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
     student: StudentOptions | None = None,
+    classes: ClassOptions | None = None,
     *,
     d: int = 1000,
     seeds: int = 16,
@@ -91,17 +97,18 @@ def simulate(
     to
         Save the runs in this run directory as they proceed: Ctrl-C keeps what is done.
     """
-    case = resolve(problem, sgd, times, config)
-    who = (student or StudentOptions()).build()
+    case = resolve(problem, sgd, times, config, classes)
+    who = (student or StudentOptions()).build(case.student)
+    curves = tuple(dict.fromkeys((*CLASS_CURVES, curve))) if isinstance(case.problem, ClassMixture) else None
     data = Fresh() if alpha is None else Repeated(alpha)
     # First, because it may raise an error: then nothing is simulated in vain.
     fixed = None if alpha is None else Fixed(alpha)
-    theory = None if against is None else predict(case.problem, case.sgd, case.times, student=who, data=fixed)
+    theory = None if against is None else predict(case.problem, case.sgd, case.times, curves, who, data=fixed)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(
-            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method], data=data, to=to,
-            threads=threads,
+            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method], data=data,
+            curves=curves, to=to, threads=threads,
         )  # fmt: skip
     for note in notes:
         print(f"Note: {note.message}", file=sys.stderr)

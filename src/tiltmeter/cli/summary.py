@@ -18,10 +18,8 @@ from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.cli.terminal import print_table
-from tiltmeter.problem.full_batch import Flow
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.stability import stability_limit, timescales
 
 #: Group curves that the table shows, where they exist.
 SHOWN = ("loss", "error", "positive_rate")
@@ -84,6 +82,8 @@ class Summary:
         if self.phases is not None:
             found["phases"] = [_plain(asdict(phase)) for phase in self.phases]
         if self.theory is not None and not self.theory[1].scheduled:
+            from tiltmeter.theory.stability import stability_limit, timescales
+
             scales = timescales(*self.theory)
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
             found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
@@ -99,7 +99,12 @@ class Summary:
     def fixed_limit(self) -> xr.DataArray | None:
         """The stability limit of descent or SGD on a fixed training set; None for anything else."""
         found = linear_theory_of(self.trajectory)
-        if found is None or found[2] is None or isinstance(found[1], Flow):
+        if found is None or found[2] is None:
+            return None
+        from tiltmeter.problem.full_batch import Flow
+        from tiltmeter.theory.stability import stability_limit
+
+        if isinstance(found[1], Flow):
             return None
         return stability_limit(*found)
 
@@ -120,6 +125,8 @@ class Summary:
         if fixed is not None:
             print(f"Training is stable below lr = {_range(fixed)}.")
         if self.theory is not None and not self.theory[1].scheduled:
+            from tiltmeter.theory.stability import stability_limit, timescales
+
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")

@@ -18,6 +18,28 @@ Count = Annotated[int, Between(1, 10**9)]
 Numbers = tuple[float, ...]
 ByGroup = Mapping[str, Annotated[float, Between(0.0, 1e150)]]
 
+_PER_GROUP = Numbers | Mapping[str, Any]
+#: A problem of two labels or of several classes.
+PROBLEM: dict[str, Any] = {
+    "case": str,
+    "rho": float,
+    "shift": float,
+    "variance": _PER_GROUP,
+    "overlap": float,
+    "shift_overlap": Numbers,
+    "label_bias": _PER_GROUP,
+    "thresholds": Numbers,
+    "mean_labels": Numbers,
+    "weight": Mapping[str, float],
+    "gram": tuple[tuple[float, ...], ...],
+    "means": Mapping[str, Numbers],
+    "teachers": Mapping[str, Numbers | Mapping[str, Numbers]],
+    "classes": int | tuple[str, ...],
+    "similarity": float,
+    "swapped": bool,
+    "class_bias": Numbers,
+    "softmax": bool,
+}
 #: The file of `train`, `forecast` and `measure`.
 TRAINING_FILE: dict[str, dict[str, Any]] = {
     "data": {
@@ -33,15 +55,17 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "labels": str,
         "classes": Mapping[str, Any],
         "shares": ByGroup,
+        "d": Count,
+        "points": Count,
     },
-    "model": {"hidden": tuple[Annotated[int, Between(1, 10**9)], ...], "activation": str},
+    "problem": PROBLEM,
+    "model": {"hidden": tuple[Annotated[int, Between(1, 10**9)], ...], "activation": str, "outputs": Count},
     "training": {
         "optimiser": str | Mapping[str, Any],
-        "lr": Positive,
+        "lr": Positive | Mapping[str, Any],
         "momentum": float,
         "nesterov": bool,
         "weight_decay": NotNegative,
-        "schedule": Mapping[str, Any],
         "steps": Steps,
         "epochs": Count,
         "batch": Count | Literal["all"],
@@ -50,6 +74,8 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "proportions": ByGroup,
         "loss": str,
         "clip": Positive,
+        "interventions": tuple[Mapping[str, Any], ...],
+        "held_out": float,
         "seed": Seed,
         "checkpoint": Count,
     },
@@ -57,24 +83,9 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
     "forecast": {"sample": Count, "real_steps": Annotated[int, Between(0, 10**9)]},
 }
 
-_PER_GROUP = Numbers | Mapping[str, Any]
 #: The file of `predict`, `simulate` and `equilibrium`.
 PROBLEM_FILE: dict[str, dict[str, Any]] = {
-    "problem": {
-        "case": str,
-        "rho": float,
-        "shift": float,
-        "variance": _PER_GROUP,
-        "overlap": float,
-        "shift_overlap": Numbers,
-        "label_bias": _PER_GROUP,
-        "thresholds": Numbers,
-        "mean_labels": Numbers,
-        "weight": Mapping[str, float],
-        "gram": tuple[tuple[float, ...], ...],
-        "means": Mapping[str, Numbers],
-        "teachers": Mapping[str, Numbers],
-    },
+    "problem": PROBLEM,
     "sgd": {
         "lr": Positive | Mapping[str, Any],
         "batch": Count,
@@ -93,6 +104,9 @@ PROBLEM_FILE: dict[str, dict[str, Any]] = {
     "times": {"until": Positive, "since": Positive, "looks": Annotated[int, Between(2, 10**9)], "at": Numbers},
 }
 
+#: Keys of earlier versions, and what to write instead.
+OLD_KEYS = {("training", "schedule"): 'lr = {schedule = "Cosine", initial = 0.1, duration = 1000}'}
+
 
 def read_tables(
     path: Path, schema: Mapping[str, Mapping[str, Any]], more: Collection[str] = ()
@@ -100,6 +114,9 @@ def read_tables(
     """All tables of the schema, empty where the file lacks one; those in `more` need only be tables."""
     found = read_toml(path)
     check_keys(found, [*schema, *more], path.name)
+    for (table, key), now in OLD_KEYS.items():
+        if isinstance(found.get(table), dict) and key in found[table]:
+            raise KeyError(f"{path.name} [{table}]: a schedule is the value of the key that it changes, as {now}.")
     tables = {name: check_table(found.get(name, {}), hints, f"{path.name} [{name}]") for name, hints in schema.items()}
     for name in more:
         if name in found:

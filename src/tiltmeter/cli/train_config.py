@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.cli.class_problem import class_problem, has_classes
+from tiltmeter.cli.problem_data import problem_data
 from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
 from tiltmeter.cli.toml_tables import TRAINING_FILE, read_tables
 from tiltmeter.data.any_frame import any_frame
@@ -29,7 +31,10 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
     """The tables of the file, checked; tables named in `more` are left as they are."""
-    return read_tables(path, TRAINING_FILE, more)
+    tables = read_tables(path, TRAINING_FILE, more)
+    if has_classes(tables["problem"]):  # one score per class, under the squared error, too
+        tables["model"].setdefault("outputs", len(class_problem(tables["problem"]).classes))
+    return tables
 
 
 def train_as_told(
@@ -42,15 +47,25 @@ def train_as_told(
     """Train what the tables describe."""
     from tiltmeter.training.loop import train
 
-    data, look = build_data(tables["data"], folder)
+    data, look = build_data(tables["data"], folder, tables["problem"])
     given = tables["training"]
     recipe = recipe_from_table(given, data.groups)
     model = build_network(tables, data, recipe.loss)
     watch = Watch(when=build_when(tables), measures=measures)
     print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
     checkpoint = every(given.get("checkpoint", 1000))
-    seed = given.get("seed", 0)
-    return train(model, data, look, recipe, watch=watch, seed=seed, to=to, checkpoint=checkpoint, resume=resume)
+    seed, held_out = given.get("seed", 0), None
+    if "held_out" in given:
+        data, held_out = data.split(given["held_out"], seed)
+    return train(
+        *(model, data, look, recipe),
+        watch=watch,
+        seed=seed,
+        to=to,
+        checkpoint=checkpoint,
+        resume=resume,
+        held_out=held_out,
+    )
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:
@@ -66,9 +81,15 @@ def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, lo
     return build_model(tables["model"], data, loss)
 
 
-def build_data(given: Mapping[str, Any], folder: Path) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at: the embedded digits, a file beside the configuration, a public set."""
-    source = given.get("source", "digits")
+def build_data(
+    given: Mapping[str, Any], folder: Path, problem: Mapping[str, Any] | None = None
+) -> tuple[GroupedData, GroupedData]:
+    """What to train on and what to look at: digits, a file beside the configuration, a public set, or a problem."""
+    source = given.get("source", "problem" if problem else "digits")
+    if source == "problem":
+        return problem_data(given, problem or {})
+    if problem:
+        raise ValueError(f'[problem] is drawn from with [data] source = "problem". Found source = {source!r}.')
     if source == "digits":
         return digits(share=given.get("share", 0.8), seed=given.get("seed", 0), labels=given.get("labels", "digit"))
     path = folder / source
@@ -116,7 +137,7 @@ def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
     if word not in ACTIVATIONS:
         raise KeyError(f"[model] activation: no {word!r}. There are: {', '.join(ACTIVATIONS)}.")
     several = data.y.dtype.kind in "iub" and len(data.labels) > 2 and not isinstance(loss, Square)
-    outputs = int(data.y.max()) + 1 if several or isinstance(loss, CrossEntropy) else 1
+    outputs = given.get("outputs", int(data.y.max()) + 1 if several or isinstance(loss, CrossEntropy) else 1)
     sizes = [int(np.prod(data.x.shape[1:])), *given.get("hidden", [64])]
     weights = sum(a * b for a, b in pairwise([*sizes, outputs]))
     check_fits("hidden", weights, WEIGHT_BYTES, f"weights between layers of {', '.join(map(str, sizes))}")

@@ -50,15 +50,22 @@ def members_of(group: Any) -> Any:
 
 
 def check_finite(x: Any, y: np.ndarray) -> None:
+    if hasattr(type(x), "check_finite"):  # points in parts
+        x.check_finite()
+    elif not hasattr(type(x), "chunks"):  # streamed points are not read for this
+        check_finite_points(x, "`x`")
+    if not np.isfinite(y).all():
+        raise ValueError(f"`y` should be finite. Found NaN or infinity in {int((~np.isfinite(y)).sum())} labels.")
+
+
+def check_finite_points(x: Any, name: str) -> None:
     bad = ~x.isfinite() if is_tensor(x) else ~np.isfinite(x)
     if bool(bad.any()):
         per_point = bad.reshape(len(bad), -1).any(1)
         count, first = int(per_point.sum()), int(np.flatnonzero(np.asarray(per_point.tolist()))[0])
         raise ValueError(
-            f"`x` should be finite. Found NaN or infinity in {count} of {len(x)} points, first in point {first}."
+            f"{name} should be finite. Found NaN or infinity in {count} of {len(x)} points, first in point {first}."
         )
-    if not np.isfinite(y).all():
-        raise ValueError(f"`y` should be finite. Found NaN or infinity in {int((~np.isfinite(y)).sum())} labels.")
 
 
 def read_dataset(dataset: Any) -> tuple[Any, Any, Any]:

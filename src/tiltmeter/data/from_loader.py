@@ -1,4 +1,4 @@
-"""from_loader: a PyTorch Dataset or DataLoader, read once into grouped data."""
+"""from_loader: a PyTorch Dataset or DataLoader, read once into grouped data, or streamed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiltmeter.data.nested import Nested
+from tiltmeter.data.streamed import Streamed, joined
+
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
 
@@ -14,7 +17,9 @@ if TYPE_CHECKING:
 Parts = tuple[Any, Any, Any]
 
 
-def from_loader(source: Any, *, read: Callable[[Any], Parts] | None = None, group: Any = None) -> GroupedData:
+def from_loader(
+    source: Any, *, read: Callable[[Any], Parts] | None = None, group: Any = None, stream: bool = False
+) -> GroupedData:
     """See `GroupedData.from_loader`."""
     import torch
     from torch.utils.data import DataLoader
@@ -22,32 +27,84 @@ def from_loader(source: Any, *, read: Callable[[Any], Parts] | None = None, grou
     from tiltmeter.data.grouped import GroupedData
 
     batched = isinstance(source, DataLoader) and source.batch_size is not None
-    if batched and group is not None and isinstance(source.sampler, torch.utils.data.RandomSampler):
-        raise ValueError("`group` goes by the order of the points. Found a DataLoader that shuffles: pass its dataset.")
+    shuffles = batched and isinstance(source.sampler, torch.utils.data.RandomSampler)
+    if shuffles and (group is not None or stream):
+        what = "`group` goes" if group is not None else "A stream goes"
+        raise ValueError(f"{what} by the order of the points. Found a DataLoader that shuffles: pass its dataset.")
+    parts = read or _parts
     xs: list[Any] = []
     ys: list[Any] = []
     members: list[Any] = []
-    for item in _items(source):
-        x, y, g = (read or _parts)(item)
+    shapes: set[str] = set()
+    for x, y, g in _blocks(_items(source), parts, batched):
         if group is None and g is None:
             raise TypeError(
                 "Every item should name its group. Found none: yield (x, y, group), pass read=, or group= with one "
                 "label per point."
             )
-        if batched:
-            xs.append(torch.as_tensor(x))
-            ys += np.asarray(y).tolist()
-            members += [] if g is None else _listed(g)
-        else:
-            xs.append(torch.as_tensor(x)[None])
-            ys.append(np.asarray(y).item())
-            members += [] if g is None else [_plain(g)]
+        shapes.add(str(tuple(x.shape[1:])))
+        ys += y
+        members += g or []
+        if not stream:
+            xs.append(x)
+        elif not xs:
+            xs.append(x[:1])
     if not xs:
         raise ValueError("The loader should yield at least one item. Found none.")
-    shapes = sorted({tuple(x.shape[1:]) for x in xs})
-    if len(shapes) > 1:
-        raise ValueError(f"All points should have one shape. Found {shapes[0]} and {shapes[-1]}: pad them in read=.")
-    return GroupedData(torch.cat(xs), np.asarray(ys), members if group is None else group)
+    if len(shapes) > 1 and not stream:
+        least, *_, most = sorted(shapes)
+        raise ValueError(f"All points should have one shape. Found {least} and {most}: pad them in read=.")
+    labels = np.asarray(ys)
+    points = _stream(source, parts, batched, labels, xs[0]) if stream else joined(xs)
+    return GroupedData(points, labels, members if group is None else group)
+
+
+def _blocks(
+    items: Iterator[Any], read: Callable[[Any], Parts], batched: bool
+) -> Iterator[tuple[Any, list[Any], list[Any] | None]]:
+    """Points, labels and groups, item by item: a batch, or one point as a batch of one."""
+    for item in items:
+        x, y, g = read(item)
+        if batched:
+            yield _tensors(x, False), np.asarray(y).tolist(), None if g is None else _listed(g)
+        else:
+            yield _tensors(x, True), [np.asarray(y).item()], None if g is None else [_plain(g)]
+
+
+def _tensors(x: Any, single: bool) -> Any:
+    """Points as one tensor or nested tensors; a single point becomes a batch of one."""
+    import torch
+
+    def one(value: Any) -> Any:
+        found = torch.as_tensor(value)
+        return found[None] if single else found
+
+    if isinstance(x, Mapping):
+        return Nested({name: one(value) for name, value in x.items()})
+    if isinstance(x, (tuple, list)) and any(hasattr(part, "shape") for part in x):
+        return Nested(tuple(one(value) for value in x))
+    return one(x)
+
+
+def _stream(source: Any, read: Callable[[Any], Parts], batched: bool, y: np.ndarray, first: Any) -> Streamed:
+    def passed() -> Iterator[tuple[Any, np.ndarray]]:
+        generator = getattr(source, "generator", None)
+        state = None if generator is None else generator.get_state()
+        try:
+            for x, labels, _ in _blocks(_items(source), read, batched):
+                yield x, np.asarray(labels)
+        finally:
+            if generator is not None:
+                generator.set_state(state)
+
+    def block(places: np.ndarray) -> tuple[Any, np.ndarray]:
+        found = list(_blocks((source[int(place)] for place in places), read, False))
+        return joined([x for x, _, _ in found]), np.asarray([labels[0] for _, labels, _ in found])
+
+    shape = first.shape[1:]
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+        return Streamed(y, shape, block)
+    return Streamed(y, shape, None, passed)
 
 
 def _items(source: Any) -> Iterator[Any]:
@@ -60,12 +117,13 @@ def _items(source: Any) -> Iterator[Any]:
 
 def _parts(item: Any) -> Parts:
     if isinstance(item, Mapping):
-        y = next((item[name] for name in ("y", "label", "labels") if name in item), None)
-        if "x" not in item or y is None:
+        name = next((name for name in ("y", "label", "labels") if name in item), None)
+        others = {key: value for key, value in item.items() if key not in (name, "group")}
+        if name is None or not others:
             raise KeyError(
                 f"An item should have keys 'x', 'y' and 'group'. Found {', '.join(map(repr, item))}: pass read=."
             )
-        return item["x"], y, item.get("group")
+        return item.get("x", others), item[name], item.get("group")
     if not isinstance(item, (list, tuple)) or len(item) not in (2, 3):
         raise TypeError(f"An item should be (x, y, group), (x, y) or a dict. Found {type(item).__name__}: pass read=.")
     return item[0], item[1], item[2] if len(item) == 3 else None

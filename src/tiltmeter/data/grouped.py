@@ -11,6 +11,8 @@ import numpy as np
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
 from tiltmeter.data.labels import coded
+from tiltmeter.data.nested import Nested, nested_points
+from tiltmeter.data.streamed import Streamed
 from tiltmeter.data.table_reading import TableReading
 from tiltmeter.data.tables import is_table, read_table
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
@@ -29,7 +31,8 @@ class GroupedData:
       a          40  50.0%    50.0%    50.0%
       b          40  50.0%     0.0%   100.0%
 
-    `x` is an array or a tensor with one point per row; or a DataFrame (then `y`, `group` and `weights` may be names of
+    `x` is an array or a tensor with one point per row; or a dict or a tuple of them (tokens with masks), which a model
+    gets as they are; or a DataFrame (then `y`, `group` and `weights` may be names of
     its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
     group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
     intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
@@ -61,7 +64,10 @@ class GroupedData:
             x, y, group, weights = read_table(x, y, group, weights, columns)
         elif columns is not None:
             raise TypeError(f"`columns` chooses columns of a DataFrame. Found x of type {type(x).__name__}.")
-        points, labels = points_of(x), numbers_of("y", y)
+        labels = numbers_of("y", y)
+        points = nested_points(x, len(labels))
+        if not isinstance(points, (Nested, Streamed)):
+            points = points_of(points)
         if isinstance(group, str):
             if group != "label":
                 raise TypeError(f'`group` may be a name only for a DataFrame, or "label". Found group = {group!r}.')
@@ -142,7 +148,9 @@ class GroupedData:
         return from_npz(path, label=label, group=group, features=features, weights=weights)
 
     @classmethod
-    def from_loader(cls, source: Any, *, read: Callable[[Any], Any] | None = None, group: Any = None) -> GroupedData:
+    def from_loader(
+        cls, source: Any, *, read: Callable[[Any], Any] | None = None, group: Any = None, stream: bool = False
+    ) -> GroupedData:
         """Grouped data from a PyTorch Dataset (point by point) or DataLoader (batch by batch), read once into memory.
 
         >>> import torch
@@ -151,11 +159,15 @@ class GroupedData:
         {'a': 40, 'b': 40}
 
         Items are (x, y, group), a dict with keys x, y (or label) and group, or (x, y) with one label per point in
-        `group`; `read` turns anything else into (x, y, group).
+        `group`; `read` turns anything else into (x, y, group). Other keys of a dict without x are the parts of a point:
+        a model gets them by name.
+
+        With `stream` only labels and groups are kept, and the points are read again at every look: for look sets
+        larger than memory. The source should give the same points in the same order each time.
         """
         from tiltmeter.data.from_loader import from_loader
 
-        return from_loader(source, read=read, group=group)
+        return from_loader(source, read=read, group=group, stream=stream)
 
     def _set(
         self,
@@ -177,7 +189,8 @@ class GroupedData:
 
     def with_points(self, x: Any) -> GroupedData:
         """The same labels, groups and weights with other points `x`, as after scaling."""
-        points = points_of(x)
+        points = nested_points(x, len(self))
+        points = points if isinstance(points, (Nested, Streamed)) else points_of(points)
         if len(points) != len(self):
             raise ValueError(f"`x` should have {len(self)} points. Found {len(points)}.")
         check_finite(points, self.y)
@@ -243,7 +256,8 @@ class GroupedData:
         chosen = np.asarray(places, dtype=np.int64)
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
-        part._set(self.x[chosen], self.y[chosen], self.codes[chosen], self.groups, weights, self.reading)
+        points = self.x.take(chosen) if isinstance(self.x, Streamed) else self.x[chosen]
+        part._set(points, self.y[chosen], self.codes[chosen], self.groups, weights, self.reading)
         return part
 
     @overload
@@ -304,11 +318,25 @@ class GroupedData:
         """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
         a tensor).
         """
+        if isinstance(self.x, (Nested, Streamed)):
+            what = "in parts (dict or tuple)" if isinstance(self.x, Nested) else "streamed"
+            raise TypeError(f"This needs points that are one tensor. Found points {what}, which Probe and train take.")
+        return self.inputs(dtype)
+
+    def inputs(self, dtype: Any = None) -> tuple[Any, Any]:
+        """As `tensors`, with points in parts as tensors in the same structure and streamed points as they are."""
         import torch
 
-        x = self.x if torch.is_tensor(self.x) else torch.as_tensor(self.x)
-        if x.is_floating_point() and (dtype is not None or not torch.is_tensor(self.x)):
-            x = x.to(dtype or torch.float32)
+        def tensor(values: Any) -> Any:
+            found = values if torch.is_tensor(values) else torch.as_tensor(values)
+            if found.is_floating_point() and (dtype is not None or not torch.is_tensor(values)):
+                return found.to(dtype or torch.float32)
+            return found
+
+        if isinstance(self.x, Streamed):
+            x: Any = self.x
+        else:
+            x = self.x.each(tensor) if isinstance(self.x, Nested) else tensor(self.x)
         y = torch.as_tensor(self.y)
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
@@ -322,7 +350,7 @@ class GroupedData:
         return {
             **read,
             "points": len(self),
-            "shape": [int(n) for n in self.x.shape[1:]],
+            "shape": [n if isinstance(n, dict) else int(n) for n in self.x.shape[1:]],
             "sizes": [[label_to_json(group), size] for group, size in self.sizes.items()],
             "label_rates": rates,
             "weighted": self.weights is not None,

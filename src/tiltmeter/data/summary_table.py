@@ -49,5 +49,5 @@ def html(data: GroupedData) -> str:
 
 
 def _first_line(data: GroupedData) -> str:
-    shape = " x ".join(map(str, data.x.shape[1:])) or "1"
+    shape = " x ".join(", ".join(n) if isinstance(n, dict) else str(n) for n in data.x.shape[1:]) or "1"
     return f"<GroupedData {len(data):,} points of {shape}, {len(data.groups)} groups, imbalance {data.imbalance:.3g}>"

@@ -1,1 +1,1 @@
-"""Experiments: each regenerates a published finding and says, claim by claim, whether it holds and by which rule."""
+"""Experiments: each repeats a published finding and reports, claim by claim, whether it holds and by which rule."""

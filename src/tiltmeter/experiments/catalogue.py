@@ -1,4 +1,4 @@
-"""The catalogue of named experiments: where each lives, and what every one of them offers."""
+"""The catalogue of named experiments: the module of each, and what such a module contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tiltmeter.experiments.claim import Claim
     from tiltmeter.record import Trajectory
 
-#: Name on the command line -> module of this room. The files are imported only when asked for.
+#: Name on the command line -> module of this package. A module is imported only when it is needed.
 EXPERIMENTS: dict[str, str] = {
     # dynamics of bias
     "order-parameters": "order_parameters",
@@ -48,6 +48,7 @@ EXPERIMENTS: dict[str, str] = {
     "no-go": "no_go",
     "normalised-gradients": "normalised_gradients",
     "levelling-down": "levelling_down",
+    "advice-ranks": "advice_ranks",
     # simplicity biases
     "spectral-1d": "spectral_1d",
     "spectral-interpolation": "spectral_interpolation",
@@ -73,25 +74,25 @@ EXPERIMENTS: dict[str, str] = {
     "random-networks": "random_networks",
 }
 
-#: Runs of one experiment by name; what claims and pictures are read off.
+#: Runs of one experiment by name; claims and pictures are computed from them.
 Runs: TypeAlias = "Mapping[str, Trajectory]"
 
-#: `keep(name, make)` gives the run of this name: made now, or loaded if an interrupted experiment already has it.
+#: `keep(name, make)` returns the run of this name: made now, or loaded if an interrupted experiment already has it.
 Keep: TypeAlias = "Callable[[str, Callable[[], Trajectory]], Trajectory]"
 
 
 class Experiment(Protocol):
-    """What a module of this room has at its top level.
+    """What the module of an experiment has at its top level.
 
-    A function `tables(runs)`, titles to `report.page.Table`s, may show more numbers than a claim has room for.
+    An optional function `tables(runs)` returns further numbers, as a mapping from titles to `report.page.Table`s.
     """
 
     #: One line: what it shows.
     TITLE: str
-    #: Whose finding it is.
+    #: The paper that reported it.
     PAPER: str
-    #: Frozen dataclasses, plain numbers and strings in their fields: seconds to a minute, and the published setting.
-    #: Each has a field `seeds`: how many; `--seeds` sets it and every field whose name ends in `_seeds`.
+    #: Frozen dataclasses of plain numbers and strings: `quick` takes seconds to a minute, `full` is the published
+    #: setting. Each has a field `seeds`; `--seeds` sets it and every field whose name ends in `_seeds`.
     QUICK: Any
     FULL: Any
     #: Data sets (names of `data/`) that must be present, () for none.
@@ -99,12 +100,12 @@ class Experiment(Protocol):
 
     @staticmethod
     def run(setting: Any, keep: Keep) -> Runs:
-        """All runs, each obtained through `keep`, seeds 0, 1, ... `setting.seeds` - 1: the same numbers every time."""
+        """Make all runs, each through `keep`, with seeds 0, 1, ... `setting.seeds` - 1."""
         ...
 
     @staticmethod
     def claims(runs: Runs) -> tuple[Claim, ...]:
-        """The published findings, each with its verdict, from the runs alone."""
+        """Return the published findings with their verdicts, computed only from the runs."""
         ...
 
     @staticmethod
@@ -124,7 +125,7 @@ class Entry:
 
 
 def entry_of(name: str) -> Entry:
-    """Title, paper and data of an experiment, read from the text of its file: listing all imports none.
+    """Return title, paper and data of an experiment, read from its file without importing it.
 
     >>> entry_of("three-phases").needs
     ()
@@ -154,22 +155,22 @@ def find(name: str) -> Any:
 
 
 def known(name: str) -> str:
-    """The name, if there is an experiment of this name; else a KeyError says which one may have been meant.
+    """Return the name if there is such an experiment; else raise a KeyError that suggests a similar one.
 
     >>> try:
     ...     known("bias-crosing")
     ... except KeyError as error:
-    ...     print(error.args[0][:63])
-    No experiment 'bias-crosing'. Is 'bias-crossing' meant? There a
+    ...     print(error.args[0].split(" There are")[0])
+    No experiment 'bias-crosing'. Did you mean 'bias-crossing'?
     """
     if name in EXPERIMENTS:
         return name
-    # A file name or another case will do for a guess.
+    # The suggestion ignores case, and "_" against "-".
     near = get_close_matches(name.lower().replace("_", "-"), EXPERIMENTS, n=1)
-    guess = f" Is {near[0]!r} meant?" if near else ""
+    guess = f" Did you mean {near[0]!r}?" if near else ""
     raise KeyError(f"No experiment {name!r}.{guess} There are: {', '.join(EXPERIMENTS) or 'none'}.")
 
 
 def make_now(name: str, make: Callable[[], Trajectory]) -> Trajectory:  # noqa: ARG001
-    """The `keep` of an experiment that keeps nothing."""
+    """Make a run without storing it: the `keep` of an experiment that needs no directory."""
     return make()

@@ -9,27 +9,27 @@ from typing import Literal
 Verdict = Literal["holds", "does not hold", "not run"]
 Rule = Literal["at least", "at most", "so"]
 
-#: A statistic less than this many standard errors from its bar could as well have come out on the other side.
+#: Verdicts are called close if the statistic is less than this many standard errors from the threshold.
 CLOSE = 2.0
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A finding and whether it was found: `holds` where the statistic lies on the right side of the bar.
+    """A published finding with its verdict: it `holds` if the statistic is on the right side of the threshold.
 
-    >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", bar=0.01))
+    >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", threshold=0.01))
     Holds: Groups differ (gap in error 0.2, at least 0.01 asked).
 
-    `error` is the standard error of the statistic where it is known, `seeds` how many runs stand behind it. A claim
-    that is `safe` is one that should hold at any scale, and the tests assert it; the others are reported. A statistic
-    of NaN means that it was not run. `where` says in words where it does not hold, or what limits it. The rule "so" is
-    that of a question, see `whether`.
+    `error` is the standard error of the statistic if known, `seeds` the number of runs behind it. A `safe` claim should
+    hold at any scale, and the tests assert it. Claims that depend on scale or luck are `safe=False`: they are reported
+    but not asserted. A statistic of NaN means that the claim was not tested. `where` says in words where it does not
+    hold, or what limits it. The rule "so" is for yes-or-no questions; see `whether`.
     """
 
     sentence: str
     statistic: float
     what: str
-    bar: float
+    threshold: float
     where: str = ""
     rule: Rule = "at least"
     error: float | None = None
@@ -39,30 +39,30 @@ class Claim:
     @property
     def verdict(self) -> Verdict:
         """What was found."""
-        if math.isnan(self.statistic) or math.isnan(self.bar):
+        if math.isnan(self.statistic) or math.isnan(self.threshold):
             return "not run"
         return "holds" if self.holds else "does not hold"
 
     @property
     def holds(self) -> bool:
-        """Whether it was run and found."""
-        return self.statistic <= self.bar if self.rule == "at most" else self.statistic >= self.bar
+        """Whether the statistic meets the rule."""
+        return self.statistic <= self.threshold if self.rule == "at most" else self.statistic >= self.threshold
 
     @property
     def reason(self) -> str:
-        """Why there is no verdict, where there is none."""
+        """Why there is no verdict, if there is none."""
         few = " One seed has no standard error: take at least 2." if self.seeds == 1 else ""
         return self.where or f"The statistic has no value in these runs.{few}"
 
     @property
     def close(self) -> bool:
-        """Whether the statistic lies within two standard errors of the bar: other seeds might decide otherwise."""
-        return bool(self.error) and abs(self.statistic - self.bar) < CLOSE * float(self.error or 0.0)
+        """Whether it is within two standard errors of the threshold: other seeds might give another verdict."""
+        return bool(self.error) and abs(self.statistic - self.threshold) < CLOSE * float(self.error or 0.0)
 
     @property
     def decision(self) -> str:
         """The verdict, and whether it is a close one."""
-        return f"{self.verdict}, but within two standard errors of the bar" if self.close else self.verdict
+        return f"{self.verdict}, but within two standard errors of the threshold" if self.close else self.verdict
 
     @property
     def measured(self) -> str:
@@ -75,7 +75,7 @@ class Claim:
     @property
     def asked(self) -> str:
         """What the number should be."""
-        return "yes" if self.rule == "so" else f"{self.rule} {self.bar:.3g}"
+        return "yes" if self.rule == "so" else f"{self.rule} {self.threshold:.3g}"
 
     def __str__(self) -> str:
         if self.verdict == "not run":
@@ -85,8 +85,8 @@ class Claim:
         return f"{text} {self.where}" if self.where else text
 
 
-def whether(sentence: str, so: bool, what: str, where: str = "", *, seeds: int = 1, safe: bool = False) -> Claim:
-    """A claim that is tested by a question, `what`, whose answer is yes or no.
+def whether(sentence: str, so: bool, what: str, where: str = "", *, seeds: int = 1, safe: bool = True) -> Claim:
+    """Return a claim that is tested by a yes-or-no question, `what`; `safe` as for `Claim`.
 
     >>> print(whether("Losses cross", False, "does the lead change", "+ leads throughout."))
     Does not hold: Losses cross (does the lead change? no). + leads throughout.

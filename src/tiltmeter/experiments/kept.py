@@ -1,4 +1,4 @@
-"""Kept: the runs of one experiment in a directory, so that an interrupted one goes on where it stopped."""
+"""Kept: the runs of one experiment in a directory, so that an interrupted experiment can continue."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tiltmeter.record import Trajectory, load, save
 from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.version import __version__
 
-#: What was asked for, and when each run was made, beside the runs.
+#: The files with the setting, and with the date and duration of each run.
 SETTING, MADE = "setting.json", "made.json"
 
 
 def silent(text: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 class Kept:
@@ -36,15 +36,15 @@ class Kept:
     ...     keep.names, keep.fresh, sorted(path.name for path in Path(folder).iterdir())
     (('theory',), 1, ['made.json', 'setting.json', 'theory'])
 
-    A directory belongs to one setting of one version: another is refused, so that runs are never mixed up. What is
-    given is always what was read back, so that a second time gives the same numbers as the first.
+    A directory belongs to one setting of one version; any other is refused, so that runs are never mixed. A run is
+    always returned as read back from disk, so that the second time gives the same numbers as the first.
     """
 
     def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent) -> None:
         self.place, self._tell = place, tell
         self.fresh = 0
         self._files: dict[str, str] = {}
-        # Through text and back: what is compared must not depend on tuples or on how numbers were made.
+        # Through JSON and back, so that tuples and lists, or different number types, compare as equal.
         asked = json.loads(json.dumps({"setting": asdict(setting), "version": __version__}, default=repr))
         place.mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
@@ -66,7 +66,7 @@ class Kept:
 
     @property
     def seconds(self) -> float:
-        """How long it took to make these runs, whenever that was."""
+        """The time that it took to make these runs, in this call or an earlier one."""
         return sum(float(self._made.get(file, {}).get("seconds", 0.0)) for file in self._files)
 
     @property
@@ -100,7 +100,7 @@ class Kept:
 
 
 def file_name(name: str) -> str:
-    """A name that every file system takes.
+    """Return a name that is valid on every file system.
 
     >>> file_name("width 32, lr 0.1")
     'width-32-lr-0.1'
@@ -117,7 +117,7 @@ def today() -> str:
 
 
 def _difference(held: dict[str, Any], asked: dict[str, Any]) -> str:
-    """The first thing in which two settings differ, in words."""
+    """Describe the first difference between two settings."""
     if held.get("version") != asked["version"]:
         return f"version {held.get('version')}, now {asked['version']}"
     one, two = held.get("setting", {}), asked["setting"]

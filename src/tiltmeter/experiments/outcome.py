@@ -12,24 +12,23 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.record.labelled import JSON
 
 State = Literal["run", "not run", "failed"]
-#: The fields of a claim that may be without a finite value.
-NUMBERS = ("statistic", "bar", "error")
+#: The fields of a claim that may be NaN or infinite.
+NUMBERS = ("statistic", "threshold", "error")
 #: A table in plain text: title, header, rows.
 TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The claims of an experiment with their verdicts, and what it took to get them.
+    """The claims of an experiment with their verdicts, and how they were obtained.
 
     >>> outcome = Outcome("demo", "A title", "A paper", "quick", 3, "2024-01-31", 1.5, "0.1", (), reason="No data.")
     >>> Outcome.from_json(outcome.to_json()) == outcome
     True
 
-    `date` and `seconds` are those of the runs, not of the last time that somebody asked: runs that were kept keep
-    theirs. `runs` are the names of the runs and `pictures` maps titles to file names without suffix, both within
-    `folder`. `tables` hold more numbers than a claim has room for: (title, header, rows of text). `reason` says why an
-    experiment was not run, or how it failed.
+    `date` and `seconds` are those of the runs; loading stored runs does not change them. `runs` are the names of the
+    runs and `pictures` maps titles to file names without suffix, both within `folder`. `tables` hold further numbers:
+    (title, header, rows of text). `reason` says why an experiment was not run, or how it failed.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Outcome:
 
     @property
     def variant(self) -> str:
-        """The scale, and the number of seeds where that was asked for: the folder is called so."""
+        """The name of the folder: the scale, and the number of seeds if one was given."""
         return PurePath(self.folder).name or self.scale
 
     @property
@@ -64,7 +63,7 @@ class Outcome:
         return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
 
     def to_json(self) -> dict[str, JSON]:
-        """Plain JSON that `from_json` reads back; of what JSON lacks, NaN is null and infinity the text "inf"."""
+        """Return plain JSON that `from_json` reads back; NaN is written as null and infinity as "inf"."""
         plain: dict[str, Any] = asdict(self)
         plain["claims"] = [
             {
@@ -85,8 +84,10 @@ class Outcome:
         claims = []
         for stored in value["claims"]:
             fields = {name: part for name, part in stored.items() if name not in ("verdict", "text")}
+            if "bar" in fields:  # the name of the threshold in outcomes of earlier versions
+                fields["threshold"] = fields.pop("bar")
             fields |= {name: float(fields[name]) for name in NUMBERS if fields[name] is not None}
-            fields |= {name: math.nan for name in ("statistic", "bar") if fields[name] is None}
+            fields |= {name: math.nan for name in ("statistic", "threshold") if fields[name] is None}
             claims.append(Claim(**fields))
         return cls(
             **{

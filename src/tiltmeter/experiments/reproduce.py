@@ -1,4 +1,4 @@
-"""reproduce: run a named experiment into a directory and say, claim by claim, what was found."""
+"""reproduce: run a named experiment in a directory and report, claim by claim, what was found."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ def reproduce(
     to: str | os.PathLike[str] = "runs/reproduce",
     tell: Callable[[str], None] = silent,
 ) -> Outcome:
-    """Run an experiment, or go on with it, in `to`/name/scale, and judge its claims.
+    """Run an experiment in `to`/name/scale, or continue it there, and judge its claims.
 
-    Runs that are complete there are loaded, not made again. `seeds` changes how many (then the folder says so); `tell`
-    hears about every run that was made. The outcome is written to `outcome.json`, its pictures beside it. Data that
-    are not on this machine, or a missing PyTorch, give an outcome that was "not run", with the reason; one that was
-    found there before stays. torch uses one thread meanwhile: sums of floating-point numbers then do not depend on the
-    machine's cores.
+    Runs that are complete there are loaded, not made again. `seeds` changes their number, and is then part of the
+    folder's name. `tell` is called after every run. The outcome is written to `outcome.json`, next to its pictures. If
+    data or PyTorch are missing, the outcome is "not run", with the reason; an outcome stored earlier is kept. torch
+    uses one thread meanwhile, so that results do not depend on the number of cores.
 
-    A verdict tells whether the statistic met the rule in these runs; it is no proof of the sentence.
+    A verdict tells whether the statistic met the rule in these runs. It does not prove the sentence.
     """
     if scale not in ("quick", "full"):
         raise ValueError(f'`scale` should be "quick" or "full". Found scale = {scale!r}.')
@@ -67,7 +66,7 @@ def reproduce(
             tables = module.tables(runs) if hasattr(module, "tables") else {}
     except (FileNotFoundError, ModuleNotFoundError) as error:
         if (before := _read(place)) is not None and before.state == "run":
-            tell(f"{_sentence(error)} What was found on {before.date} stays.")
+            tell(f"{_sentence(error)} The outcome of {before.date} is kept.")
             return before
         return _written(without(name, scale, _sentence(error)), place)
     except Exception as error:
@@ -97,12 +96,12 @@ def reproduce(
 
 
 def without(name: str, scale: str, reason: str, state: State = "not run") -> Outcome:
-    """The outcome of an experiment that found nothing, and why."""
+    """Return the outcome of an experiment without results, and the reason."""
     title, paper = name, ""
     try:
         module = find(name)
         title, paper = module.TITLE, module.PAPER
-    except Exception:  # a module that cannot be imported has no title; the reason is told all the same
+    except Exception:  # a module that cannot be imported has no title, but the reason is still reported
         pass
     claims = (not_run(title, reason),)
     return Outcome(name, title, paper, scale, 0, today(), 0.0, __version__, claims, state=state, reason=reason)
@@ -119,7 +118,7 @@ def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
 
 
 def _read(place: Path) -> Outcome | None:
-    """The outcome in this folder, wherever it has been moved since; None where there is none."""
+    """Return the outcome in this folder, even if the folder was moved; None if there is none."""
     file = place / OUTCOME
     if not file.is_file():
         return None
@@ -136,7 +135,7 @@ def _absent(needs: tuple[str, ...]) -> list[str]:
 
 
 def _draw(charts: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...]:
-    """Every picture as Vega-Lite, which a page draws without the runs; titles and file names."""
+    """Write every picture as Vega-Lite, which needs no runs to be drawn; return titles and file names."""
     if charts:
         folder.mkdir(parents=True, exist_ok=True)
     drawn = []
@@ -161,7 +160,7 @@ def failure(error: Exception) -> str:
 def _sentence(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"Needs {error.name}, which is not installed."
-    # The place of the data is this machine's own affair: an outcome may be shown to anyone.
+    # An outcome may be published, so it must not show where the data are on this machine.
     return " ".join(str(error).split()).replace(str(data_folder()), "the data folder")
 
 

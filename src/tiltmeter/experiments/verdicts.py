@@ -23,7 +23,7 @@ MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
 
 
 def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
-    """One page that opens offline: every claim with its verdict and how it came about, with the pictures."""
+    """Write one page that opens offline: every claim with its verdict, how it was obtained, and the pictures."""
     overview = Table(OVERVIEW, [overview_row(one) for one in outcomes])
     sections = [Section("In short", [in_short(outcomes)], [overview])]
     if failing := against(outcomes):
@@ -38,7 +38,7 @@ def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
 
 
 def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
-    """The page of the documentation; pictures go to `_static/verdicts` beside it, each below 60 kB."""
+    """Write the page of the documentation; pictures go to `_static/verdicts` next to it, each below 60 kB."""
     page = Path(path)
     static = page.parent / "_static" / "verdicts"
     static.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 
 
 def in_short(outcomes: Sequence[Outcome]) -> str:
-    """How many claims hold, in a sentence or two.
+    """Return, in a sentence or two, how many claims hold.
 
     >>> in_short([])
     '0 experiments: 0 claims hold, 0 do not, 0 were not run.'
@@ -97,7 +97,7 @@ def in_short(outcomes: Sequence[Outcome]) -> str:
         f"{fail} {'does' if fail == 1 else 'do'} not, {rest} {'was' if rest == 1 else 'were'} not run."
     )
     if close := sum(claim.close for claim in claims):
-        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the bar."
+        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the threshold."
     if failed := [one.name for one in outcomes if one.state == "failed"]:
         text += f" Failed: {', '.join(failed)}."
     return text
@@ -114,7 +114,7 @@ def overview_row(outcome: Outcome) -> tuple[str, ...]:
 
 
 def against(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
-    """The claims that do not hold, all in one place: a sceptic reads these first."""
+    """Return the claims that do not hold, in one table."""
     return [
         (one.name, claim.sentence, row(claim)[1])
         for one in outcomes
@@ -142,7 +142,7 @@ def row(claim: Claim) -> tuple[str, str, str, str]:
 
 
 def made(outcome: Outcome) -> str:
-    """How an outcome came about, in a sentence."""
+    """Return how an outcome was obtained, in a sentence."""
     if outcome.state != "run":
         return f"{outcome.state.capitalize()} ({outcome.scale}, {outcome.date}): {outcome.reason}"
     seeds = f"{outcome.seeds} seed{'s' if outcome.seeds != 1 else ''}"
@@ -155,7 +155,7 @@ def made(outcome: Outcome) -> str:
 
 
 def small_png(spec: dict[str, Any]) -> bytes:
-    """A picture as PNG, in the largest size that keeps below the limit."""
+    """Return a picture as PNG, in the largest size below the limit."""
     import vl_convert
 
     for size in SIZES:
@@ -166,7 +166,7 @@ def small_png(spec: dict[str, Any]) -> bytes:
 
 
 def _few_colours(png: bytes) -> bytes:
-    """The same picture in 64 colours, which takes a third of the space; as it is where Pillow is not installed."""
+    """Return the picture in 64 colours, a third of the size; unchanged if Pillow is not installed."""
     try:
         from PIL import Image
     except ModuleNotFoundError:
@@ -192,7 +192,7 @@ def _specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for title, file in outcome.pictures:
         spec = json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
-        # A reader sees no alternative text: a chart without a title of its own gets one.
+        # Alternative text is not visible, so a chart without a title gets one.
         found.append((title, spec if "title" in spec else {**spec, "title": {"text": title, "anchor": "start"}}))
     return found
 

@@ -1,1 +1,1 @@
-"""Forecast: the group curves of a network before it is trained, from its tangent kernel on its own data."""
+"""Forecast: the group curves of a network before it is trained, by its tangent kernel or by narrow twins."""

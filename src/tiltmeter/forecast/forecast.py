@@ -12,7 +12,9 @@ from tiltmeter.forecast.initialisations import over_initialisations
 from tiltmeter.forecast.inputs import checked_real_steps, looks_of
 from tiltmeter.forecast.network_kernels import tangent
 from tiltmeter.forecast.question import check_before_work
-from tiltmeter.forecast.route import Kernel
+from tiltmeter.forecast.replicas import averaged
+from tiltmeter.forecast.route import Kernel, Twin
+from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory
@@ -25,7 +27,7 @@ def forecast(
     recipe: Recipe,
     *,
     watch: Watch = Watch(),
-    route: Kernel = Kernel(),
+    route: Kernel | Twin = Kernel(),
     seeds: int | Sequence[int] | None = None,
     progress: bool = True,
 ) -> Trajectory:
@@ -52,11 +54,11 @@ def forecast(
     in `origin.settings["horizon"]`. Work of more than a few seconds shows its progress on stderr, unless `progress` is
     False.
     """
-    if not isinstance(route, Kernel):
+    if not isinstance(route, (Kernel, Twin)):
         raise TypeError(f"`route` should say how to calculate, as Kernel(sample=2500). Found {type(route).__name__}.")
     checked_recipe(recipe)
     forecast_measures(checked_watch(watch))
-    if isinstance(train, GroupedData):
+    if isinstance(train, GroupedData) and isinstance(route, Kernel):
         check_before_work(recipe, train)
         steps = recipe.total_steps(len(train))
         looks_of(watch, steps, watch.read)
@@ -64,6 +66,9 @@ def forecast(
     alone = progress and seeds is None
 
     def one(network: nn.Module) -> Trajectory:
+        if isinstance(route, Twin):
+            found = forecast_by_twins(network, train, look, recipe, route, watch, alone)
+            return found if seeds is None else averaged(found)
         kernels = tangent(network, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
         return kernels.forecast(recipe, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
 

@@ -20,3 +20,28 @@ class Kernel:
     seed: int = 0
     horizon: bool = True
     real_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Twin:
+    """Narrow networks cut from the user's own and trained in its place: features, any optimiser, the run's batches.
+
+    >>> Twin(share=1 / 4)
+    Twin(share=0.25, count=2, seed=0)
+
+    A twin keeps `share` of the units of every hidden dimension (at least 8, and two heads of attention), chosen by
+    chance from `seed`, and learns as the wide network does by the maximal-update rule; `count` of them are trained. Its
+    answer is f0(x) + twin(x) - twin0(x), f0 being the untrained network. With `share=1` it is the training itself.
+    """
+
+    share: float = 1 / 8
+    count: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 < self.share <= 1:
+            raise ValueError(f"`share` should be a share above 0, up to 1. Found share = {self.share!r}.")
+        for name, least in (("count", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"`{name}` should be an integer from {least}. Found {name} = {value!r}.")

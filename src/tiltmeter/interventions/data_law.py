@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.record.labelled import JSON
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class DataLaw(Intervention, ABC):
         if isinstance(self.scout, bool) or self.scout != int(self.scout) or self.scout < 0:
             raise ValueError(f"`scout` should be a number of steps, at least 0. Found scout = {self.scout!r}.")
 
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return ("train",) if self.scout else ("train", "ensemble")
+
     @abstractmethod
     def data(self, data: Any, snapshot: Any) -> Any:
         """GroupedData in place of `data`; `snapshot` is None without a scout."""
+
+    def account(self, before: Any, after: Any, snapshot: Any) -> dict[str, JSON]:  # noqa: ARG002
+        """What the run should note of what was done, such as how well a set was guessed; nothing as a rule."""
+        return {}

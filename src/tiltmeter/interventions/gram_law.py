@@ -24,8 +24,12 @@ class GramLaw(GroupLaw):
         if self.by != "weights":
             raise ValueError(f'{type(self).__name__} weighs gradients of a batch that is drawn: `by` is "weights".')
 
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return "simulate", "train"
+
     def cost(self, groups: int) -> float:
-        return groups + 1.0
+        return 1.0 + groups / self.every
 
 
 def gram_of(seen: Seen) -> np.ndarray:

@@ -50,7 +50,6 @@ class GroupLaw(Intervention, ABC):
     #: Whether pull and change are smooth functions of losses and state, for integrators.
     smooth: ClassVar[bool] = True
     changes = "what groups count"
-    applied_by = "simulate"
 
     by: Literal["weights", "draws"] = field(default="weights", kw_only=True)
     memory: float = field(default=64.0, kw_only=True)
@@ -63,6 +62,11 @@ class GroupLaw(Intervention, ABC):
             raise ValueError(f"`memory` should be a number of points, at least 0. Found memory = {self.memory!r}.")
         if isinstance(self.every, bool) or self.every != int(self.every) or self.every < 1:
             raise ValueError(f"`every` should be a whole number of steps, at least 1. Found every = {self.every!r}.")
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        stacked = self.by == "weights" or self.constant
+        return ("predict", "simulate", "train", *(("ensemble",) if stacked else ()))
 
     def start(self, shares: np.ndarray) -> np.ndarray:
         """The state before the first step."""

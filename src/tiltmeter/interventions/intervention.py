@@ -30,8 +30,16 @@ class Intervention:
     cannot: ClassVar[str] = ""
     #: What it changes, for the error message of a function that cannot apply it.
     changes: ClassVar[str] = "training"
-    #: The function that applies every intervention of this kind.
-    applied_by: ClassVar[str] = "train"
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The functions that apply it, the one to turn to first ahead; all others refuse it by name."""
+        return ("train",)
+
+    @property
+    def applied_by(self) -> str:
+        """The function to turn to."""
+        return self.routes[0]
 
     def cost(self, groups: int) -> float:  # noqa: ARG002
         """Return the gradient evaluations relative to plain training, for this many groups."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tiltmeter.interventions.intervention import Intervention
 
@@ -26,7 +26,12 @@ class ModelLaw(Intervention, ABC):
 
     needs = "held-out groups"
     changes = "the model that is delivered"
+    #: Whether the scores of what it delivers are logits, whatever the loss of the training.
+    logits: ClassVar[bool] = False
 
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:
-        """Return the module to deliver instead of `model`, which is not changed."""
+        """Return the module to deliver instead of `model`, which is not changed: the same architecture, other values.
+
+        All randomness comes from a seed among its own fields. It is called in evaluation mode and without gradients.
+        """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tiltmeter.interventions.intervention import Intervention
 
@@ -24,6 +24,14 @@ class PointLaw(Intervention, ABC):
 
     needs = "no groups"
     changes = "the loss of points"
+    #: Whether it reads a loss as minus the logarithm of a probability, so that the loss must be one.
+    log_loss: ClassVar[bool] = False
+    #: Whether a point's new loss depends on that point alone, and not on the others of its batch.
+    pointwise: ClassVar[bool] = True
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        return "train", "ensemble"
 
     @abstractmethod
     def each(self, losses: Any, scores: Any, y: Any) -> Any:

@@ -39,8 +39,7 @@ class UPGrad(GramLaw):
 
 
 def _weights(gram: np.ndarray) -> np.ndarray:
-    """Return the weights of one Gram matrix, by non-negative least squares: min |L'(u + v)| over v >= 0, u = e_i /
-    G."""
+    """Return the weights by non-negative least squares: min |L'(u + v)| over v >= 0, with u = e_i / G."""
     from scipy.optimize import nnls
 
     number = len(gram)

@@ -26,7 +26,10 @@ GATHERED = 2**20
 
 
 class Answers:
-    """The held-out points, with everything about the model and the loss that does not change during training."""
+    """The held-out points, with everything about the model and the loss that does not change during training.
+
+    `whole` has labels and groups of all points where `data` is only the part that this process looks at.
+    """
 
     def __init__(
         self,
@@ -37,35 +40,48 @@ class Answers:
         read: Read | None,
         chunk: int,
         keep_scores: bool,
+        whole: GroupedData | None = None,
     ) -> None:
-        self.data, self.decide, self.read, self.chunk = data, decide, read, chunk
+        self.data, self.decide, self.read, self.chunk = whole or data, decide, read, chunk
+        self._own = whole is None
         self._blanks: dict[str, Any] = {}
-        self._x, y = data.tensors()
-        labels = data.labels.tolist()
+        self._x, y = data.inputs()
+        labels = self.data.labels.tolist()
         # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
-        sample = trial_scores(model, self._x[few], read)
+        tried = self._x[few]
+        sample = trial_scores(model, tried, read)
         outputs = sample.shape[1] if sample.ndim == 2 else 1
-        _check_classes(data, outputs, loss)
+        _check_classes(self.data, outputs, loss)
         if outputs > 1:
-            task_of(data.y, outputs, "softmax", False)  # refuses labels outside the outputs
+            task_of(self.data.y, outputs, "softmax", False)  # refuses labels outside the outputs
+        goals = _beside((y.long() if outputs > 1 else y.to(torch.float32))[few], sample)
+        if whole is not None:
+            y = torch.as_tensor(whole.y)
         self._y = y.long() if outputs > 1 else y.to(torch.float32)
-        goals = _beside(self._y[few], sample)
         self.given = loss
         self.loss: PointLoss = point_loss(loss, sample, goals, labels)
         takes_scores = self.loss.link in ("sigmoid", "softmax") and not sample.is_meta
-        if takes_scores and gives_probabilities(model, self._x[few], read):
+        if takes_scores and gives_probabilities(model, tried, read):
             if loss is None:
                 self.given = loss_of_probabilities(outputs > 1)
                 self.loss = point_loss(self.given, sample, goals, labels)
             say_probabilities(loss, self.loss.link, self.loss.definition)
-        self.task: Task = task_of(data.y, outputs, self.loss.link, decide is not None)
+        self.task: Task = task_of(self.data.y, outputs, self.loss.link, decide is not None)
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
 
     def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
         """A snapshot of the model now. Only scores and a few numbers per point are kept after each chunk."""
+        if not self._own:
+            raise TypeError(
+                "A look set in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
+            )
         seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
         return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
+
+    def own_scores(self, model: nn.Module) -> Tensor:
+        """The scores of the points of this process, to be joined with those of others and given to `assemble`."""
+        return torch.cat([score for _, score in self._gathered(model)])
 
     def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
         """A snapshot from scores that were computed elsewhere; each chunk comes with the index of its first point."""
@@ -109,7 +125,7 @@ class Answers:
             if score.is_meta:
                 raise ValueError("A model on the meta device has shapes but no values: it cannot be measured.")
             waiting.append(score)
-            if where.stop == len(self.data) or score.numel() * len(waiting) >= GATHERED:
+            if where.stop == len(self._x) or score.numel() * len(waiting) >= GATHERED:
                 yield first, torch.cat(waiting)
                 waiting, first = [], where.stop
 
@@ -132,7 +148,7 @@ class Answers:
         return values
 
 
-def trial_scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
+def trial_scores(model: nn.Module, x: Any, read: Read | None) -> Tensor:
     """The scores of a few points; points of a shape that the model does not take are refused in a sentence."""
     try:
         return next(scores(model, x, read, len(x)))[1]
@@ -142,7 +158,11 @@ def trial_scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
             raise
         layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear))
         first = next(layers, None)
-        wanted = "" if first is None or x.ndim != 2 else f" Its first linear layer takes {first.in_features} numbers."
+        wanted = (
+            ""
+            if first is None or not isinstance(x, Tensor) or x.ndim != 2
+            else f" Its first linear layer takes {first.in_features} numbers."
+        )
         raise ValueError(
             f"`model` should take the points looked at. Found points of shape {tuple(x.shape[1:])}, which it cannot."
             f"{wanted}"

@@ -17,7 +17,7 @@ STRETCH = 1000.0
 ROUNDING = 1e-4
 
 
-def gives_probabilities(model: nn.Module, x: Tensor, read: Read | None) -> bool:
+def gives_probabilities(model: nn.Module, x: Any, read: Read | None) -> bool:
     """Whether the outputs on these points look like those of a sigmoid or softmax.
 
     >>> x = torch.randn(8, 3)
@@ -35,7 +35,7 @@ def gives_probabilities(model: nn.Module, x: Tensor, read: Read | None) -> bool:
         return bool(((found.sum(1) - 1.0).abs() < ROUNDING).all())
     if read is None and isinstance(_last_layer(model), nn.Sigmoid):
         return True
-    if not x.is_floating_point():
+    if not isinstance(x, Tensor) or not x.is_floating_point():
         return False
     try:
         stretched = [next(scores(model, sign * STRETCH * x, read, len(x)))[1] for sign in (1.0, -1.0)]

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.data.nested import Nested
+from tiltmeter.data.streamed import Streamed
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.measures.task import Task, decided
-from tiltmeter.passes.forward import Read, flat_scores, like_weights, scores
+from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights, scores
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class SeenModel:
     module: nn.Module
     task: Task
     loss: PointLoss
-    x: Tensor
+    x: Any
     y: Tensor
     read: Read | None = None
     chunk: int = 256
@@ -34,17 +36,17 @@ class SeenModel:
 
     def scores(self, x: Any) -> Tensor:
         """Scores of any inputs, one row per point and one column per output, computed in chunks."""
-        points = torch.as_tensor(x)
-        if points.dtype == torch.float64 and self.x.is_floating_point():
+        points = x if isinstance(x, (Nested, Streamed)) else torch.as_tensor(x)
+        if isinstance(points, Tensor) and points.dtype == torch.float64 and self.x.is_floating_point():
             points = points.to(self.x.dtype)
         parts = [part.reshape(len(part), -1) for _, part in scores(self.module, points, self.read, self.chunk)]
         return torch.cat(parts)
 
-    def pass_once(self, x: Tensor) -> Tensor:
+    def pass_once(self, x: Any) -> Tensor:
         """Scores of one batch in the shape that the loss takes, (points,) or (points, outputs); with gradients if
         enabled.
         """
-        return flat_scores(self.module(like_weights(self.module, x)), len(x), self.read)
+        return flat_scores(answer(self.module, like_weights(self.module, x)), len(x), self.read)
 
     def decide(self, score: Tensor) -> np.ndarray:
         """The label chosen for each row of scores, by the user's own rule if one was given."""

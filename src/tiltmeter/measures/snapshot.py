@@ -45,7 +45,10 @@ class Snapshot:
     def model(self) -> SeenModel:
         """The model, or an error that explains why it is not available."""
         if self.seen is None:
-            raise TypeError("This measure needs the model itself: use it with Probe, train or measure, not ensemble.")
+            raise TypeError(
+                "This measure needs the model itself: use it with Probe, train or measure and the whole look "
+                "set, not with ensemble or sharded=True."
+            )
         return self.seen
 
     def by_group(self, name: str, values: np.ndarray, **attrs: Any) -> xr.DataArray:
@@ -59,7 +62,7 @@ class Snapshot:
             self.blanks[name] = blank if attrs else described(name, blank)
         blank = self.blanks[name]
         # Labels and their index are shared, not copied: `copy` would take longer than all measures together.
-        return blank._replace(blank.variable._replace(data=values))
+        return blank._replace(xr.Variable(blank.dims, values, blank.attrs, fastpath=True))
 
     def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
         """The mean of a number per point, with its standard error, in every group (NaN if it has no points)."""

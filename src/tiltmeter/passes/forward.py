@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.data.nested import Nested
+from tiltmeter.data.streamed import Streamed
+
+#: Points as a tensor, in parts, or read from a stream.
+Points = Tensor | Nested | Streamed
 #: Extracts the scores from the model's output.
 Read = Callable[[Any], Tensor]
 
@@ -24,17 +30,54 @@ def bare(model: nn.Module) -> nn.Module:
             return model
 
 
-def scores(model: nn.Module, x: Tensor, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
+def scores(model: nn.Module, x: Points, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
     """Scores of the points, in chunks on the model's device: shape (points,) or (points, outputs)."""
-    for start in range(0, len(x), chunk):
-        part = like_weights(model, x[start : start + chunk])
-        yield slice(start, start + len(part)), flat_scores(model(part), len(part), read)
+    for start, points in _chunks(x, chunk):
+        part = like_weights(model, points)
+        yield slice(start, start + len(part)), flat_scores(answer(model, part), len(part), read)
 
 
-def like_weights(model: nn.Module, x: Tensor) -> Tensor:
+def _chunks(x: Points, size: int) -> Iterator[tuple[int, Any]]:
+    if isinstance(x, Streamed):
+        yield from x.chunks(size)
+    else:
+        yield from ((start, x[start : start + size]) for start in range(0, len(x), size))
+
+
+def answer(model: nn.Module, x: Any) -> Any:
+    """What the model returns for a batch; parts of nested points go by name or in order if `forward` takes them so.
+
+    >>> class Sum(nn.Module):
+    ...     def forward(self, tokens, mask):
+    ...         return (tokens * mask).sum(1)
+    >>> answer(Sum(), Nested({"mask": torch.ones(2, 3), "tokens": torch.ones(2, 3)})).tolist()
+    [3.0, 3.0]
+    """
+    if not isinstance(x, Nested):
+        return model(x)
+    parts = x.parts
+    try:
+        takes = inspect.signature(model.forward)
+        takes.bind(**parts) if isinstance(parts, dict) else takes.bind(*parts)
+    except TypeError:
+        return model(parts)
+    return model(**parts) if isinstance(parts, dict) else model(*parts)
+
+
+@overload
+def like_weights(model: nn.Module, x: Tensor) -> Tensor: ...
+
+
+@overload
+def like_weights(model: nn.Module, x: Nested) -> Nested: ...
+
+
+def like_weights(model: nn.Module, x: Any) -> Any:
     """The points on the device of the model; numbers (not tokens) are converted to the precision of its weights."""
     place = next(chain(model.parameters(), model.buffers()), None)
     floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    if isinstance(x, Nested):
+        return x.each(lambda part: like_weights(model, part))
     if place is not None:
         x = x.to(place.device)
     return x.to(floating) if floating is not None and x.is_floating_point() else x

@@ -12,8 +12,9 @@
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
 the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
 training set, `feature_sweep` that of the number of features; `equilibrium_sweep` and `frontier` draw trained
-students. A group has the same colour in all of them, and also a dash pattern, shape or shade, so that grey-scale
-prints stay readable. The time axis is logarithmic and leaves out time zero.
+students; `loss_plane`, `who_paid`, `areas` and `pulls` draw interventions beside the plain training,
+`variance_shares` and `cell_means` draw studies. A group has the same colour in all of them, and also a dash pattern,
+shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out time zero.
 """
 
 from __future__ import annotations
@@ -23,21 +24,28 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.plot.areas import areas as areas
+    from tiltmeter.plot.cell_means import cell_means as cell_means
     from tiltmeter.plot.curves import curves as curves
     from tiltmeter.plot.double_descent import double_descent as double_descent
     from tiltmeter.plot.drivers import drivers as drivers
     from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
     from tiltmeter.plot.feature_sweep import feature_sweep as feature_sweep
     from tiltmeter.plot.frontier import frontier as frontier
+    from tiltmeter.plot.loss_plane import loss_plane as loss_plane
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
+    from tiltmeter.plot.pulls import pulls as pulls
     from tiltmeter.plot.save import save as save
+    from tiltmeter.plot.variance_shares import variance_shares as variance_shares
+    from tiltmeter.plot.who_paid import who_paid as who_paid
 
 _HOMES = {
     name: f"plot.{name}"
     for name in (
-        *("curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep", "frontier"),
-        *("order_parameters", "phase_diagram", "save"),
+        *("areas", "cell_means", "curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep"),
+        *("frontier", "loss_plane", "order_parameters", "phase_diagram", "pulls", "save", "variance_shares"),
+        "who_paid",
     )
 }
 

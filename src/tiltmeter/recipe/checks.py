@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiltmeter.interventions.checked import checked_interventions
+from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.recipe.optimisers import SHORT, check_optimiser, unwrapped
 from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.rates import is_function_of_step
@@ -37,9 +39,7 @@ def check_recipe(recipe: Recipe) -> None:
         raise TypeError(f"`loss` should be a loss, as tm.Logistic(). Found {what}.")
     if recipe.clip is not None and not _between(recipe.clip, 0.0, np.inf, low_too=False):
         raise ValueError(f"`clip` should be a positive norm of gradients, or None. Found clip = {recipe.clip!r}.")
-    laws: object = recipe.interventions
-    if not isinstance(laws, (tuple, list)):
-        raise TypeError(f"`interventions` should be a tuple. Found {type(recipe.interventions).__name__}.")
+    checked_interventions(recipe.interventions)
 
 
 def check_plain(recipe: Recipe) -> None:
@@ -58,13 +58,7 @@ def check_plain(recipe: Recipe) -> None:
         raise ValueError(f"{known} Found nesterov = True.")
     if recipe.clip is not None:
         raise ValueError(f"{known} Found clip = {recipe.clip}: `train` can clip gradients.")
-    check_no_interventions(recipe, "A forecast from the kernel")
-
-
-def check_no_interventions(recipe: Recipe, who: str) -> None:
-    """Refuse interventions where none can be applied."""
-    if recipe.interventions:
-        raise ValueError(f"{who} applies no interventions. Found {recipe.interventions[0]!r}.")
+    refuse_elsewhere(recipe.interventions, "forecast")
 
 
 def _check_rates(recipe: Recipe) -> None:

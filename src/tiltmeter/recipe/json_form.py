@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.losses import loss_from_json, loss_to_json
 from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json, optimiser_to_json
 from tiltmeter.recipe.order import GivenOrder
@@ -59,7 +60,7 @@ def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
     if "loss" in value:
         found["loss"] = loss_from_json(value["loss"])
     if value.get("interventions"):
-        raise ValueError("The interventions of this recipe cannot be rebuilt from a file.")
+        found["interventions"] = tuple(intervention_from_json(one) for one in value["interventions"])
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.recipe import checks, json_form
 from tiltmeter.recipe.optimisers import MakeOptimiser, made_by
 from tiltmeter.recipe.order import GivenOrder
@@ -38,7 +39,8 @@ class Recipe:
       random instead.
     - `weights` {group or (group, label): number} multiply losses. `loss` is one of ours or any callable of torch; None
       takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
-    - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias.
+    - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias, from `tm.interventions`:
+      at most one law of groups, one of steps and one of the model; the others act in the order given.
 
     The values are checked when the recipe is made. `dataclasses.replace(recipe, lr=0.02)` makes a variant of it.
     """
@@ -59,7 +61,7 @@ class Recipe:
     proportions: Mapping[Any, float] | None = None
     loss: Any = None
     clip: float | None = None
-    interventions: tuple[Any, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
 
     def __post_init__(self) -> None:
         checks.check_recipe(self)
@@ -156,7 +158,10 @@ class Recipe:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Recipe:
-        """Rebuild the recipe that `to_json` wrote. Only optimisers and schedulers of torch.optim are rebuilt."""
+        """Rebuild the recipe that `to_json` wrote.
+
+        Only optimisers and schedulers of torch.optim and laws of `tm.interventions` are rebuilt, by name.
+        """
         return cls(**json_form.recipe_from_json(value))
 
     def _defaults(self) -> dict[str, Any]:

@@ -49,8 +49,7 @@ class Epochs(Sampling):
 
 @dataclass(frozen=True)
 class Draws(Sampling):
-    """Random draws: every point of every batch is drawn anew, its group with these proportions (None: as in the
-    data)."""
+    """Random draws: every point is drawn anew, its group with these proportions (None: as in the data)."""
 
     proportions: Mapping[Any, float] | None = None
 

@@ -2,13 +2,16 @@
 
 [training]
 optimiser = "adamw"        # or sgd, adam, or a table {class = "RMSprop", lr = 0.01, alpha = 0.9}
-lr = 0.001
-schedule = {kind = "Cosine", initial = 0.001, duration = 5000}
+lr = 0.001                 # or a schedule: {schedule = "Cosine", initial = 0.001, duration = 5000}
 steps = 5000
 batch = 64                 # or "all"
 loss = "logistic"
 clip = 1.0
 weights = {rare = 4.0}
+
+[[training.interventions]]
+law = "GroupDRO"           # and its fields
+rate = 0.01
 """
 
 from __future__ import annotations
@@ -17,15 +20,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.schedule import SCHEDULES
+from tiltmeter.schedule import schedule_from_table
 
 #: Keys of the table that belong to the recipe.
 KEYS = (
-    *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "schedule", "steps", "epochs", "batch", "order"),
-    *("weights", "proportions", "loss", "clip"),
+    *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "steps", "epochs", "batch", "order"),
+    *("weights", "proportions", "loss", "clip", "interventions"),
 )
 LOSSES: dict[str, Any] = {
     "square": Square(),
@@ -48,11 +52,13 @@ def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ())
         given["batch"] = None if table["batch"] == "all" else table["batch"]
     if "loss" in table:
         given["loss"] = loss_named(table["loss"])
-    if "schedule" in table:
-        given["schedule"] = _schedule(table["schedule"])
+    if isinstance(table.get("lr"), Mapping):
+        given["schedule"] = schedule_from_table(table["lr"], "[training] lr")
     for name in ("weights", "proportions"):
         if name in table:
             given[name] = _by_group(name, table[name], groups)
+    if "interventions" in table:
+        given["interventions"] = tuple(_law(one, groups) for one in table["interventions"])
     return Recipe(**given)
 
 
@@ -65,14 +71,14 @@ def loss_named(word: Any) -> Any:
 
 def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
     word = table.get("optimiser", "sgd")
-    settings = {name: table[name] for name in SHORT if name in table}
+    settings = {name: table[name] for name in SHORT if name in table and not isinstance(table[name], Mapping)}
     if isinstance(word, Mapping):
         if settings:
             raise ValueError(f"[training] {next(iter(settings))} belongs into the table of the optimiser.")
         return {"optimiser": optimiser_from_json(word)}
     if not isinstance(word, str) or word not in OPTIMISERS:
         raise KeyError(f"[training] optimiser: no {word!r}. There are: {', '.join(OPTIMISERS)}.")
-    if "lr" not in table and "schedule" not in table:
+    if "lr" not in table:
         raise KeyError("[training] needs `lr`, the learning rate.")
     if word == "sgd":
         return settings
@@ -84,21 +90,16 @@ def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
     return {"optimiser": partial(getattr(torch.optim, OPTIMISERS[word]), **settings)}
 
 
-def _schedule(given: Any) -> Any:
-    if not isinstance(given, Mapping) or "kind" not in given:
-        raise TypeError(
-            '[training] schedule should be a table, as {kind = "Cosine", initial = 0.1, duration = 1000}. '
-            f"Found {given!r}."
-        )
-    fields = dict(given)
-    kind = fields.pop("kind")
-    if kind not in SCHEDULES:
-        raise KeyError(f"[training] schedule: no kind {kind!r}. There are: {', '.join(SCHEDULES)}.")
-    try:
-        return SCHEDULES[kind](**{name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()})
-    except TypeError:
-        wanted = ", ".join(SCHEDULES[kind].__dataclass_fields__)  # type: ignore[attr-defined]
-        raise KeyError(f"[training] schedule {kind} takes {wanted}. Found {', '.join(fields) or 'nothing'}.") from None
+def _law(given: Any, groups: Sequence[Hashable]) -> Any:
+    """A law by its name and fields; a table among the fields has groups for keys, unless it is a schedule."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f'[training] interventions should be tables, as {{law = "GroupDRO"}}. Found {given!r}.')
+    return intervention_from_json(
+        {
+            key: _by_group(key, one, groups) if isinstance(one, Mapping) and "schedule" not in one else one
+            for key, one in given.items()
+        }
+    )
 
 
 def _by_group(name: str, given: Any, groups: Sequence[Hashable]) -> Any:

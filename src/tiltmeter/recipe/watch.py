@@ -20,7 +20,8 @@ class Watch:
     `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
     or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
     returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced looks, for the
-    tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider.
+    tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider. `sharded` is for a
+    `Probe` in a distributed training whose ranks look at different parts of the held-out points.
     """
 
     when: When = log_spaced(20)
@@ -28,14 +29,16 @@ class Watch:
     decide: Callable[[Any], Any] | None = None
     read: Callable[[Any], Any] | None = None
     points: bool = True
+    sharded: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.when, When):
             raise TypeError(
                 f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(self.when).__name__}."
             )
-        if not isinstance(self.points, bool):
-            raise TypeError(f"`points` should be True or False. Found points = {self.points!r}.")
+        for name in ("points", "sharded"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"`{name}` should be True or False. Found {name} = {getattr(self, name)!r}.")
         given: object = self.measures
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise TypeError(f"`measures` should be a tuple of measures. Found {type(self.measures).__name__}.")
@@ -46,9 +49,11 @@ class Watch:
                 raise TypeError(f"`{name}` should be a function. Found {type(value).__name__}.")
 
 
-def checked_watch(watch: object) -> Watch:
-    """Return the watch, or raise an error that shows what one looks like."""
+def checked_watch(watch: object, sharded: bool = False) -> Watch:
+    """Return the watch, or raise an error that shows what one looks like; `sharded` says who can look in parts."""
     if isinstance(watch, Watch):
+        if watch.sharded and not sharded:
+            raise ValueError("`watch` should have sharded=False here: only a Probe in your own loop looks in parts.")
         return watch
     hint = f": pass tm.Watch(when={watch!r})" if isinstance(watch, When) else ""
     raise TypeError(f"`watch` should be a Watch, as tm.Watch(when=tm.every(100)). Found {type(watch).__name__}{hint}.")

@@ -24,6 +24,10 @@ class GramChain:
     """State per seed: `rank` coordinates in the span of means and teachers, the length of the rest, the bias."""
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...], law: GroupLaw) -> None:
+        if law.every != 1:
+            raise ValueError(
+                f"`simulate` lets {type(law).__name__} act at every step. Found every = {law.every}: `train` can skip."
+            )
         self._setting, self._law = setting, law
         self._generators = list(generators(seeds, route=0))
         rank, d, count, number = setting.rank, setting.d, len(seeds), len(setting.shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,18 @@ from tiltmeter.recipe.rates import Scheduling
 NAME = "checkpoint.pt"
 
 
-def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> None:
-    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one."""
+def save_checkpoint(
+    directory: Path,
+    step: int,
+    model: nn.Module,
+    optimiser: Optimizer,
+    scheduling: Scheduling,
+    laws: Mapping[str, Any] | None = None,
+) -> None:
+    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one.
+
+    `laws` is the state of the interventions.
+    """
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
         "step": step,
@@ -27,10 +38,19 @@ def save_checkpoint(directory: Path, step: int, model: nn.Module, optimiser: Opt
         "scheduling": scheduling.state_dict(),
         "torch": torch.get_rng_state(),
         "cuda": cuda,
+        "laws": dict(laws or {}),
     }
     aside = directory / f"{NAME}.aside"
     torch.save(state, aside)
     os.replace(aside, directory / NAME)
+
+
+def kept_by_laws(directory: Path | None) -> dict[str, Any]:
+    """What interventions kept in the checkpoint of this directory; nothing where there is none."""
+    if directory is None or not (directory / NAME).exists():
+        return {}
+    found = torch.load(directory / NAME, map_location="cpu", weights_only=True)
+    return dict(found.get("laws", {}))
 
 
 def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:

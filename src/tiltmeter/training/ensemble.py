@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,25 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
-from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.record import Origin, Recorder, Trajectory, When, every
+from tiltmeter.record.labelled import JSON
+from tiltmeter.training.network_laws import NetworkLaws, check_needs, cost_of, network_laws
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
+from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
+from tiltmeter.training.scouting import ChangedData, changed_data
 from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_checkpoint import StackedCheckpoint
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
 from tiltmeter.training.stacked_updates import stacked_update
+from tiltmeter.training.steering import Steering
 
 
 def ensemble(
@@ -43,6 +51,8 @@ def ensemble(
     watch: Watch = Watch(),
     chunk: int = 256,
     to: str | os.PathLike[str] | None = None,
+    checkpoint: When = every(1000),
+    resume: bool = False,
 ) -> Trajectory:
     """Train the models of many seeds at once and return their group curves, with a dimension `seed`.
 
@@ -61,41 +71,66 @@ def ensemble(
 
     Several recipes may be given if they differ only in learning rate or weight decay. Every seed is trained with each
     of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
-    optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score).
+    optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score). Of the
+    interventions it applies laws of groups by weights, of points, and of the data without a scout.
+
+    With `to`, the run and its checkpoints are kept in that directory, and the same call with `resume=True` continues
+    from the last checkpoint to bit-identical curves.
     """
+    if resume and to is None:
+        raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     train, look = _data(train, look)
     check_labels_known(train, look)
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
-    first = grid.recipes[0]
+    check_needs(grid.recipes[0].interventions, train, None)
+    made = changed_data(network_laws(grid.recipes[0], "ensemble").data, train)
+    told, train = train, made.data
+    first = lowered_recipe(grid.recipes[0], train)
+    laws = network_laws(first, "ensemble").steering
     batches, size, total = first.batches(train), first.batch_size(len(train)), first.total_steps(len(train))
-    every = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
+    measures = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
     before = streams()
     try:
         models = [_model(make, seed) for seed in numbers]
         stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
         optimiser = first.make_optimiser(list(models[0].parameters()))
         check_alike(optimiser, models[0].parameters())
-        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip)
-        keep = len(every) > len(DEFAULTS)
+        memory: dict[str, Any] = {}
+        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
+        keep = len(measures) > len(DEFAULTS)
         with untouched(models[0]):
             answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
+        NetworkLaws(steering=laws).check_loss(answers.loss)
+        steering = None
+        if laws:
+            steering = Steering(laws, train, proportions=first.drawn, runs=stacked.runs)
+        pull = PullCurve.of(grid.recipes[0], train, steering)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
         x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
         looks = sorted({*watch.when.steps(total), total})
         runs = {"seed": np.asarray(numbers), **grid.labels}
         fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
         keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
-        with Recorder(to, clock="step", origin=_origin(models[0], answers, train, watch, grid, numbers)) as recorder:
+        origin = _origin(models[0], answers, told, watch, grid, numbers, made)
+        going_on = resume and Path(to or ".", "run.json").exists()
+        with Recorder(to, clock="step", origin=origin, resume=going_on) as recorder:
+            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
+            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
+            start = keep_state.load() if going_on else 0
             train_stacked(
                 stacked,
                 update,
                 grid.rates(total, len(models)),
-                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers]),
+                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
                 x,
-                stacked_loss(_point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like),
+                stacked_loss(
+                    _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering
+                ),
                 looks,
-                StackedObservations(stacked, answers, every, seen, runs, recorder, keeper),
+                observe,
+                start,
+                keep_state,
             )
             return recorder.trajectory()
     finally:
@@ -103,15 +138,27 @@ def ensemble(
 
 
 def _origin(
-    model: nn.Module, answers: Answers, train: GroupedData, watch: Watch, grid: RecipeGrid, seeds: list[int]
+    model: nn.Module,
+    answers: Answers,
+    train: GroupedData,
+    watch: Watch,
+    grid: RecipeGrid,
+    seeds: list[int],
+    made: ChangedData,
 ) -> Origin:
+    steps = grid.recipes[0].total_steps(len(made.data))
+    laws = grid.recipes[0].interventions
+    more: dict[str, JSON] = {"data_laws": list(made.account)} if made.account else {}
+    if laws:
+        more["cost"] = cost_of(laws, len(train.groups), steps)
     settings = {
         "model": describe(model),
         "loss": answers.loss.definition,
         "when": watch.when.to_json(),
         "train": train.to_json(),
-        "steps": grid.recipes[0].total_steps(len(train)),
+        "steps": steps,
         **grid.to_json(),
+        **more,
     }
     return Origin("training", problem={"look": answers.data.to_json()}, settings=settings, seeds=tuple(seeds))
 

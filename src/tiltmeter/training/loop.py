@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData, check_labels_known
-from tiltmeter.measures.point_loss import PointLoss, point_loss
-from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.recipe.checks import check_no_interventions
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory, When, every
-from tiltmeter.training.checkpoint import load_checkpoint, save_checkpoint
+from tiltmeter.record.labelled import JSON
+from tiltmeter.training.checkpoint import kept_by_laws, load_checkpoint, save_checkpoint
+from tiltmeter.training.delivery import delivered
+from tiltmeter.training.law_state import LawState
+from tiltmeter.training.network_laws import check_needs, cost_of, network_laws
 from tiltmeter.training.probe import Probe
+from tiltmeter.training.pull_curve import PullCurve
+from tiltmeter.training.scouting import ChangedData, changed_data, first_answers
+from tiltmeter.training.steering import Steering
+from tiltmeter.training.update import Update
 
 
 def train(
@@ -34,6 +40,7 @@ def train(
     to: str | os.PathLike[str] | None = None,
     checkpoint: When = every(1000),
     resume: bool = False,
+    held_out: GroupedData | None = None,
 ) -> Trajectory:
     """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
@@ -50,36 +57,61 @@ def train(
     run and its checkpoints are kept in that directory. `resume=True` continues from the last checkpoint and reaches
     bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the look
     that finds it.
+
+    Interventions of the recipe are applied, and what every group counts is the curve `pull`. If one of them delivers
+    another model, the curves are those of the model that would be delivered, and `model` holds it at the end;
+    `held_out` are the points with groups that it may fit.
     """
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     checked_recipe(recipe)
+    checked_watch(watch)
     check_labels_known(train, look)
-    check_no_interventions(recipe, "`train`")
-    batches, size = recipe.batches(train), recipe.batch_size(len(train))
-    total = recipe.total_steps(len(train))
-    optimiser = recipe.make_optimiser(model.parameters())
-    scheduling = recipe.scheduling(optimiser)
+    laws = network_laws(recipe, "train")
+    check_needs(recipe.interventions, train, held_out)
+    lowered_recipe(recipe, train).batches(train)
+    if recipe.interventions:
+        laws.check_loss(first_answers(model, look, recipe, checked_watch(watch)).loss)
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()
     try:
+        kept = kept_by_laws(Path(to)) if resume and to is not None else {}
+        made = changed_data(laws.data, train, model, recipe, checked_watch(watch), seed, kept.get("scouts", ()))
+        told = _settings(train, recipe, made)
+        asked, recipe = recipe, lowered_recipe(recipe, made.data)
+        laws = network_laws(recipe, "train")
+        data = made.data
+        batches, size = recipe.batches(data), recipe.batch_size(len(data))
+        total = recipe.total_steps(len(data))
+        optimiser = recipe.make_optimiser(model.parameters())
+        scheduling = recipe.scheduling(optimiser)
+        steering = Steering(laws.steering, data, model=model, proportions=recipe.drawn) if laws.steering else None
+        pull = PullCurve.of(asked, data, steering)
         torch.manual_seed(seed)
         probe = Probe(
             model,
             look,
-            checked_watch(watch),
+            watch if pull is None else replace(watch, measures=(*watch.measures, pull)),
             to,
             loss=recipe.loss,
             seed=seed,
             resume=resume and Path(to or ".", "run.json").exists(),
-            settings={"train": train.to_json(), "recipe": recipe.to_json(), "steps": total},
+            settings=told,
+            deliver=None if laws.model is None else partial(delivered, laws.model, held_out),
         )
         with probe:
             place = probe.place
             start = load_checkpoint(place, model, optimiser, scheduling) if resume and place is not None else 0
-            update = _Update(model, train, optimiser, replace(recipe, loss=probe.loss), watch.read)
             numbers = recipe.batch_seed(seed)
+            trained = replace(recipe, loss=probe.loss)
+            update = Update(model, data, optimiser, trained, watch.read, laws, steering, numbers)
+            state = LawState(made.scouts, steering, update.stepper)
+            if start:
+                state.load(kept)
+            draws = None
+            if steering is not None and steering.law is not None and steering.law.by == "draws":
+                draws = steering.sampler(data, size, total, seed=numbers)
             seen = -1 if probe.last_step is None else probe.last_step
             for step in range(start, total):
                 if step > seen:  # the steps since the checkpoint are repeated identically
@@ -87,57 +119,29 @@ def train(
                 if probe.diverged:
                     break
                 if place is not None and step > start and checkpoint(step):
-                    save_checkpoint(place, step, model, optimiser, scheduling)
+                    save_checkpoint(place, step, model, optimiser, scheduling, state.to_save())
                 scheduling.before(step)
-                update(batches.batch(train, size, numbers, step))
+                update(batches.batch(data, size, numbers, step) if draws is None else draws.at(step), step)
                 scheduling.after()
             else:
                 if place is not None and start < total:
-                    save_checkpoint(place, total, model, optimiser, scheduling)
+                    save_checkpoint(place, total, model, optimiser, scheduling, state.to_save())
                 probe.look(total, last=True)
+        if laws.model is not None and not probe.diverged:
+            with untouched(model):
+                final = delivered(laws.model, held_out, model).state_dict()
+            model.load_state_dict(final)
     finally:
         put_back(before)
     return probe.trajectory()
 
 
-class _Update:
-    """One step on a batch of points."""
-
-    def __init__(
-        self,
-        model: nn.Module,
-        data: GroupedData,
-        optimiser: torch.optim.Optimizer,
-        recipe: Recipe,
-        read: Read | None,
-    ) -> None:
-        self._model, self._optimiser, self._given, self._read = model, optimiser, recipe.loss, read
-        self._clip = recipe.clip
-        self._labels = data.labels.tolist()
-        like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        x, y = data.tensors(like.dtype)
-        self._x, self._y = x.to(like.device), y.to(like.device)
-        found = example_weights(data, recipe.weights)
-        self._weights = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
-        self._loss: PointLoss | None = None
-
-    def __call__(self, places: Any) -> None:
-        chosen = torch.as_tensor(places, device=self._x.device)
-        score = flat_scores(self._model(self._x[chosen]), len(chosen), self._read)
-        y = self._y[chosen].long() if score.ndim == 2 else self._y[chosen].to(score.dtype)
-        if self._loss is None:
-            self._loss = point_loss(self._given, score.detach(), y, self._labels)
-        self._optimiser.zero_grad()
-        self._value(score, y, chosen, self._loss).backward()  # type: ignore[no-untyped-call]
-        if self._clip is not None:
-            nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
-        self._optimiser.step()
-
-    def _value(self, score: Tensor, y: Tensor, chosen: Tensor, loss: PointLoss) -> Tensor:
-        if self._weights is None:
-            return loss.whole(score, y)
-        if loss.each is None:
-            raise ValueError(
-                f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch."
-            )
-        return (self._weights[chosen] * loss.each(score, y)).mean()
+def _settings(train: GroupedData, recipe: Recipe, made: ChangedData) -> dict[str, JSON]:
+    """What the Origin says of the training; of interventions, what they cost and what they did to the data."""
+    total = recipe.total_steps(len(made.data))
+    told: dict[str, JSON] = {"train": train.to_json(), "recipe": recipe.to_json(), "steps": total}
+    if recipe.interventions:
+        told["cost"] = cost_of(recipe.interventions, len(train.groups), total)
+    if made.account:
+        told["data_laws"] = list(made.account)
+    return told

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +27,8 @@ from tiltmeter.passes.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
 from tiltmeter.training.point_keeper import PointKeeper
-from tiltmeter.training.ranks import LookedAt, rank, refuse_sharded
+from tiltmeter.training.ranks import LookedAt, SlowLooks, rank, refuse_sharded
+from tiltmeter.training.shards import Shards
 
 
 class Probe:
@@ -50,11 +53,14 @@ class Probe:
     by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
     Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
     for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
-    last look, for instance from an older checkpoint, the later looks are dropped.
+    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` makes the model to look
+    at from the trained one, if that is another one (an intervention on the model).
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
-    not restored. Under DistributedDataParallel only rank 0 looks and writes.
+    not restored. Under DistributedDataParallel only rank 0 looks and writes. With `Watch(sharded=True)` every rank
+    gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank 0
+    writes.
     """
 
     def __init__(
@@ -69,15 +75,23 @@ class Probe:
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
+        deliver: Callable[[nn.Module], nn.Module] | None = None,
     ) -> None:
         _check(model, look, chunk)
-        self.model, self.when = bare(model), checked_watch(watch).when
+        self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
-        self._others = LookedAt(look)
+        self._deliver = deliver
+        self._slow = SlowLooks()
+        self._others = None if watch.sharded else LookedAt(look)
+        self._shards = Shards(look) if watch.sharded else None
+        whole = None if self._shards is None else self._shards.whole
+        check_groups(whole or look)
         with untouched(self.model):
-            self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, bool(watch.measures))
+            keep = bool(watch.measures)
+            self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, keep, whole)
+        look = whole or look
         origin = Origin(
             "training",
             problem={"look": look.to_json()},
@@ -121,12 +135,14 @@ class Probe:
         A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` look. Once the loss
         is NaN, a measure that fails is skipped.
         """
-        if self.silent or (self._recorder.last_time is not None and step <= self._recorder.last_time):
+        if not self._wanted(step):
             return
-        self._others.check()
+        start = time.monotonic()
+        if self._others is not None:
+            self._others.check()
         readings: dict[str, Any] = {}
         with untouched(self.model):  # measures too: a user's may draw random numbers
-            snapshot = self._answers.snapshot(self.model, step)
+            snapshot = self._snapshot(step)
             for measure in self.measures:
                 chosen = getattr(measure, "when", None)
                 if isinstance(chosen, When) and not (last or chosen(step)):
@@ -145,9 +161,23 @@ class Probe:
             points = {} if self._keeper is None else self._keeper(snapshot, step, last)
         self._recorder.append(step, readings, points)
         self._seen = versions(self.model)
+        self._slow.check(time.monotonic() - start)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))
+
+    def _wanted(self, step: int) -> bool:
+        """Whether this process looks at this step; with parts of the points, all do or none."""
+        if self._shards is not None:
+            return self._shards.agree(step, self.last_step)
+        return not self.silent and (self.last_step is None or step > self.last_step)
+
+    def _snapshot(self, step: int) -> Snapshot:
+        if self._shards is None:
+            return self._answers.snapshot(self._shown(), step)
+        self._shards.share_buffers(self.model)
+        scores = self._shards.gathered(self._answers.own_scores(self._shown()))
+        return replace(self._answers.assemble([(0, scores)]), step=step)
 
     @property
     def loss(self) -> Any:
@@ -168,7 +198,7 @@ class Probe:
     def snapshot(self) -> Snapshot:
         """What the model answers now, point by point."""
         with untouched(self.model):
-            return self._answers.snapshot(self.model)
+            return self._answers.snapshot(self._shown())
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far; on other ranks than 0, nothing."""
@@ -189,6 +219,9 @@ class Probe:
                 self._last_look()
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
+
+    def _shown(self) -> nn.Module:
+        return self.model if self._deliver is None else self._deliver(self.model)
 
     def _take_up(self, step: int) -> None:
         """Drop the looks after the step at which a resumed training continues."""
@@ -233,9 +266,13 @@ def _check(model: object, look: object, chunk: object) -> None:
         raise TypeError(f"`look` should be GroupedData, to look at group by group. Found {type(look).__name__}.")
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
+    if any(is_lazy(parameter) for parameter in model.parameters()):
+        raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
+
+
+def check_groups(look: GroupedData) -> None:
+    """Refuse a look set with a group that has no points."""
     mass = np.bincount(look.codes, look.weights, len(look.groups))
     for group, total in zip(look.groups, mass, strict=True):
         if not total > 0:
             raise ValueError(f"`look` should have points of every group. Found none in group {group!r}.")
-    if any(is_lazy(parameter) for parameter in model.parameters()):
-        raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tiltmeter.recipe.checks import check_no_interventions
+from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.recipe.optimisers import unwrapped
 from tiltmeter.recipe.parts import different_parts
 from tiltmeter.recipe.rates import is_function_of_step
@@ -60,7 +60,7 @@ def recipe_grid(given: Recipe | Sequence[Recipe]) -> RecipeGrid:
     if not recipes:
         raise ValueError("`recipe` should be a Recipe or several. Found an empty list.")
     for one in recipes:
-        check_no_interventions(checked_recipe(one), "`ensemble`")
+        refuse_elsewhere(checked_recipe(one).interventions, "ensemble")
     for one in recipes[1:]:
         _check_alike(recipes[0], one)
     values = {name: [_setting(one, name) for one in recipes] for name in VARY}

@@ -96,8 +96,7 @@ def linear_layers(model: nn.Module) -> tuple[Layer, ...] | None:
 
 
 def run_chain(layers: Sequence[Layer], parameters: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Return the outputs of all runs: x has shape (runs, points, features), or (1, points, features) if all are
-    alike."""
+    """Return the outputs of all runs; x has shape (runs, points, features), or (1, points, features) if shared."""
     for layer in layers:
         x = layer(parameters, x) if isinstance(layer, Affine) else layer(x)
     return x

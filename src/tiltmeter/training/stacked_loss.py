@@ -11,6 +11,7 @@ from torch import Tensor
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.point_loss import PointLoss
+from tiltmeter.training.steering import Steering
 
 
 def stacked_scores(outputs: Tensor) -> Tensor:
@@ -19,7 +20,11 @@ def stacked_scores(outputs: Tensor) -> Tensor:
 
 
 def stacked_loss(
-    loss: PointLoss, data: GroupedData, weights: Mapping[Any, float] | None, like: Tensor
+    loss: PointLoss,
+    data: GroupedData,
+    weights: Mapping[Any, float] | None,
+    like: Tensor,
+    steering: Steering | None = None,
 ) -> Callable[[Tensor, Tensor], Tensor]:
     """Return a function from outputs (runs, batch, ...) and places (runs, batch) of the points to losses (runs,)."""
     found = example_weights(data, weights)
@@ -28,6 +33,7 @@ def stacked_loss(
         raise ValueError(f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch.")
     y = data.tensors(like.dtype)[1].to(like.device)
     classes, numbers = y.long(), y.to(like.dtype)
+    codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
 
     def losses(outputs: Tensor, places: Tensor) -> Tensor:
         scores = stacked_scores(outputs)
@@ -35,6 +41,9 @@ def stacked_loss(
         if loss.each is None:
             return torch.vmap(loss.whole)(scores, labels)
         each = loss.each(scores.flatten(0, 1), labels.flatten()).view(labels.shape)
+        if steering is not None:
+            heavy = None if factors is None else factors[places]
+            return steering(each, codes[places], scores=scores, y=labels, weights=heavy)  # type: ignore[no-any-return]
         return (each if factors is None else each * factors[places]).mean(1)
 
     return losses

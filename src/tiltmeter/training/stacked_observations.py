@@ -14,6 +14,7 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.record import Recorder
 from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_loss import stacked_scores
 
@@ -34,6 +35,7 @@ class StackedObservations:
         coords: Mapping[str, Any],
         recorder: Recorder,
         keeper: PointKeeper | None = None,
+        pull: PullCurve | None = None,
     ) -> None:
         self._stacked, self._measures, self._points, self._recorder = stacked, measures, points, recorder
         self._groups, self._chunk = answers.data.group_labels, answers.chunk
@@ -42,6 +44,7 @@ class StackedObservations:
         self._sizes = tuple(len(values) for values in self._coords.values())
         self._diverged = np.full(stacked.runs, np.nan)
         self._keeper = keeper
+        self._pull = pull
         self._layouts: dict[str, xr.DataArray] = {}  # made once: labels cost more time than the numbers
 
     def __call__(self, step: int) -> bool:
@@ -57,7 +60,12 @@ class StackedObservations:
                 if name in readings:
                     raise ValueError(f"Two measures give a curve {name!r}: rename one.")
                 readings[name] = self._apart(name, values)
-        self._recorder.append(step, readings, {} if self._keeper is None else self._keeper(snapshot, step))
+        if self._pull is not None:
+            readings["pull"] = self._pull.reading(self._coords)
+        points = {} if self._keeper is None else self._keeper(snapshot, step)
+        last = self._recorder.last_time
+        if last is None or step > last:  # the steps since a checkpoint are repeated identically
+            self._recorder.append(step, readings, points)
         finite = np.isfinite(readings["loss"].values).reshape(len(self._groups), -1).all(0)
         fresh = ~finite & np.isnan(self._diverged)
         if fresh.any():
@@ -66,6 +74,17 @@ class StackedObservations:
                 xr.DataArray(self._diverged.reshape(self._sizes), dims=list(self._coords), coords=self._coords)
             )
         return bool(np.isnan(self._diverged).any())
+
+    def state(self) -> dict[str, Any]:
+        """What has to be known to go on: which runs diverged, and the last look whose points were kept."""
+        kept = None if self._keeper is None else self._keeper.last
+        return {"diverged": torch.as_tensor(self._diverged), "kept": kept}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from this state."""
+        self._diverged = state["diverged"].numpy().copy()
+        if self._keeper is not None:
+            self._keeper.last = state["kept"]
 
     def _apart(self, name: str, values: xr.DataArray) -> xr.DataArray:
         """Reshape a reading over the groups of all runs to one over groups and the dimensions of the runs."""

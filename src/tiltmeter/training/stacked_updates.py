@@ -24,11 +24,18 @@ Update: TypeAlias = Callable[[Mapping[str, Tensor], Gradients, Rate], None]
 Formula: TypeAlias = Callable[[str, Tensor, Tensor, Tensor, Rate], None]
 
 
-def stacked_update(settings: torch.optim.Optimizer, weight_decay: Rate, clip: float | None = None) -> Update:
+def stacked_update(
+    settings: torch.optim.Optimizer,
+    weight_decay: Rate,
+    clip: float | None = None,
+    memory: dict[str, Any] | None = None,
+) -> Update:
     """The update that this optimiser makes, for stacked parameters, with this weight decay instead of its own.
 
-    The formulas are those of `torch.optim`, in the same order of operations.
+    The formulas are those of `torch.optim`, in the same order of operations. What is remembered from step to step
+    (velocities, moments) is kept in `memory`, so that it can be saved and put back.
     """
+    kept: dict[str, Any] = {} if memory is None else memory
     defaults = {**settings.defaults, **settings.param_groups[0]}
     kind = type(settings)
     if len(settings.param_groups) > 1:
@@ -41,14 +48,19 @@ def stacked_update(settings: torch.optim.Optimizer, weight_decay: Rate, clip: fl
         if defaults.get(option):
             raise ValueError(f"`optimiser` should not set {option}: stacked runs cannot. Found {option} = True.")
     if kind is torch.optim.SGD:
-        return _sgd(weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"], clip)
+        return _sgd(weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"], clip, kept)
     decoupled = kind is torch.optim.AdamW or bool(defaults.get("decoupled_weight_decay"))
-    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip)
+    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip, kept)
 
 
-def _sgd(weight_decay: Rate, momentum: float, dampening: float, nesterov: bool, clip: float | None) -> Update:
-    velocities: dict[str, Tensor] = {}
-
+def _sgd(
+    weight_decay: Rate,
+    momentum: float,
+    dampening: float,
+    nesterov: bool,
+    clip: float | None,
+    velocities: dict[str, Tensor],
+) -> Update:
     def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         gradient = _decayed(gradient, parameter, weight_decay, spare)
         if momentum:
@@ -79,16 +91,22 @@ def _sgd(weight_decay: Rate, momentum: float, dampening: float, nesterov: bool, 
     return _for_each(change, at_once, clip)
 
 
-def _adam(weight_decay: Rate, betas: tuple[Any, Any], eps: float, decoupled: bool, clip: float | None) -> Update:
+def _adam(
+    weight_decay: Rate,
+    betas: tuple[Any, Any],
+    eps: float,
+    decoupled: bool,
+    clip: float | None,
+    states: dict[str, tuple[Tensor, Tensor, int]],
+) -> Update:
     first, second = (float(beta) for beta in betas)
-    states: dict[str, tuple[Tensor, Tensor]] = {}
-    counts: dict[str, int] = {}
 
     def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         if name not in states:
-            states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        mean, square = states[name]
-        count = counts[name] = counts.get(name, 0) + 1
+            states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), 0
+        mean, square, before = states[name]
+        count = before + 1
+        states[name] = mean, square, count
         if not decoupled:
             gradient = _decayed(gradient, parameter, weight_decay, spare)
         elif _is_set(weight_decay):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 from tiltmeter.analysis.simultaneous.band import Band
@@ -22,8 +24,6 @@ def recorded_errors(
     how looks depend on one another. The variance is that of the points (mean over seeds), plus that of the seeds where
     there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
     """
-    from scipy.special import ndtri, stdtrit
-
     seeds = len(values)
     gaps = values @ contrasts.T
     gap = gaps.mean(0)
@@ -35,6 +35,10 @@ def recorded_errors(
             freedom = (of_points + of_seeds) ** 2 / (of_seeds**2 / (seeds - 1))
     tail = level / (2.0 * max(statements, 1))
     known = np.isfinite(freedom)
-    factor = np.where(known, -stdtrit(np.where(known, np.minimum(freedom, 1e6), 1.0), tail), -ndtri(tail))
+    factor = np.full(gap.shape, -NormalDist().inv_cdf(tail))
+    if known.any():
+        from scipy.special import stdtrit
+
+        factor = np.where(known, -stdtrit(np.where(known, np.minimum(freedom, 1e6), 1.0), tail), factor)
     half = factor * np.sqrt(of_points + of_seeds)
     return Band(gap, gap - half, gap + half)

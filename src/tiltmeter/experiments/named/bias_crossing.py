@@ -147,12 +147,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "does - lead, then + to the end",
             f"{crossings(runs['networks'])}",
             seeds=nets,
+            safe=False,
         ),
         whether(
             "Errors cross with the losses",
             leaders(runs["theory"], "error").endswith("-+"),
             "has - the lower error first, then +, in the theory",
             f"In the theory: {crossings(runs['theory'], 'error')} In networks: {crossings(runs['networks'], 'error')}",
+            safe=False,
         ),
     )
 

@@ -33,7 +33,7 @@ GROUPS = {
 FIRST, SECOND = GROUPS
 #: The step at which it is asked who leads first, the same for every share of the groups.
 EARLY = 100
-#: The early look and the bar were chosen on seeds 0 to 4; seeds from here on had not been seen.
+#: The early look and the threshold were chosen on seeds 0 to 4; seeds from here on had not been used.
 FRESH = 100
 
 

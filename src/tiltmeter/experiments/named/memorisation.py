@@ -189,7 +189,7 @@ def _order(runs: Runs) -> tuple[Claim, ...]:
             inside,
             "does the theory's time lie between the last look decided one way and the first decided the other",
             f"Theory: t = {theory[0].time:.3g}. Runs: {seen}",
-            seeds=len(runs[RUNS].origin.seeds),
+            seeds=len(runs[RUNS].origin.seeds), safe=False,
         ),
         Claim(
             "Memorisation moves the crossing of losses forward",

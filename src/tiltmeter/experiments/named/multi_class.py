@@ -11,9 +11,10 @@ import xarray as xr
 
 from tiltmeter.analysis.class_crossings import class_crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.picture_groups import TURNED, Source, picture_groups
+from tiltmeter.experiments.shared.picture_groups import FRESH, TURNED, UPRIGHT, WORDS, Source, at_hand, picture_groups
+from tiltmeter.experiments.shared.similar_classes import class_similarity, similar_class_claims
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
@@ -45,13 +46,17 @@ PAIR = (4, 9)
 
 @dataclass(frozen=True)
 class Setting:
-    """`problems` random ones for the counts; d and seeds of the simulations; sizes of the networks on pictures."""
+    """`problems` random ones for the counts; d and seeds of the simulations; sizes of the networks on pictures.
+
+    Sizes and rates for the digits were chosen on other draws of pictures and networks than those that are judged here;
+    those of Fashion-MNIST were taken over unseen.
+    """
 
     problems: int = 200
     d: int = 400
     seeds: int = 16
     lr: float = 0.1
-    pictures: Source = "digits"
+    pictures: tuple[Source, ...] = ("digits", "fashion-mnist")
     points: int = 1200
     look: int = 500
     width: int = 64
@@ -65,7 +70,7 @@ FULL = Setting(
     problems=2000,
     d=1000,
     seeds=100,
-    pictures="fashion-mnist",
+    pictures=("fashion-mnist",),
     points=20000,
     look=4000,
     width=256,
@@ -86,8 +91,11 @@ def run(setting: Setting, keep: Keep) -> Runs:
             simulate, make(), sgd, times[::3], setting.d, setting.seeds, curves=("loss", "class_loss"), progress=False
         )
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
-    for name, swap in (("plain", False), ("conflict", True)):
-        found[f"networks, {name}"] = keep(f"networks, {name}", partial(_networks, setting, swap))
+    for source in at_hand(setting.pictures):
+        found[f"similarity, {source}"] = keep(f"similarity, {source}", partial(_similarity, setting, source))
+        for name, swap in (("plain", False), ("conflict", True)):
+            key = f"networks on {source}, {name}"
+            found[key] = keep(key, partial(_networks, setting, source, swap))
     return found
 
 
@@ -128,25 +136,24 @@ def _changes(gap: np.ndarray) -> int:
     return int((sign[1:] != sign[:-1]).sum())
 
 
-def _networks(setting: Setting, swap: bool) -> Trajectory:
+def _similarity(setting: Setting, source: Source) -> Trajectory:
+    """How alike the mean pictures of the classes are, before anything is trained."""
+    train, _ = picture_groups(source, 0.8, (0.5, 1.0), setting.points, setting.look)
+    found = class_similarity(train, UPRIGHT).expand_dims(time=[0.0])
+    return Trajectory({"similarity": found}, "step", Origin("mean pictures"))
+
+
+def _networks(setting: Setting, source: Source, swap: bool) -> Trajectory:
     """Networks of one hidden layer on pictures; with `swap` two classes of the minority have each other's label."""
     from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.ensemble import ensemble
 
-    train, look = picture_groups(
-        setting.pictures,
-        0.8,
-        (1.0, 1.0) if swap else (0.5, 1.0),
-        setting.points,
-        setting.look,
-        not swap,
-        PAIR if swap else None,
-    )
+    contrast, pair = ((1.0, 1.0), PAIR) if swap else ((0.5, 1.0), None)
+    train, look = picture_groups(source, 0.8, contrast, setting.points, setting.look, not swap, pair)
     inputs = int(np.prod(train.x.shape[1:]))
     recipe = Recipe(lr=setting.network_lr, steps=setting.steps, batch=32, loss=CrossEntropy())
-    made = partial(mlp, inputs, (setting.width,), 10)
-    run = ensemble(made, train, look, recipe, watch=Watch(when=log_spaced(8)), seeds=setting.network_seeds)
-    return told(run, "network")
+    made, seeds = partial(mlp, inputs, (setting.width,), 10), range(FRESH, FRESH + setting.network_seeds)
+    return told(ensemble(made, train, look, recipe, watch=Watch(when=log_spaced(8)), seeds=seeds), "network")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -177,7 +184,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             seeds=seeds, safe=True,
         ),
     ]  # fmt: skip
-    found += _conflict(runs, seeds) + _similar(runs, seeds) + _on_pictures(runs)
+    found += _conflict(runs, seeds) + _similar(runs, seeds)
+    for source in WORDS:
+        found += _on_pictures(runs, source)
     return tuple(found)
 
 
@@ -198,7 +207,7 @@ def _conflict(runs: Runs, seeds: int) -> list[Claim]:
         whether("The loss of the minority in conflict passes through a minimum",
                 bool(0 < loss.argmin() < len(loss) - 1), "does it fall first and rise then",
                 f"Lowest {loss.min():.3f}, last {loss[-1]:.3f}.", safe=True),
-        Claim("Simulated class losses are those of the theory", max(gaps), "largest deviation in standard errors", 4.5,
+        Claim("Simulated class losses are those of the theory", max(gaps), "largest deviation in standard errors", 4.0,
               rule="at most", seeds=seeds),
     ]  # fmt: skip
 
@@ -223,8 +232,18 @@ def _similar(runs: Runs, seeds: int) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _on_pictures(runs: Runs) -> list[Claim]:
-    plain, conflict = runs["networks, plain"], runs["networks, conflict"]
+def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
+    """The questions of the theory, asked of networks on one set of pictures."""
+    on = f"Networks on {WORDS[source]}"
+    sentences = (
+        f"{on}: a class crosses between groups that do not",
+        f"{on}: conflict sends classes of the minority below chance",
+        f"{on}: similar classes are not learnt more slowly",
+        f"{on}: similar classes end more confused",
+    )
+    if f"networks on {source}, plain" not in runs:
+        return [not_run(sentence, "Needs the pictures.") for sentence in sentences]
+    plain, conflict = (runs[f"networks on {source}, {name}"] for name in ("plain", "conflict"))
     seeds = len(plain.origin.seeds)
     found = class_crossings(plain, "class_accuracy")
     crossing = [c for c, one in found.same_class.items() if one]
@@ -232,13 +251,12 @@ def _on_pictures(runs: Runs) -> list[Claim]:
     swapped = last.sel({"class": list(PAIR)})
     error = float(swapped.std("seed", ddof=1).max() / np.sqrt(seeds)) if seeds > 1 else None
     return [
-        whether("On pictures, too, a class crosses between groups that do not", bool(found.hidden),
-                "does the accuracy of a class cross while the error does not",
-                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds),
-        Claim("On pictures, too, conflict sends classes of the minority below chance",
-              float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
+        whether(sentences[0], bool(found.hidden), "does the accuracy of a class cross while the error does not",
+                f"Groups: {found.groups} Classes that cross: {crossing or 'none'}.", seeds=seeds, safe=False),
+        Claim(sentences[1], float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
               f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",
               rule="at most", error=error, seeds=seeds, safe=False),
+        *similar_class_claims(runs[f"similarity, {source}"], plain, UPRIGHT, sentences[2:]),
     ]  # fmt: skip
 
 

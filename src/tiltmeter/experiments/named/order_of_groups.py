@@ -10,9 +10,17 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.picture_groups import TURNED, UPRIGHT, Source, picture_groups
+from tiltmeter.experiments.shared.picture_groups import (
+    FRESH,
+    TURNED,
+    UPRIGHT,
+    WORDS,
+    Source,
+    at_hand,
+    picture_groups,
+)
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
@@ -40,12 +48,16 @@ ORDERS = {"+ then -": ("+", "-"), "- then +": ("-", "+")}
 
 @dataclass(frozen=True)
 class Setting:
-    """`problems` random ones for the rules; d and seeds of the simulation; sizes of the networks on pictures."""
+    """`problems` random ones for the rules; d and seeds of the simulation; sizes of the networks on pictures.
+
+    Contrasts and rates for the digits were chosen on other draws of pictures and networks than those that are judged
+    here; those of Fashion-MNIST were taken over unseen.
+    """
 
     problems: int = 300
     d: int = 500
     seeds: int = 60
-    pictures: Source = "digits"
+    pictures: tuple[Source, ...] = ("digits", "fashion-mnist")
     contrast: tuple[float, float] = (0.7, 1.0)
     points: int = 1200
     look: int = 500
@@ -60,7 +72,7 @@ FULL = Setting(
     problems=2000,
     d=1000,
     seeds=300,
-    pictures="fashion-mnist",
+    pictures=("fashion-mnist",),
     points=20000,
     look=4000,
     width=256,
@@ -91,9 +103,10 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 progress=False,
             )
             found[f"simulation, {key}"] = keep(f"simulation, {key}", made)
-    for first, then in ((UPRIGHT, TURNED), (TURNED, UPRIGHT)):
-        key = f"networks, {first} then {then}"
-        found[key] = keep(key, partial(_networks, setting, first, then))
+    for source in at_hand(setting.pictures):
+        for first, then in ((UPRIGHT, TURNED), (TURNED, UPRIGHT)):
+            key = f"networks on {source}, {first} then {then}"
+            found[key] = keep(key, partial(_networks, setting, source, first, then))
     return found
 
 
@@ -118,13 +131,13 @@ def _rules(setting: Setting) -> Trajectory:
     return Trajectory({"right": right}, "t", Origin("theory of random problems"))
 
 
-def _networks(setting: Setting, first: str, then: str) -> Trajectory:
+def _networks(setting: Setting, source: Source, first: str, then: str) -> Trajectory:
     """Networks that see pictures of the one group, then of the other; the clock runs through both phases."""
     from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.ensemble import ensemble
     from tiltmeter.training.loop import train as train_one
 
-    data, look = picture_groups(setting.pictures, 0.8, setting.contrast, setting.points, setting.look)
+    data, look = picture_groups(source, 0.8, setting.contrast, setting.points, setting.look)
     inputs = int(np.prod(data.x.shape[1:]))
     recipe = Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=CrossEntropy())
     alone = {name: data.take(data.of_group(name)) for name in (first, then)}
@@ -135,8 +148,8 @@ def _networks(setting: Setting, first: str, then: str) -> Trajectory:
         train_one(model, alone[first], few, recipe, watch=Watch(when=log_spaced(1)))
         return model
 
-    run = ensemble(make, alone[then], look, recipe, watch=Watch(when=log_spaced(8)), seeds=setting.network_seeds)
-    return told(run, "network")
+    seeds = range(FRESH, FRESH + setting.network_seeds)
+    return told(ensemble(make, alone[then], look, recipe, watch=Watch(when=log_spaced(8)), seeds=seeds), "network")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -163,15 +176,23 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             worst = max(worst, *map(abs, z))
     found.append(
         Claim("Simulated losses after both phases are those of the closed form", worst,
-              "largest deviation in standard errors", 4.5, rule="at most", seeds=seeds)
+              "largest deviation in standard errors", 4.0, rule="at most", seeds=seeds)
     )  # fmt: skip
-    return (*found, *_on_pictures(runs))
+    return (*found, *(claim for source in WORDS for claim in _on_pictures(runs, source)))
 
 
-def _on_pictures(runs: Runs) -> list[Claim]:
+def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
     """Upright: more data, less contrast; turned: less data, more contrast."""
+    on = f"Networks on {WORDS[source]}"
+    sentences = (
+        f"{on}: the population is better off with the group of larger share times variance last",
+        f"{on}: the worst group is better off with the group of larger variance last",
+        f"{on}: the group learnt first ends worse than never learnt",
+    )
+    if f"networks on {source}, {UPRIGHT} then {TURNED}" not in runs:
+        return [not_run(sentence, "Needs the pictures.") for sentence in sentences]
     ends = {
-        last: runs[f"networks, {first} then {last}"]["loss"].isel(time=-1)
+        last: runs[f"networks on {source}, {first} then {last}"]["loss"].isel(time=-1)
         for first, last in ((UPRIGHT, TURNED), (TURNED, UPRIGHT))
     }
     seeds = ends[TURNED].sizes["seed"]
@@ -187,13 +208,13 @@ def _on_pictures(runs: Runs) -> list[Claim]:
     # In the theory's terms upright has the larger share times variance and turned the larger variance.
     (pop, pop_error), (low, low_error) = difference(risk, UPRIGHT, TURNED), difference(worst, TURNED, UPRIGHT)
     return [
-        Claim("On pictures, too, the population is better off with the group of larger share times variance last", pop,
+        Claim(sentences[0], pop,
               "risk with the other last minus risk", 0.0, error=pop_error, seeds=seeds, safe=False),
-        Claim("On pictures, too, the worst group is better off with the group of larger variance last", low,
+        Claim(sentences[1], low,
               "worst loss with the other last minus worst loss", 0.0, error=low_error, seeds=seeds, safe=False),
-        whether("On pictures, too, the group learnt first ends worse than never learnt", forgotten > untrained,
+        whether(sentences[2], forgotten > untrained,
                 f"does its loss exceed that of an untrained network, {untrained:.2f}",
-                f"The less forgotten of the two has {forgotten:.2f}.", seeds=seeds),
+                f"The less forgotten of the two has {forgotten:.2f}.", seeds=seeds, safe=False),
     ]  # fmt: skip
 
 

@@ -83,6 +83,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
                     f"do +, - and + lead in turn in {curve}",
                     str(crossings(run, curve)),
                     seeds=len(run.origin.seeds),
+                    safe=False,
                 )
             )
     return tuple(found)

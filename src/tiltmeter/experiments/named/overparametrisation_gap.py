@@ -10,9 +10,17 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.claim import Claim, not_run
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.picture_groups import TURNED, UPRIGHT, Source, picture_groups
+from tiltmeter.experiments.shared.picture_groups import (
+    FRESH,
+    TURNED,
+    UPRIGHT,
+    WORDS,
+    Source,
+    at_hand,
+    picture_groups,
+)
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.cases import centred_crossing
 from tiltmeter.recipe import Recipe, Watch
@@ -27,7 +35,11 @@ SAMPLES, RIDGE = 2.0, 1e-5
 
 @dataclass(frozen=True)
 class Setting:
-    """`features` per dimension in theory, `some` of them simulated; `widths` of networks on pictures."""
+    """`features` per dimension in theory, `some` of them simulated; `widths` of networks on pictures.
+
+    Sizes, noise and rates for the digits were chosen on other draws of pictures and networks than those that are judged
+    here; those of Fashion-MNIST were taken over unseen.
+    """
 
     features: tuple[float, ...] = tuple(float(f"{value:.3g}") for value in np.geomspace(0.2, 30.0, 40)) + (
         1.9,
@@ -37,7 +49,7 @@ class Setting:
     some: tuple[float, ...] = (0.5, 5.0)
     d: int = 150
     seeds: int = 10
-    pictures: Source = "digits"
+    pictures: tuple[Source, ...] = ("digits", "fashion-mnist")
     points: int = 600
     look: int = 500
     noise: float = 0.2
@@ -50,7 +62,7 @@ class Setting:
 
 QUICK = Setting()
 FULL = Setting(
-    some=(0.5, 1.0, 5.0, 10.0), d=300, seeds=40, pictures="fashion-mnist", points=4000, look=4000,
+    some=(0.5, 1.0, 5.0, 10.0), d=300, seeds=40, pictures=("fashion-mnist",), points=4000, look=4000,
     widths=(4, 8, 16, 64, 256, 2048), feature_counts=(100, 400, 1000, 2000, 4000, 8000, 20000), epochs=100,
     network_seeds=10,
 )  # fmt: skip
@@ -59,13 +71,15 @@ FULL = Setting(
 def run(setting: Setting, keep: Keep) -> Runs:
     """Exact curves with and without weights; students of random features at finite d; pictures."""
     grid = sorted(set(setting.features))
-    return {
-        "theory": keep("theory", partial(_theory, grid, None)),
-        "theory, weights": keep("theory, weights", partial(_theory, grid, 4.0)),
-        "simulation": keep("simulation", partial(_simulated, setting)),
-        "random features on pictures": keep("random features on pictures", partial(_features_on_pictures, setting)),
-        "networks": keep("networks", partial(_networks, setting)),
+    jobs = {
+        "theory": partial(_theory, grid, None),
+        "theory, weights": partial(_theory, grid, 4.0),
+        "simulation": partial(_simulated, setting),
     }
+    for source in at_hand(setting.pictures):
+        jobs[f"random features of {source}"] = partial(_features_of_pictures, setting, source)
+        jobs[f"networks on {source}"] = partial(_networks, setting, source)
+    return {name: keep(name, job) for name, job in jobs.items()}
 
 
 def _theory(grid: list[float], weight: float | None) -> Trajectory:
@@ -101,15 +115,15 @@ def _simulated(setting: Setting) -> Trajectory:
     return Trajectory({"error": curve}, "t", Origin("simulation", settings={"d": d}, seeds=tuple(range(setting.seeds))))
 
 
-def _features_on_pictures(setting: Setting) -> Trajectory:
+def _features_of_pictures(setting: Setting, source: Source) -> Trajectory:
     """Random features of real pictures, some training labels wrong, ridge as good as none."""
     from scipy.special import erf
 
-    train, look = picture_groups(setting.pictures, 0.8, (0.5, 1.0), setting.points, setting.look)
+    train, look = picture_groups(source, 0.8, (0.5, 1.0), setting.points, setting.look)
     inputs = train.x.shape[1]
     errors = np.empty((1, 2, len(setting.feature_counts), setting.network_seeds))
     for seed in range(setting.network_seeds):
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(FRESH + seed)
         y = np.where(rng.random(len(train)) < setting.noise, rng.integers(0, 10, len(train)), train.y).astype(int)
         for place, count in enumerate(setting.feature_counts):
             F = rng.normal(size=(count, inputs)) / np.sqrt(inputs)
@@ -123,21 +137,21 @@ def _features_on_pictures(setting: Setting) -> Trajectory:
     return Trajectory({"error": curve}, "t", Origin("random features", seeds=tuple(seeds.tolist())))
 
 
-def _networks(setting: Setting) -> Trajectory:
+def _networks(setting: Setting, source: Source) -> Trajectory:
     """Networks of growing width, trained for long on the same pictures with some wrong labels."""
     from tiltmeter.data.grouped import GroupedData
     from tiltmeter.networks.mlp import mlp
     from tiltmeter.training.ensemble import ensemble
 
-    train, look = picture_groups(setting.pictures, 0.8, (0.5, 1.0), setting.points, setting.look)
-    rng = np.random.default_rng(0)
+    train, look = picture_groups(source, 0.8, (0.5, 1.0), setting.points, setting.look)
+    rng = np.random.default_rng(FRESH)
     y = np.where(rng.random(len(train)) < setting.noise, rng.integers(0, 10, len(train)), train.y).astype(np.int64)
     noisy = GroupedData(train.x, y, [train.groups[code] for code in train.codes], groups=train.groups)
     inputs = int(np.prod(train.x.shape[1:]))
     recipe = Recipe(lr=setting.lr, momentum=0.9, epochs=setting.epochs, batch=32, loss=CrossEntropy())
-    watch = Watch(when=log_spaced(3))
+    watch, seeds = Watch(when=log_spaced(3)), range(FRESH, FRESH + setting.network_seeds)
     parts = [
-        ensemble(partial(mlp, inputs, (width,), 10), noisy, look, recipe, watch=watch, seeds=setting.network_seeds)
+        ensemble(partial(mlp, inputs, (width,), 10), noisy, look, recipe, watch=watch, seeds=seeds)
         for width in setting.widths
     ]  # fmt: skip
     ends = [part["error"].isel(time=[-1]) for part in parts]
@@ -176,14 +190,24 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
               "change of error by weights, many over few", 0.01, f"{moved[few]:.3f} and {moved[many]:.2g}.",
               rule="at most"),
         Claim("Students of random features at finite d have these errors", z,
-              "largest deviation in standard errors", 4.5, rule="at most", seeds=seeds),
+              "largest deviation in standard errors", 4.0, rule="at most", seeds=seeds),
     ]  # fmt: skip
-    return (*found, *_on_pictures(runs))
+    return (*found, *(claim for source in WORDS for claim in _on_pictures(runs, source)))
 
 
-def _on_pictures(runs: Runs) -> list[Claim]:
+def sweeps(source: Source) -> dict[str, str]:
+    """The runs on these pictures, and what grows in them."""
+    return {f"random features of {source}": "features", f"networks on {source}": "width"}
+
+
+def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
     found = []
-    for name, dim in (("random features on pictures", "features"), ("networks", "width")):
+    for name, dim in sweeps(source).items():
+        on = name.replace(source, WORDS[source]).capitalize().replace("fashion-mnist", "Fashion-MNIST")
+        sentences = (f"{on}: the gap grows", f"{on}: the worst group improves")
+        if name not in runs:
+            found += [not_run(sentence, "Needs the pictures.") for sentence in sentences]
+            continue
         error = runs[name]["error"].isel(time=0)
         ends = error.isel({dim: [0, -1]})
         gap = ends.sel(group=TURNED) - ends.sel(group=UPRIGHT)
@@ -199,12 +223,8 @@ def _on_pictures(runs: Runs) -> list[Claim]:
         ]
         told_ = f"From {low} to {high}: {', '.join(ways)}."
         for sentence, values, what in (
-            (f"On pictures ({name}), too, the gap grows", change, "change of the gap in error"),
-            (
-                f"On pictures ({name}), too, the worst group improves",
-                better,
-                "error of the worst group, narrow minus wide",
-            ),
+            (sentences[0], change, "change of the gap in error"),
+            (sentences[1], better, "error of the worst group, narrow minus wide"),
         ):
             scatter = float(values.std("seed", ddof=1) / np.sqrt(seeds)) if seeds > 1 else None
             found.append(
@@ -222,7 +242,9 @@ def pictures(runs: Runs) -> dict[str, Any]:
             runs["theory"].to_dataset().isel(time=0), samples=SAMPLES, curves=("error", "training_error")
         )
     }
-    for name, dim in (("random features on pictures", "features"), ("networks", "width")):
-        error = runs[name].to_dataset("error").isel(time=0).mean("seed")
-        charts[f"Error against {dim}: {name}"] = feature_sweep(error, x=dim, curves=("error",))
+    for source in WORDS:
+        for name, dim in sweeps(source).items():
+            if name in runs:
+                error = runs[name].to_dataset("error").isel(time=0).mean("seed")
+                charts[f"Error against {dim}: {name}"] = feature_sweep(error, x=dim, curves=("error",))
     return charts

@@ -95,12 +95,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "do +, - and + lead in turn",
             str(crossings(runs["networks"])),
             seeds=nets,
+            safe=False,
         ),
         whether(
             "Errors cross twice, too, in the linear student",
             leaders(runs["theory"], "error") == "+-+",
             "have +, - and + the lower error in turn",
             str(crossings(runs["theory"], "error")),
+            safe=False,
         ),
         whether(
             "Errors cross twice, too, in a ReLU network",
@@ -108,6 +110,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "have +, - and + the lower error in turn",
             str(crossings(runs["networks"], "error")),
             seeds=nets,
+            safe=False,
         ),
     )
 

@@ -13,11 +13,11 @@ import xarray as xr
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim, whether
+from tiltmeter.experiments.claim import Claim, not_run, whether
 from tiltmeter.experiments.named.bias_crossing import centred
 from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import told
-from tiltmeter.experiments.shared.picture_groups import Source, picture_groups
+from tiltmeter.experiments.shared.picture_groups import FRESH, WORDS, Source, at_hand, picture_groups
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Overlaps, Start, Zero
@@ -42,12 +42,16 @@ LR = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """`problems` random starts for the bound; d and seeds of the simulation; sizes of the networks on pictures."""
+    """`problems` random starts for the bound; d and seeds of the simulation; sizes of the networks on pictures.
+
+    Contrasts, rates and lengths for the digits were chosen on other draws of pictures and networks than those that are
+    judged here; those of Fashion-MNIST were taken over unseen.
+    """
 
     problems: int = 200
     d: int = 1000
     seeds: int = 200
-    pictures: Source = "digits"
+    pictures: tuple[Source, ...] = ("digits", "fashion-mnist")
     contrast: tuple[float, float] = (0.4, 1.6)
     points: int = 1200
     look: int = 500
@@ -60,8 +64,8 @@ class Setting:
 
 QUICK = Setting()
 FULL = Setting(
-    problems=2000, seeds=1000, pictures="fashion-mnist", points=20000, look=4000, width=256,
-    before=(0, 1000, 20000), steps=6000,    network_seeds=20,
+    problems=2000, seeds=1000, pictures=("fashion-mnist",), points=20000, look=4000, width=256,
+    before=(0, 1000, 20000), steps=6000, network_seeds=20,
 )  # fmt: skip
 
 
@@ -79,8 +83,10 @@ def run(setting: Setting, keep: Keep) -> Runs:
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, problem, warm, times, ("loss",)))
         made = partial(simulate, problem, warm, looks, setting.d, setting.seeds, curves=("loss",), progress=False)
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
-    for steps in setting.before:
-        found[f"networks, {steps}"] = keep(f"networks, {steps}", partial(_networks, setting, steps))
+    for source in at_hand(setting.pictures):
+        for steps in setting.before:
+            key = f"networks on {source}, {steps}"
+            found[key] = keep(key, partial(_networks, setting, source, steps))
     return found
 
 
@@ -124,7 +130,7 @@ def _random_starts(setting: Setting) -> Trajectory:
     return Trajectory({"crossings": counts}, "t", Origin("theory of random starts"))
 
 
-def _networks(setting: Setting, before: int) -> Trajectory:
+def _networks(setting: Setting, source: Source, before: int) -> Trajectory:
     """Networks that first learn labels that have nothing to do with the pictures, then the classes of two groups."""
     from torch import nn
 
@@ -132,10 +138,10 @@ def _networks(setting: Setting, before: int) -> Trajectory:
     from tiltmeter.training.ensemble import ensemble
     from tiltmeter.training.loop import train as train_one
 
-    data, look = picture_groups(setting.pictures, 0.8, setting.contrast, setting.points, setting.look)
+    data, look = picture_groups(source, 0.8, setting.contrast, setting.points, setting.look)
     inputs = int(np.prod(data.x.shape[1:]))
     names = [data.groups[code] for code in data.codes]
-    shuffled = GroupedData(data.x, np.random.default_rng(0).permutation(data.y), names, groups=data.groups)
+    shuffled = GroupedData(data.x, np.random.default_rng(FRESH).permutation(data.y), names, groups=data.groups)
     recipe = Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=CrossEntropy())
 
     def make() -> Any:
@@ -147,8 +153,8 @@ def _networks(setting: Setting, before: int) -> Trajectory:
             train_one(model, shuffled, few, replace(recipe, steps=before), watch=Watch(when=log_spaced(1)))
         return model
 
-    run = ensemble(make, data, look, recipe, watch=Watch(when=log_spaced(8)), seeds=setting.network_seeds)
-    return told(run, "network")
+    seeds = range(FRESH, FRESH + setting.network_seeds)
+    return told(ensemble(make, data, look, recipe, watch=Watch(when=log_spaced(8)), seeds=seeds), "network")
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -174,17 +180,23 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             )
         )  # fmt: skip
     found += _first_task(runs)
-    nets = {name: run for name, run in runs.items() if name.startswith("networks")}
+    return (*found, *(_on_pictures(runs, source) for source in WORDS))
+
+
+def _on_pictures(runs: Runs, source: Source) -> Claim:
+    sentence = (
+        f"Networks on {WORDS[source]}: one crossing without, two after short pre-training on shuffled labels, none "
+        "after long"
+    )
+    nets = {name: run for name, run in runs.items() if name.startswith(f"networks on {source}")}
+    if not nets:
+        return not_run(sentence, "Needs the pictures.")
     shown = {name.split(", ")[1]: crossings(run) for name, run in nets.items()}
-    found.append(
-        whether(
-            "On pictures, too: one crossing without, two after short pre-training on shuffled labels, none after long",
-            [len(one) for one in shown.values()] == [1, 2, 0], "are the counts 1, 2 and 0",
-            " ".join(f"After {steps} steps: {text}" for steps, text in shown.items()),
-            seeds=len(next(iter(nets.values())).origin.seeds),
-        )
+    return whether(
+        sentence, [len(one) for one in shown.values()] == [1, 2, 0], "are the counts 1, 2 and 0",
+        " ".join(f"After {steps} steps: {text}" for steps, text in shown.items()),
+        seeds=len(next(iter(nets.values())).origin.seeds), safe=False,
     )  # fmt: skip
-    return tuple(found)
 
 
 def _first_task(runs: Runs) -> list[Claim]:
@@ -211,7 +223,11 @@ def pictures(runs: Runs) -> dict[str, Any]:
     for title, names, clock in (
         ("Gap in loss after irrelevant pre-training (theory)", [f"theory, {name}" for name in LENGTHS], "t = steps/d"),
         ("Gap in loss after a first task (theory)", [f"theory, {name}" for name in BEFORE], "t = steps/d"),
-        ("Gap in loss after shuffled labels (networks)", [n for n in runs if n.startswith("networks")], "steps"),
+        *(
+            (f"Gap in loss after shuffled labels (networks on {WORDS[source]})", names, "steps")
+            for source in WORDS
+            if (names := [name for name in runs if name.startswith(f"networks on {source}")])
+        ),
     ):
         points = []
         for name in names:

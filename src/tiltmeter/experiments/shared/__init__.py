@@ -1,1 +1,1 @@
-"""Parts that several experiments share: tasks, scores, pictures, ways of training. No experiment lives here."""
+"""Parts that several experiments share: tasks, scores, pictures, training. There are no experiments here."""

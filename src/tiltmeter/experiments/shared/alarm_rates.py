@@ -1,4 +1,4 @@
-"""Rates of alarms: shares with their errors, joined over blocks of deals, and the power at equal false alarms."""
+"""Rates of false alarms with their errors, joined over blocks of deals, and the power at equal rates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_run(found: xr.Dataset) -> Trajectory:
 
 
 def joined(runs: Runs, kind: str, curve: str, task: str = "") -> xr.DataArray:
-    """One result of all blocks of a kind, deals of all data sets one after another."""
+    """Join all blocks of a kind: the deals of all data sets, one after another."""
     found = [one[curve].isel(time=0) for name, one in runs.items() if name.startswith(f"{kind} {task}".rstrip())]
     return xr.concat(
         found, dim="deal" if kind == NULL else "draw", coords="minimal", compat="override", join="override"
@@ -27,7 +27,7 @@ def joined(runs: Runs, kind: str, curve: str, task: str = "") -> xr.DataArray:
 
 
 def power_difference(runs: Runs) -> tuple[float, float, str]:
-    """The difference in power, paired and pooled over loss, error and tpr and over sizes, its error, and the parts."""
+    """Return the paired difference in power, pooled over loss, error, tpr and sizes, its error, and its parts."""
     small = joined(runs, NULL, "small").values
     differences, told = [], []
     for curve in ("loss", "error", "tpr"):
@@ -37,12 +37,12 @@ def power_difference(runs: Runs) -> tuple[float, float, str]:
         largest = joined(runs, NULL, "largest_flipped").sel(curve=curve).values
         for size in np.unique(small):
             cell = small == size
-            # As many false alarms as ours: the limit lies just below the largest of them.
+            # The limit just below the largest of them gives as many false alarms as our rule.
             limit = np.sort(theirs[cell])[::-1][int(ours[cell].sum())] if ours[cell].sum() < cell.sum() else 0.0
             other = largest[cell] > limit
             differences.append(changed[cell].astype(float) - other)
             told.append(f"{curve} {int(size)}: {changed[cell].mean():.0%}, {other.mean():.0%}")
-    # The same deals are asked about in three curves: their mean is one number per deal.
+    # Three curves are tested on the same deals, so their mean is one number per deal.
     pooled = np.concatenate(
         [np.mean(differences[i :: len(np.unique(small))], axis=0) for i in range(len(np.unique(small)))]
     )
@@ -63,5 +63,5 @@ def percent(rate: tuple[float, float]) -> str:
 
 
 def share(marks: xr.DataArray) -> tuple[float, float]:
-    """The share of deals or draws that are marked, and its standard error."""
+    """Return the share of deals or draws that are marked, and its standard error."""
     return share_of_runs(np.asarray(marks.values).ravel() > 0)

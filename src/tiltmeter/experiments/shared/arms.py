@@ -1,4 +1,4 @@
-"""train_arms: many small networks at once that differ in start or data, looked at by any reading."""
+"""train_arms: train many small networks at once that differ in their start or their data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def train_arms(
     read: Callable[[Stacked], Mapping[str, xr.DataArray]],
     origin: Origin,
 ) -> Trajectory:
-    """Plain descent of all `models` together; `read` gives the curves at the steps `looks`, the last of which ends it.
+    """Train all `models` together by plain SGD up to the last of `looks`; `read` gives the curves at each look.
 
     `batch(step)` gives the points (runs, points, ...) and labels (runs, points) of every run, so that arms can share
     their order of labels; `loss(outputs, labels)` gives one number per run.
@@ -49,7 +49,7 @@ def train_arms(
 
 
 def made(make: Callable[[], nn.Module], seeds: Sequence[int]) -> list[nn.Module]:
-    """The model of every seed; the random streams of the caller stay as they are."""
+    """Return the model of every seed; the random state of the caller is restored."""
     before = streams()
     try:
         found = []
@@ -67,7 +67,7 @@ def read_runs(
     measures: Callable[[int], Sequence[Measure]],
     data: Mapping[int, GroupedData],
 ) -> dict[str, xr.DataArray]:
-    """What the measures of each seed read off its run, {seed: run}, on its data; dimension `seed` last."""
+    """Apply the measures of each seed to its run, {seed: run}, on its data; dimension `seed` last."""
     parts = []
     for seed, run in runs.items():
         model = stacked.model(run)
@@ -78,7 +78,7 @@ def read_runs(
 
 
 def joined(parts: Sequence[Mapping[str, xr.DataArray]], dim: str, labels: Sequence[Any]) -> dict[str, xr.DataArray]:
-    """Readings of the same layout side by side, with a new last dimension; much quicker than xarray's own."""
+    """Stack readings of the same layout along a new last dimension; much faster than xarray's concat."""
     found = {}
     for name, first in parts[0].items():
         values = np.stack([part[name].values for part in parts], axis=-1)

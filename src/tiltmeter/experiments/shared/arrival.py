@@ -1,4 +1,4 @@
-"""arrival: when a curve that falls first gets below a level, one run at a time."""
+"""arrival: the first time at which a falling curve is below a level, for each run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import xarray as xr
 
 
 def first_below(curve: xr.DataArray, level: xr.DataArray | float) -> xr.DataArray:
-    """The first time at which the curve lies below the level; infinite where it never does.
+    """Return the first time at which the curve lies below the level; infinite if it never does.
 
     >>> fall = xr.DataArray([1.0, 0.6, 0.4], dims="time", coords={"time": [0, 10, 20]})
     >>> float(first_below(fall, 0.5)), float(first_below(fall, 0.1))
@@ -19,7 +19,7 @@ def first_below(curve: xr.DataArray, level: xr.DataArray | float) -> xr.DataArra
 
 
 def times_later(later: xr.DataArray, earlier: xr.DataArray) -> float:
-    """The smallest ratio of two arrivals over all runs; 0 where the one that should be early never arrived.
+    """Return the smallest ratio of two arrivals over all runs; 0 if the one that should be early never arrived.
 
     >>> ten, never = (xr.DataArray([time], dims="seed") for time in (10.0, np.inf))
     >>> times_later(never, ten), times_later(ten, ten), times_later(never, never)

@@ -1,4 +1,4 @@
-"""Coverage of bands: draws of points from a population, and of seeds from a recipe, whose curves are known."""
+"""Coverage of bands: draw points from a population, or seeds from a recipe, whose true curves are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiltmeter.record import Trajectory
 
 
 def population_draws(setting: Any, task: str, size: int) -> Trajectory:
-    """Draws of groups of this size from all points of one network: do its bands cover the curves of all points?"""
+    """Draw groups of this size from all points of one network and test whether bands cover the curves of all points."""
     seen = trained_for(setting, task, range(1), 20_000)
     loss, decided, positive, codes = seen.loss[0], seen.decided[0], seen.positive, seen.codes
     truth = {curve.name: gap_of(curve.values, curve.where, codes) for curve in five_curves(loss, decided, positive)}
@@ -48,7 +48,7 @@ def population_draws(setting: Any, task: str, size: int) -> Trajectory:
 
 
 def recipe_draws(setting: Any, task: str, seeds: int) -> Trajectory:
-    """Draws of seeds and of points: do two-way bands cover the mean over all seeds on all points?"""
+    """Draw seeds and points and test whether two-way bands cover the mean over all seeds on all points."""
     seen = trained_for(setting, task, range(setting.recipe_runs), 2000)
     asked = ("loss", "error", "tpr")
     every = [five_curves(*one, seen.positive) for one in zip(seen.loss, seen.decided, strict=True)]

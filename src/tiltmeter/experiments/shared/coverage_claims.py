@@ -1,4 +1,4 @@
-"""Claims about bands: how often they miss the population, and the recipe."""
+"""Claims about bands: how often they miss the true curves of the population, and of the recipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks for random deals: small networks trained on real data, with the loss and decision of every point kept."""
+"""Tasks for random deals: small networks trained on real data; the loss and decision of every point are kept."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _two_labels(
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What several networks say of the same points: losses and decisions (seeds, looks, points)."""
+    """Losses and decisions of several networks on the same points, (seeds, looks, points)."""
 
     times: np.ndarray
     loss: np.ndarray
@@ -85,7 +85,7 @@ class Trained:
 
 
 def trained(task: str, seeds: range, hidden: int, steps: int, per_decade: int, pool: int) -> Trained:
-    """Networks of these seeds, trained on one data set, at most `pool` of its points looked at."""
+    """Train networks of these seeds on one data set and look at up to `pool` of its points."""
     train, look = TASKS[task]()
     rng = np.random.default_rng(0)
     if len(look) > pool:
@@ -106,5 +106,5 @@ def trained(task: str, seeds: range, hidden: int, steps: int, per_decade: int, p
 
 
 def trained_for(setting: Any, task: str, seeds: range, pool: int) -> Trained:
-    """The same with the network and training of a setting of `false-alarms`."""
+    """Train networks as a setting of `false-alarms` says."""
     return trained(task, seeds, setting.hidden, setting.steps, setting.per_decade, pool)

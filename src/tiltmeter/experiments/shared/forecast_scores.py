@@ -1,4 +1,4 @@
-"""How well a forecast foretold a run: final leader, course of the gap, crossings."""
+"""Scores of a forecast against a run: final leader, gap over time, crossings."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tiltmeter.analysis.crossings import Crossing, crossings
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.record import Trajectory
 
-#: A crossing before this step is over before anyone could look.
+#: Crossings before this step are not scored: there are too few looks before it.
 EARLIEST = 10.0
-#: A crossing counts as forecast within this factor of the interval in which it was found.
+#: A crossing counts as predicted if it is within this factor of the interval in which it was found.
 FACTOR = 1.5
-#: Fewer looks before the horizon than this say nothing about a course.
+#: With fewer looks before the horizon, the gap over time is not scored.
 FEWEST = 4
 
 
 @dataclass(frozen=True)
 class Scored:
-    """One run beside its forecast. `right` is None where no leader of the run is shown at its last look.
+    """One run compared with its forecast. `right` is None if no leader of the run is shown at its last look.
 
-    What is shown of the run is shown by bands over all its looks together (`standing`).
+    Leaders and crossings of the run are those shown by simultaneous bands over all its looks (`standing`).
 
-    `foretold` says of every decided crossing whether the forecast has it, `beyond` whether it came after the horizon.
+    For every crossing shown, `foretold` is whether the forecast has it, and `beyond` whether it came after the horizon.
     """
 
     gap: float
@@ -46,7 +46,7 @@ class Scored:
 def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> Scored:
     """Compare the loss gap of the first two groups, over the log-spaced looks of the run after step 0.
 
-    `ahead` is a forecast, with a horizon of its own, or another run, judged up to the `horizon` given.
+    `ahead` is a forecast, which has its own horizon, or another run, scored up to the `horizon` given.
     """
     real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
     told = told.interp(time=real.time)
@@ -72,7 +72,7 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
 
 
 def median_error(values: np.ndarray) -> float | None:
-    """Standard error of a median by resampling."""
+    """Return the standard error of a median by bootstrap."""
     if len(values) < 3:
         return None
     drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
@@ -91,10 +91,9 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _foretold(found: Crossing, ahead: Trajectory) -> bool:
-    """Whether the forecast gap changes sign the same way, within the factor of the interval.
+    """Whether the forecast gap changes sign in the same direction, within the factor of the interval.
 
-    The forecast is a calculation, on the points that the run is looked at: its own change of sign counts, however
-    close to zero.
+    The forecast is computed without noise on the same points, so its change of sign counts however small the gap is.
     """
     gap = _gap(ahead).sel(time=slice(1, None))
     values, times = gap.values, gap.time.values

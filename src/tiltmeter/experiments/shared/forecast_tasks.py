@@ -1,4 +1,4 @@
-"""Tasks drawn before looking, on which forecasts are judged: pictures in random groups, people in their own."""
+"""Random tasks on which forecasts are judged: images in random groups, and people in their real groups."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 PICTURES = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 PEOPLE: dict[str, Callable[[], tuple[GroupedData, GroupedData]]] = {"adult": adult, "compas": compas}
-#: Networks take turns, after the data sets: plain ones half of the time.
+#: Networks alternate more slowly than data sets; half of them are plain MLPs.
 NETWORKS = ("256", "256-256", "256", "cnn")
-#: One of these is drawn. Larger ones add the noise of single batches of 16, which no forecast knows.
+#: One of these is drawn. Larger rates add the noise of batches of 16, which a forecast leaves out.
 RATES = (1e-3, 2e-3)
-#: Part of every random stream of these tasks, so that no other experiment draws the same.
+#: Part of every seed of these tasks, so that no other experiment draws the same numbers.
 STREAM = 7
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained on what; `number` is that of the draw, from which everything random follows."""
+    """A network and its data; `number` is the number of the draw and the seed of everything random."""
 
     number: int
     data: str
@@ -50,7 +50,7 @@ class Task:
         return f"{self.data}, {self.network}{share}, lr {self.lr:g}"
 
     def points(self, look: int) -> tuple[GroupedData, GroupedData]:
-        """What to train on and what to look at: of pictures, so many of each group; of people, all held out."""
+        """Return training and held-out points: a fixed number per group for images, all held-out people."""
         if self.rho is None:
             data, held_out = PEOPLE[self.data]()
             return _signed(data), _signed(held_out)
@@ -68,7 +68,7 @@ class Task:
 
 
 def draw(number: int) -> Task:
-    """Task of this number; data sets and networks take turns, all else is drawn.
+    """Return the task of this number; data sets and networks alternate, everything else is random.
 
     >>> draw(0) == draw(0), draw(1).data
     (True, 'fashion-mnist')
@@ -80,7 +80,7 @@ def draw(number: int) -> Task:
 
 
 def of_people(number: int, data: str) -> Task:
-    """A task with the groups that people are counted in."""
+    """Return a task on tabular data with their real groups."""
     return Task(number, data, "256", None, RATES[0])
 
 
@@ -90,6 +90,6 @@ def _images(name: str) -> Images:
 
 
 def _signed(data: GroupedData) -> GroupedData:
-    """Labels 0 and 1 as -1 and +1, as those of the pictures."""
+    """Return labels 0 and 1 as -1 and +1, as for the images."""
     members = [data.groups[code] for code in data.codes]
     return GroupedData(data.x, 2.0 * data.y - 1.0, members, groups=list(data.groups))

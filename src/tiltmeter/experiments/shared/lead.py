@@ -1,4 +1,4 @@
-"""Lead: who is ahead over time in a measured run, as the claims of several experiments ask it."""
+"""Lead: who leads over time in a measured run, for the claims of several experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tiltmeter.record import Trajectory
 
 
 def leaders(run: Trajectory, curve: str = "loss") -> str:
-    """The groups in the order in which they lead, as "-+": one more than there are crossings, "" where nobody leads.
+    """Return the groups in the order in which they lead, such as "-+"; "" if nobody leads.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -20,13 +20,13 @@ def leaders(run: Trajectory, curve: str = "loss") -> str:
 
 
 def final_gap(run: Trajectory, curve: str = "loss") -> tuple[float, float]:
-    """Mean over seeds of the last gap, first group minus second, and its standard error."""
+    """Return the mean over seeds of the last gap (first group minus second) and its standard error."""
     last = run[curve].isel(time=-1)
     return mean_and_error(last.isel(group=0) - last.isel(group=1))
 
 
 def of_each_seed(run: Trajectory, curve: str = "loss", pair: Pair | None = None) -> list[Crossings]:
-    """The crossings of every seed on its own, shown by the points that were looked at."""
+    """Return the crossings of every seed alone, shown by its held-out points."""
 
     def alone(seed: int) -> Trajectory:
         return run.replace({n: c.sel(seed=[seed]) if "seed" in c.dims else c for n, c in run.items()})

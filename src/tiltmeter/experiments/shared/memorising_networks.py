@@ -1,4 +1,4 @@
-"""Networks that memorise: real images in two groups, few of them seen many times, with right and with wrong labels."""
+"""Networks that memorise: few real images in two groups, seen many times, with right or wrong labels."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from tiltmeter.data.public.fashion_mnist import fashion_mnist
 from tiltmeter.data.public.grouping import rotated
 from tiltmeter.data.public.images import standardised
 from tiltmeter.experiments.shared.network_students import student, told
+from tiltmeter.experiments.shared.picture_groups import FRESH
 from tiltmeter.losses import Square
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, log_spaced
 
-#: Images, wrong labels and networks are drawn from here on: the settings were chosen on those drawn from 0 on.
-FRESH = 100
-#: The majority is faint, the minority bright: it varies more.
+#: The majority is faint, the minority bright, so that it has the larger variance.
 GROUPS = ("upright", "turned")
 SHARE, CONTRAST = 0.8, (0.4, 1.6)
 
 
 def digit_images() -> tuple[GroupedData, GroupedData]:
-    """All 1,125 training images of `digits` and the other half of the images to look at; is the digit 5 or more?"""
+    """Return the 1,125 training images of `digits` and the held-out half, labelled by whether the digit is >= 5."""
     train, look = digits(SHARE, CONTRAST, seed=FRESH, labels="large")
     return _in_order(train), _in_order(look)
 
 
 def clothes(examples: int, look: int) -> tuple[GroupedData, GroupedData]:
-    """So many images of Fashion-MNIST, and others to look at in both groups; is the class number 5 or more?"""
+    """Return images of Fashion-MNIST and held-out ones in both groups; the label is whether the class is 5 or more."""
     train, test = fashion_mnist("train"), fashion_mnist("test")
     rng = np.random.default_rng(FRESH)
     drawn, seen = rng.permutation(len(train))[:examples], rng.permutation(len(test))[:look]
@@ -53,7 +52,7 @@ def clothes(examples: int, look: int) -> tuple[GroupedData, GroupedData]:
 
 
 def flipped(data: GroupedData, noise: Mapping[str, float]) -> GroupedData:
-    """The same examples, a share of each group's labels turned round."""
+    """Return the same examples with a share of each group's labels flipped."""
     rng = np.random.default_rng(FRESH + 3)
     members = np.array([data.groups[code] for code in data.codes])
     share = np.array([noise.get(str(member), 0.0) for member in members])
@@ -65,7 +64,7 @@ def memorise(
     train: GroupedData, look: GroupedData, noise: Mapping[str, float], width: int, lr: float, batch: int, steps: int,
     seeds: int,
 ) -> Trajectory:  # fmt: skip
-    """Ensemble of networks of one hidden layer, looked at on other images."""
+    """Train an ensemble of networks with one hidden layer and look at held-out images."""
     from tiltmeter.training.ensemble import ensemble
 
     recipe = Recipe(lr=lr, steps=steps, batch=batch, loss=Square())
@@ -75,18 +74,18 @@ def memorise(
 
 
 def best_step(run: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """The look at which the mean of each group is best."""
+    """Return the look at which the mean of each group is best."""
     return run[curve].mean("seed").idxmin("time")
 
 
 def rise(run: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """The last value over the best one of the mean, group by group."""
+    """Return the last value of the mean over its best value, by group."""
     mean = run[curve].mean("seed")
     return mean.isel(time=-1, drop=True) / mean.min("time")
 
 
 def first_crossing(run: Trajectory) -> float:
-    """The first step at which the mean losses of the groups change order for good within the looks; NaN without one."""
+    """Return the first step from which the mean losses keep the other order; NaN if there is none."""
     mean = run["loss"].mean("seed")
     gap = (mean.sel(group=GROUPS[0]) - mean.sel(group=GROUPS[1])).values
     times = mean.coords["time"].values
@@ -99,7 +98,7 @@ def first_crossing(run: Trajectory) -> float:
 
 
 def jackknife(statistic: Callable[..., float], *runs: Trajectory) -> float:
-    """The standard error of a number that is made of means over seeds: how it varies as each seed is left out."""
+    """Return the jackknife standard error of a function of means over seeds."""
     seeds = runs[0]["loss"].coords["seed"].values
     values = []
     for left in seeds:

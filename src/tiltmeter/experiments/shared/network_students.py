@@ -26,10 +26,10 @@ def train_students(
     points: int = 6000,
     per_decade: int = 10,
 ) -> Trajectory:
-    """Networks of these hidden layers ((): the linear student) trained online, on the clock t = steps/d of the theory.
+    """Train networks of these hidden layers ((): the linear student) online, on the clock t = steps/d of the theory.
 
-    Every point is seen once. `optimizer` makes another one than torch's SGD with the rates of `sgd`; the batches are
-    those of `sgd` all the same. `points` are looked at, half of them in each group, with the same noise in both.
+    Every point is seen once. `optimizer` replaces torch's SGD with the rates of `sgd`; the batches remain those of
+    `sgd`. `points` is the number of held-out points, half in each group, with the same noise in both.
     """
     import torch
 
@@ -56,7 +56,7 @@ def train_students(
 
 
 def student(d: int, hidden: Sequence[int]) -> Any:
-    """A network whose score is 0 at the start, as that of the theory's student is: its last layer starts at zero."""
+    """Return a network whose last layer starts at zero, so that its first score is 0 like that of the theory."""
     from torch import nn
 
     from tiltmeter.networks.mlp import mlp
@@ -68,5 +68,5 @@ def student(d: int, hidden: Sequence[int]) -> Any:
 
 
 def told(run: Trajectory, source: str) -> Trajectory:
-    """The run under another source, by which charts name it."""
+    """Return the run with another source, which charts show as its name."""
     return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged)

@@ -1,4 +1,4 @@
-"""Real pictures as two groups, upright and turned, for questions that the theory answers for Gaussian inputs."""
+"""Real images in two groups, upright and turned, to test predictions of the Gaussian theory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ from typing import Literal
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.presence import is_present
 
 Source = Literal["digits", "fashion-mnist"]
 UPRIGHT, TURNED = "upright", "turned"
+#: How sentences name them.
+WORDS: dict[Source, str] = {"digits": "handwritten digits", "fashion-mnist": "Fashion-MNIST"}
+#: Pictures, wrong labels and networks are drawn from here on: settings were chosen on those drawn from 0 on.
+FRESH = 100
+
+
+def at_hand(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Those of the sources that this machine has; the digits come with scikit-learn.
+
+    >>> at_hand(("digits",))
+    ('digits',)
+    """
+    return tuple(source for source in sources if source == "digits" or is_present(source))
 
 
 def picture_groups(
@@ -20,18 +34,20 @@ def picture_groups(
     look: int,
     turned: bool = True,
     swapped: tuple[int, int] | None = None,
+    draw: int = FRESH,
 ) -> tuple[GroupedData, GroupedData]:
-    """Data to train on, a `share` of it upright, and to look at, the same pictures in both groups; ten classes each.
+    """Return training data, a `share` of them upright, and held-out data with the same images in both groups.
 
     >>> train, look = picture_groups("digits", 0.8, (0.5, 1.0), points=500, look=200)
     >>> train.sizes, look.sizes
     ({'upright': 400, 'turned': 100}, {'upright': 200, 'turned': 200})
 
-    `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, the two classes have each
-    other's label in the turned group; without `turned` that group is upright, too, and only its labels differ.
+    There are ten classes. `contrast` multiplies the pixels of the upright and of the turned group. With `swapped`, two
+    classes have each other's label in the turned group. With `turned=False` that group is upright too, and only its
+    labels differ. `draw` chooses the training and the held-out images.
     """
-    x, y, seen, labels = _pictures(source)
-    rng = np.random.default_rng(0)
+    x, y, seen, labels = _pictures(source, draw)
+    rng = np.random.default_rng(draw)
     order, away = rng.permutation(len(x)), rng.permutation(len(seen))[:look]
     many = round(share * points)
     if points > len(x) or look > len(seen):
@@ -51,15 +67,15 @@ def picture_groups(
     return both(x, y, order[:many], order[many:points]), both(seen, labels, away, away)
 
 
-def _pictures(source: Source) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Pictures and classes to train on, and to look at; mean 0 and standard deviation 1 over all pixels."""
+def _pictures(source: Source, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return training and held-out images and classes; mean 0 and standard deviation 1 over all pixels."""
     from tiltmeter.data.public.images import standardised
 
     if source == "digits":
         from sklearn.datasets import load_digits
 
         bunch = load_digits()
-        order = np.random.default_rng(1).permutation(len(bunch.target))
+        order = np.random.default_rng(draw + 1).permutation(len(bunch.target))
         x, y = standardised(bunch.images)[order], bunch.target[order].astype(np.int64)
         return x[:1200], y[:1200], x[1200:], y[1200:]
     from tiltmeter.data.public.fashion_mnist import fashion_mnist

@@ -29,7 +29,7 @@ def lines(
     >>> chart.to_dict()["layer"][0]["mark"]["type"]
     'line'
 
-    `marks` shows the points, too; `zero` draws a line at y = 0 where that lies within the picture.
+    `marks` also shows the points. `zero` draws a line at y = 0 if it lies within the picture.
     """
     if not points:
         raise ValueError("`lines` needs at least one point. Found none.")
@@ -45,7 +45,7 @@ def lines(
         # With "~g" a linear axis rounds its ticks: 150 becomes 1.5e+2.
         axis=axis(x, format="~g", **_decades(min(across), max(across))) if log_x else axis(x, format="~f"),
     )
-    # Left alone, a logarithmic axis may leave out the very powers of ten.
+    # By default a logarithmic axis may leave out powers of ten.
     ticks = axis(y, format="~g", **_decades(min(up), max(up))) if log_y and min(up) > 0 else axis(y)
     vertical = alt.Y("y:Q", scale=alt.Scale(type=kind_y, domain=span, nice=False, zero=False), axis=ticks)
     told: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None}
@@ -77,7 +77,7 @@ def loss_gaps(runs: Mapping[str, Trajectory], time: str, series: str) -> alt.Lay
 
 
 def _decades(low: float, high: float) -> dict[str, Any]:
-    """Ticks at powers of ten, or at 1, 2 and 5 times them where there are few."""
+    """Return ticks at powers of ten, or also at 2 and 5 times them if there are few."""
     powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1.0)
     steps = (1.0,) if np.log10(high / low) > 2.0 else (1.0, 2.0, 5.0)
     ticks = [float(f"{step * 10.0**power:.3g}") for power in powers for step in steps]

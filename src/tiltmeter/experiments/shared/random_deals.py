@@ -1,4 +1,4 @@
-"""Random deals: groups that mean nothing, dealt to points of trained networks, and what two rules say about them."""
+"""Random deals: random groups of the points of trained networks, and what two rules report about them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tiltmeter.analysis.simultaneous.bands import families
 from tiltmeter.analysis.simultaneous.contrasts import pairs
 from tiltmeter.analysis.simultaneous.point_curve import PointCurve
 
-#: The five curves asked about, and any of them when all are asked about together.
+#: The five curves that are tested, and "any" for all of them together.
 CURVES = ("loss", "error", "positive_rate", "tpr", "fpr")
 ANY = "any"
 
 
 def five_curves(loss: np.ndarray, decided: np.ndarray, positive: np.ndarray) -> list[PointCurve]:
-    """Losses and decisions (looks, points) as the five curves."""
+    """Return losses and decisions (looks, points) as the five curves."""
     return [
         PointCurve("loss", loss),
         PointCurve("error", decided != positive),
@@ -32,7 +32,7 @@ def five_curves(loss: np.ndarray, decided: np.ndarray, positive: np.ndarray) -> 
 def flipped(
     loss: np.ndarray, decided: np.ndarray, positive: np.ndarray, where: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same points with other labels at some places: a logistic loss tells the score, and so the other loss.
+    """Flip some labels: the logistic loss gives the score, and so the loss for the other label.
 
     >>> flipped(np.array([[np.log(2.0)]]), np.array([[True]]), np.array([True]), np.array([True]))[0].round(3)
     array([[0.693]], dtype=float32)
@@ -43,9 +43,9 @@ def flipped(
 
 
 def judged(curves: Sequence[PointCurve], codes: np.ndarray, draws: int, permutations: int) -> xr.Dataset:
-    """Whether a leader and a crossing are named, by the bands and look by look (two standard errors).
+    """Return whether a leader and a crossing are named, by bands and look by look (two standard errors).
 
-    Each curve is asked about alone, and all together ("any"). `largest` is the largest difference in standard errors.
+    Each curve is tested alone, and all together ("any"). `largest` is the largest difference in standard errors.
     """
     names = [curve.name for curve in curves]
     asked = [[name] for name in names] + [names]
@@ -76,7 +76,7 @@ def judged(curves: Sequence[PointCurve], codes: np.ndarray, draws: int, permutat
 
 
 def standardised(curve: PointCurve, codes: np.ndarray) -> np.ndarray:
-    """The difference between the two groups over its standard error at every look, as a run records them."""
+    """Return the difference of the two groups over its standard error at every look, as a run records them."""
     means, variances = [], []
     for group in (0, 1):
         own = codes == group if curve.where is None else (codes == group) & curve.where
@@ -103,6 +103,6 @@ def misses(band: Band, truth: np.ndarray) -> bool:
 
 
 def shifted(curve: PointCurve, codes: np.ndarray, errors: float) -> PointCurve:
-    """The curve with a difference of so many standard errors (of the last look) added at every look alike."""
+    """Add a constant difference to the curve, in standard errors of the last look."""
     spread = sum(curve.values[-1, codes == group].var(ddof=1) / (codes == group).sum() for group in (0, 1))
     return replace(curve, values=(curve.values + np.where(codes == 0, errors * spread**0.5, 0.0)).astype(np.float32))

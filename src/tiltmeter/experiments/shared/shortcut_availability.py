@@ -1,4 +1,4 @@
-"""A loud and a faithful feature: what linear and deep models rely on as one of them is amplified."""
+"""A shortcut and a core feature: which one linear and deep models rely on as the shortcut is amplified."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Amplified:
 
 
 def converged_linear(setting: Amplified, seeds: int) -> Trajectory:
-    """The unpenalised logistic regression, at its minimum, for every ratio."""
+    """Return the minimum of unpenalised logistic regression for every ratio."""
     return stack(
         [stack([_linear(setting, ratio, seed) for seed in range(seeds)]) for ratio in setting.ratios],
         "ratio",
@@ -51,7 +51,7 @@ def _linear(setting: Amplified, ratio: float, seed: int) -> Trajectory:
     latents = Latents(setting.predictivity, (ratio, 1.0), setting.d)
     data = latents.sample(setting.points, seed)
     fitted = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, fit_intercept=False)
-    # Beyond the plane of the two features there are no data: gradient descent from zero stays in it too.
+    # The data lie in the plane of the two features, and gradient descent from zero stays in it.
     fitted.fit(data.x @ latents.frame.T, data.y)
     model = nn.Linear(setting.d, 1, bias=False).double()
     with torch.no_grad():
@@ -85,7 +85,7 @@ def _network(setting: Amplified, depth: int, ratio: float, seed: int) -> Traject
 
 
 def claims(runs: Runs, setting: Amplified) -> tuple[Claim, ...]:
-    """What is found about reliance."""
+    """Return the claims about reliance on features."""
     bias = {name: run["availability_bias"].isel(time=-1) for name, run in runs.items() if name.startswith("available")}
     linear = bias["available-linear"]
     seeds = linear.sizes["seed"]
@@ -95,7 +95,7 @@ def claims(runs: Runs, setting: Amplified) -> tuple[Claim, ...]:
     other = float((shallow.isel(ratio=-1) - shallow.isel(ratio=0)).mean())
     return (
         Claim(
-            "A converged linear model does not care how loud a feature is",
+            "The reliance of a converged linear model does not depend on the amplification",
             float((linear.max("ratio") - linear.min("ratio")).max()),
             f"largest change of its bias between ratios {setting.ratios[0]:g} and {setting.ratios[-1]:g}",
             1e-6,
@@ -103,7 +103,7 @@ def claims(runs: Runs, setting: Amplified) -> tuple[Claim, ...]:
             seeds=seeds,
         ),
         Claim(
-            f"Networks of {max(setting.depths)} hidden layers lean on the louder feature",
+            f"Networks of {max(setting.depths)} hidden layers rely more on the amplified feature",
             float(rise.mean()),
             f"mean rise of the bias from ratio {setting.ratios[0]:g} to {setting.ratios[-1]:g}",
             0.02,

@@ -1,4 +1,4 @@
-"""Digits beside an easy one-hot block: what is left of the digit in the last layer once the block is learned."""
+"""Digits next to an easy one-hot block: how much of the digit is in the last layer once the block is learned."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Domino:
 
 
 def arms(setting: Domino) -> dict[str, dict[str, float]]:
-    """What each run changes."""
+    """Return the settings that differ between the runs."""
     return {
         "domino": {},
         "domino-no-decay": {"weight_decay": 0.0},
@@ -83,7 +83,7 @@ def _one(setting: Domino, seed: int) -> Trajectory:
 
 
 def digits_with_block(amplitude: float, seed: int) -> tuple[GroupedData, GroupedData, GroupedData]:
-    """To train on (block and digit agree), to look at (independent), and the latter in cells for the cues."""
+    """Return training data (block and digit agree), held-out data (independent), and these as cells for the cues."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
@@ -99,7 +99,7 @@ def digits_with_block(amplitude: float, seed: int) -> tuple[GroupedData, Grouped
 
 
 def claims(runs: Runs, setting: Domino) -> tuple[Claim, ...]:
-    """What is found about the probe of the last layer."""
+    """Return the claims about the linear probe of the last layer."""
     found = {name: runs[name]["probe_accuracy"] for name in arms(setting)}
     probe, seeds = found["domino"], found["domino"].sizes["seed"]
     early, fitted, last = (probe.sel(time=step) for step in (setting.early, setting.fitted, int(probe.time[-1])))

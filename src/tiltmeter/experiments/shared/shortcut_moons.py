@@ -1,4 +1,4 @@
-"""Two moons a line separates or just fails to: is the bent feature starved, and what does a penalty on scores do?"""
+"""Two moons that a line separates, or just fails to: is the curved feature starved, and does a penalty help?"""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _one(setting: Moons, margin: float, strength: float, seed: int) -> Trajector
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """What is found about the boundary and the scores."""
+    """Return the claims about the boundary and the scores."""
     spread = {name: run["boundary_spread"].isel(time=-1) for name, run in runs.items() if name.startswith("moons")}
     size = {name: run["mean_score"].isel(time=-1) for name, run in runs.items() if name.startswith("moons")}
     seeds = spread["moons-apart"].sizes["seed"]

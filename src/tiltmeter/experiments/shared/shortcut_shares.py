@@ -1,4 +1,4 @@
-"""An easy and a hard feature, both learned: how much of the last layer each takes up."""
+"""An easy and a hard feature, both learned: how much of the variance of the last layer each explains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tiltmeter.training.loop import train
 
 @dataclass(frozen=True)
 class Shares:
-    """One bit and a parity of three others, on all points of the cube; four classes tell both."""
+    """One bit and a parity of three others, on all points of the cube; the four classes encode both."""
 
     bits: int = 8
     hidden: tuple[int, ...] = (64, 64, 32)
@@ -52,7 +52,7 @@ def _one(setting: Shares, seed: int) -> Trajectory:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """What is found about shares."""
+    """Return the claims about shares."""
     last = runs["shares"]["feature_variance"].isel(time=-1)
     wrong = float(runs["shares"]["error"].isel(time=-1).max())
     return (

@@ -1,4 +1,4 @@
-"""Four problems of the theory on which laws of groups are compared, and what is read off their runs."""
+"""Four problems of the theory on which group laws are compared, and how they are run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
 from tiltmeter.theory.predict import predict
 
-#: Name: problem, learning rate, last time. Variance and share against each other; a shift; everything; hard and rare.
+#: Name: problem, learning rate, last time. A: variance against share. B: a shift. C: all of it. D: hard and rare.
 PROBLEMS: dict[str, tuple[Mixture, float, float]] = {
     "A": (teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7), 0.2, 60.0),
     "B": (
@@ -41,7 +41,7 @@ def looks(until: float, count: int = 300) -> np.ndarray:
 
 
 def steered(name: str, law: GroupLaw | None, curves: tuple[str, ...] = ("loss", "pull")) -> Trajectory:
-    """One of the problems under a law, or plain."""
+    """Predict one of the problems with a law, or without."""
     problem, lr, until = PROBLEMS[name]
     sgd = SGD(lr=lr, interventions=() if law is None else (law,))
     chosen = tuple(curve for curve in curves if curve != "pull" or law is not None)

@@ -24,7 +24,7 @@ def clusters_of(d: int, points: int, seed: int) -> GroupedData:
 
 
 def extremes_of(data: GroupedData) -> Extremes:
-    """Of G for logistic loss."""
+    """Return the extremes of G for the logistic loss."""
     return Pull(data.x, data.y / 2.0).extremes()
 
 
@@ -35,13 +35,13 @@ def network(d: int, width: int, scale: float, seed: int) -> TwoLayer:
 
 
 def steps_to(reached: float, net: TwoLayer, rate: float, lr: float) -> int:
-    """Steps until the sizes of all neurons add up to `reached`, were all aligned: sizes grow by (1 + lr rate)^2."""
+    """Return the steps until the sizes of aligned neurons add up to `reached`; a step adds a factor (1 + lr rate)^2."""
     start = float(neurons_of(net).size.sum())
     return max(1, math.ceil(math.log(reached / start) / (2.0 * math.log1p(lr * rate))))
 
 
 def descend(net: TwoLayer, data: GroupedData, lr: float, steps: int, when: When, seed: int) -> Trajectory:
-    """Gradient descent on all points at once, with early alignment read at the chosen steps."""
+    """Run full-batch gradient descent and read early alignment at the chosen steps."""
     return train(
         net,
         data,
@@ -53,6 +53,6 @@ def descend(net: TwoLayer, data: GroupedData, lr: float, steps: int, when: When,
 
 
 def at_scale(run: Trajectory, curve: str, reached: float) -> xr.DataArray:
-    """The curve at the first look where `network_scale` has come to `reached`, per seed; NaN where it never has."""
+    """Return the curve at the first look where `network_scale` is at least `reached`, per seed; NaN if never."""
     large = run["network_scale"] >= reached
     return run[curve].isel(time=large.argmax("time")).where(large.any("time"))

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
 
 #: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
@@ -98,11 +100,11 @@ def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
     texts = texts_if_intact(lines)
     if texts is not None:
         try:
-            entries: list[Any] = _DECODER.decode(f"[{b'},'.join(texts).decode()}}}]")
+            entries: list[Any] = msgspec.json.decode(b"[" + b"},".join(texts) + b"}]")
             if len(entries) == len(lines):
                 return entries
-        except (ValueError, RecursionError):
-            pass  # one by one, to say which
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            pass  # one by one, to say which; a few texts that Python takes, as 1e400, are left to it as well
     found = []
     for line in lines:
         found.append(_decode_one(line, required=unchecked is not None and start >= unchecked))

@@ -30,8 +30,9 @@ def line_is_intact(line: bytes) -> bool:
 def texts_if_intact(lines: list[bytes]) -> list[bytes] | None:
     """The texts of many lines without their checksums and closing braces, or None if any was changed."""
     texts = [line[:-_TAIL] for line in lines]
-    expected = [b',"crc":"%08x"}\n' % checksum for checksum in map(zlib.crc32, texts)]
-    return texts if expected == [line[-_TAIL:] for line in lines] else None
+    # One text for all: to format and compare line by line takes longer than the checksums.
+    expected = b',"crc":"%08x"}\n' * len(lines) % tuple(map(zlib.crc32, texts))
+    return texts if expected == b"".join([line[-_TAIL:] for line in lines]) else None
 
 
 def line_is_sealed(line: bytes) -> bool:

@@ -1,0 +1,138 @@
+"""Advice: what a forecast says of interventions, and how well that agreed with training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.analysis.scorecard.score import Score
+from tiltmeter.analysis.scorecard.scorecard import Scorecard, scorecard
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.record.trajectory import Trajectory
+
+#: The name of the training without any intervention.
+PLAIN = "plain"
+#: How many of the best are offered for training.
+BEST = 3
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Interventions from best to worst by the worst group's loss over training, as forecast.
+
+    `card` is the scorecard of the forecasts, `runs` the forecasts themselves, `laws` what was tried, `unranked` what
+    could not be forecast, with the reason.
+    """
+
+    card: Scorecard
+    runs: Mapping[str, Trajectory]
+    laws: Mapping[str, tuple[Intervention, ...]]
+    unranked: Mapping[str, str]
+    route: str
+
+    @property
+    def ranked(self) -> tuple[Score, ...]:
+        """All rows of the scorecard, plain training included, best first; what diverges comes last."""
+        return tuple(sorted(self.card.rows, key=_worst_area))
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """Up to three interventions that are forecast to serve the worst group better than plain training."""
+        better = []
+        for row in self.ranked:
+            if row.name == PLAIN:
+                break
+            better.append(row.name)
+        return tuple(better[:BEST])
+
+    def __str__(self) -> str:
+        lines = [f"By the forecast ({self.route}), the worst group's {self.card.curve} over training:"]
+        for place, row in enumerate(self.ranked, 1):
+            change = "" if row.name == PLAIN else f" ({row.worst_area_change:+.4f} against {PLAIN})"
+            cost = f", cost {row.cost:.3g}x" if np.isfinite(row.cost) and row.name != PLAIN else ""
+            warning = "; it levels down" if row.levels_down else ""
+            shown = "diverges" if row.diverged else f"{row.worst_area}{change}"
+            lines.append(f"  {place:>2}. {row.name:<18} {shown}{cost}{warning}")
+        if not self.best:
+            lines.append("No intervention is forecast to serve the worst group better than plain training.")
+        lines += [f"Not ranked: {name}. {reason}" for name, reason in self.unranked.items()]
+        return "\n".join(lines)
+
+    def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
+        """The same interventions as trained, the plain training included: do the ranks agree?"""
+        missing = [name for name in (PLAIN, *trained) if name not in trained or name not in self.runs]
+        if missing:
+            raise ValueError(
+                f"`trained` should hold {PLAIN!r} and interventions that were forecast. Found a problem with: "
+                f"{', '.join(map(repr, dict.fromkeys(missing)))}."
+            )
+        names = [PLAIN, *(name for name in trained if name != PLAIN)]
+        return JudgedAdvice(self, scorecard({name: trained[name] for name in names}, self.card.curve))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "route": self.route,
+            "ranked": [row.to_json() for row in self.ranked],
+            "best": list(self.best),
+            "unranked": dict(self.unranked),
+            "laws": {name: [law.to_json() for law in laws] for name, laws in self.laws.items()},
+        }
+
+
+@dataclass(frozen=True)
+class JudgedAdvice:
+    """Advice beside what training showed.
+
+    `correlation` is Spearman's rank correlation of the worst group's loss over training, forecast against trained, over
+    all runs that were trained (NaN with fewer than three). It says nothing about interventions that were not trained.
+    """
+
+    advice: Advice
+    card: Scorecard
+
+    @property
+    def pairs(self) -> tuple[tuple[str, float, float], ...]:
+        """Name, forecast and trained area of the worst group."""
+        return tuple(
+            (row.name, self.advice.card[row.name].worst_area.value, row.worst_area.value) for row in self.card.rows
+        )
+
+    @property
+    def correlation(self) -> float:
+        from scipy.stats import spearmanr
+
+        if len(self.pairs) < 3:
+            return float("nan")
+        _, forecast, trained = zip(*self.pairs, strict=True)
+        return float(spearmanr(_finite(forecast), _finite(trained)).statistic)
+
+    @property
+    def place_of_first(self) -> int:
+        """The place, as trained, of the run that was forecast to be the best of those trained."""
+        first = min(self.pairs, key=lambda pair: _finite([pair[1]])[0])[0]
+        return 1 + [row.name for row in sorted(self.card.rows, key=_worst_area)].index(first)
+
+    def __str__(self) -> str:
+        lines = [f"{'':<18}  forecast  trained"]
+        lines += [
+            f"{name:<18}  {ahead:8.4f} {real:8.4f}" for name, ahead, real in sorted(self.pairs, key=lambda p: p[2])
+        ]
+        known = f"rank correlation {self.correlation:.2f}; " if np.isfinite(self.correlation) else ""
+        lines.append(
+            f"{known}the first choice of the forecast came in at place {self.place_of_first} of {len(self.pairs)}."
+        )
+        return "\n".join(lines)
+
+
+def _worst_area(row: Score) -> float:
+    return row.worst_area.value if np.isfinite(row.worst_area.value) else np.inf
+
+
+def _finite(values: Any) -> np.ndarray:
+    """Divergence counts as worse than everything."""
+    array = np.asarray(values, dtype=float)
+    return np.where(np.isfinite(array), array, np.finfo(float).max)

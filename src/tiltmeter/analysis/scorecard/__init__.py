@@ -1,0 +1,1 @@
+"""The scorecard: interventions beside the plain training, each judged by its whole trajectory."""

@@ -1,0 +1,110 @@
+"""Score: one run of a scorecard, in numbers and in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.analysis.scorecard.estimate import Estimate
+from tiltmeter.record.labelled import label_to_json
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The largest gap between two groups over the whole training, when it was and who was worse off."""
+
+    gap: float
+    time: float
+    worse: Hashable
+    better: Hashable
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A group that is worse off than in the baseline at the selected look, and by how much."""
+
+    group: Hashable
+    change: Estimate
+
+
+@dataclass(frozen=True)
+class Score:
+    """One run. Every `..._change` is the difference to the baseline, paired by seed; 0 for the baseline itself.
+
+    `worst` is the worst group's value at the selected look. `best_ever` is the lowest it ever was: chosen after the
+    fact, so too good. `reopened` is how far the last look lies above it. `worst_area` and `gap_area` are means over
+    training; `noise_floor` is the gap area that scatter alone would give to equal groups. `loss_clock` holds the worst
+    group where the mean has completed each part of the baseline's fall (NaN: not reached). `cost` counts
+    gradient evaluations relative to the baseline (NaN: not known). `created` and `removed` count changes of leader that
+    are shown in one of the two runs only.
+    """
+
+    name: str
+    worst_group: Hashable
+    worst: Estimate
+    worst_change: Estimate
+    best_ever: Estimate
+    best_ever_time: float
+    reopened: Estimate
+    worst_area: Estimate
+    worst_area_change: Estimate
+    gap_area: Estimate
+    gap_area_change: Estimate
+    noise_floor: float
+    peak: Peak
+    crossings: int
+    created: int
+    removed: int
+    loss_clock: tuple[Estimate, ...]
+    cost: float
+    paid: tuple[Paid, ...]
+    levels_down: bool
+    at_selected: tuple[Estimate, ...]
+    areas_by_seed: tuple[tuple[float, float], ...]
+    diverged: bool = False
+
+    def sentence(self, baseline: str, curve: str) -> str:
+        """What the run did, against the baseline of this name."""
+        if self.diverged:
+            return f"{self.name}: diverged, so it has no place here."
+        first = self.name == baseline
+        parts = [f"worst group {self.worst_group} ({curve} {self.worst}"]
+        parts[0] += ")" if first else f", {self.worst_change:+.4f} against {baseline})"
+        floor = f", noise floor {self.noise_floor:.4f}" if self.noise_floor > 0 else ""
+        parts.append(f"over training {self.worst_area} in the worst group, gap {self.gap_area}{floor}")
+        if not first:
+            parts.append(_changes(self.created, self.removed))
+            paid = ", ".join(f"{one.group} by {one.change}" for one in self.paid)
+            parts.append(f"paid by {paid}" if paid else "no group pays")
+            if np.isfinite(self.cost):
+                parts.append(f"cost {self.cost:.3g}x")
+        text = f"{self.name}: " + "; ".join(parts) + "."
+        if self.levels_down:
+            text += " It levels down: the gap is smaller, but the worst group is worse off."
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; what is not known is null."""
+        plain: dict[str, Any] = {"run": self.name, "worst_group": label_to_json(self.worst_group)}
+        for name, value in vars(self).items():
+            if isinstance(value, Estimate):
+                plain[name] = value.to_json()
+            elif isinstance(value, (bool, int, float)):
+                plain[name] = value if np.isfinite(value) else None
+        plain["loss_clock"] = [one.to_json() for one in self.loss_clock]
+        plain["peak"] = {
+            "gap": self.peak.gap,
+            "time": self.peak.time,
+            "worse": label_to_json(self.peak.worse),
+            "better": label_to_json(self.peak.better),
+        }
+        plain["paid"] = [{"group": label_to_json(one.group), **one.change.to_json()} for one in self.paid]
+        return plain
+
+
+def _changes(created: int, removed: int) -> str:
+    parts = [f"{count} {word}" for count, word in ((created, "created"), (removed, "removed")) if count]
+    return f"changes of leader: {', '.join(parts)}" if parts else "no change of leader created or removed"

@@ -1,0 +1,101 @@
+"""`tiltmeter advise`: which interventions the forecast prefers for a training, from the file of `tiltmeter train`."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.cli.flags import Json, Save, Switch, To
+from tiltmeter.cli.pictures import draw
+from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
+from tiltmeter.recipe.table import recipe_from_table
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import save as save_run
+
+
+def advise(
+    config: Path,
+    *,
+    train: Switch = False,
+    share: float = 1 / 8,
+    twins: int = 2,
+    kernel: Switch = False,
+    to: To = None,
+    save: Save = (),
+    json: Json = False,
+) -> None:
+    """Rank interventions for this network and these data by their forecasts, and train the best three if asked.
+
+    Parameters
+    ----------
+    config
+        A TOML file with tables [data], [model], [training] and [looks], as for `tiltmeter train`.
+    train
+        Train plainly and with the best three, and print forecast against trained.
+    share
+        The share of its width that a twin of the network keeps.
+    twins
+        How many twins are trained for each forecast.
+    kernel
+        Forecast by the linearised network instead of twins: no features, and fewer interventions.
+    to
+        Save every run in this new folder: `forecast/NAME` and `trained/NAME`.
+    """
+    tables = read_config(config)
+    import torch  # noqa: F401  # said now rather than after the data are read
+
+    from tiltmeter import plot
+    from tiltmeter.advice.advise import advise as ask
+    from tiltmeter.forecast.route import Kernel, Twin
+
+    if to is not None and to.exists():
+        raise FileExistsError(f"--to should name a new folder. Found {to}.")
+    data, look = build_data(tables["data"], config.parent, tables["problem"])
+    recipe = recipe_from_table(tables["training"], data.groups)
+    watch = Watch(when=build_when(tables))
+    route = Kernel() if kernel else Twin(share=share, count=twins)
+    print(f"Forecasting interventions on {len(data):,} points ...", file=sys.stderr)
+    advice = ask(build_network(tables, data, recipe.loss), data, look, recipe, watch=watch, route=route)
+    _keep(advice.runs, to, "forecast")
+    told: dict[str, Any] = advice.to_json()
+    if not json:
+        print(advice)
+    judged: Any = None
+    if train:
+        trained = {}
+        for name in ("plain", *advice.best):
+            print(f"Training: {name} ...", file=sys.stderr)
+            steered = replace(recipe, interventions=(*recipe.interventions, *advice.laws.get(name, ())))
+            trained[name] = _train(tables, data, look, steered, watch)
+        _keep(trained, to, "trained")
+        if len(trained) > 1:
+            judged = advice.judged_by(trained)
+            told["trained"] = judged.card.to_json()
+            if not json:
+                print(f"\n{judged}\n{judged.card}")
+    elif advice.best and not json:
+        print("Add --train to train plainly and with the best three.")
+    if save:
+        draw(plot.who_paid(judged.card if judged is not None else advice.card), save)
+    if json:
+        print(json_text.dumps(told, indent=2, allow_nan=False))
+
+
+def _train(tables: Any, data: Any, look: Any, recipe: Any, watch: Watch) -> Any:
+    from tiltmeter.training.loop import train
+
+    seed = tables["training"].get("seed", 0)
+    return train(build_network(tables, data, recipe.loss), data, look, recipe, watch=watch, seed=seed)
+
+
+def _keep(runs: Any, to: Path | None, part: str) -> None:
+    if to is None:
+        return
+    for name, run in runs.items():
+        place = to / part / name.replace(" ", "-")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        save_run(run, place)
+    print(f"Saved {len(runs)} runs to {to / part}", file=sys.stderr)

@@ -1,0 +1,65 @@
+"""`tiltmeter explore`: the page on this machine where theory, runs and forecasts are explored."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tiltmeter.cli.flags import Switch
+
+PORT = 8765
+
+
+def explore(
+    folder: Path = Path("runs"),
+    *,
+    port: int = PORT,
+    allow_runs: Switch = False,
+    share: Annotated[str | None, Parameter(show_default=False)] = None,
+    quiet: Switch = False,
+) -> None:
+    """Open a page in the browser: the theory with sliders, the runs of a folder while they are written, forecasts.
+
+    Parameters
+    ----------
+    folder
+        A folder of run directories; it need not exist yet.
+    port
+        Where to listen; another port is taken if this one is in use.
+    allow_runs
+        Let the page start trainings and experiments, which write to the folder. Without it nothing is written.
+    share
+        Listen at this address of this machine instead of the loopback address, so that others can open the page. The
+        printed address holds a token, and only those who have it get an answer. It is sent without encryption.
+    quiet
+        Print the address and open no browser.
+    """
+    try:
+        from tiltmeter.explorer.server import serve
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise ImportError("`tiltmeter explore` needs its extra: pip install 'tiltmeter[explore]'") from None
+    import secrets
+
+    from tiltmeter.explorer.settings import LOOPBACK, Settings
+
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"`folder` should be a folder of run directories. Found a file at {folder}.")
+    token = None if share is None else secrets.token_urlsafe(24)
+    settings = Settings(folder.resolve(), port, LOOPBACK if share is None else share, token, allow_runs)
+
+    def ready(found: Settings) -> None:
+        print(f"Explorer: {found.address}", flush=True)
+        print("Stop it with Ctrl-C.", file=sys.stderr)
+        if not quiet:
+            webbrowser.open(found.address)
+
+    try:
+        serve(settings, ready)
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)

@@ -1,0 +1,75 @@
+// Charts: a Vega-Lite description is drawn once; afterwards only its data is changed.
+const reduced = { actions: false, renderer: "svg", ast: true, loader: { http: {} } };
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+export function groupColours(groups) {
+  const known = { "+": colour("plus"), "-": colour("minus") };
+  const others = [colour("plus"), colour("minus"), "#009E73", "#CC79A7", "#D55E00", "#56B4E9", colour("ink")];
+  return groups.map((group, i) => (groups.length === 2 && known[group]) || others[i % others.length]);
+}
+
+export const DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4], [5, 2, 1, 2, 1, 2], [4, 6]];
+
+function settings() {
+  const ink = colour("ink");
+  return {
+    background: "transparent", font: "system-ui, sans-serif", view: { stroke: null },
+    axis: { labelColor: ink, titleColor: ink, gridColor: colour("line"), gridOpacity: 0.5, domainColor: ink, tickColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
+    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolStrokeWidth: 2.5, symbolSize: 500, columnPadding: 14, columns: 3 },
+    text: { color: ink }, rule: { color: ink },
+  };
+}
+
+export class Chart {
+  constructor(place, describe) {
+    this.place = place;
+    this.describe = describe;
+    this.data = {};
+    this.drawn = null;
+    this.again = matchMedia("(prefers-color-scheme: dark)");
+    this.again.addEventListener("change", () => this.redraw());
+  }
+
+  async redraw() {
+    const described = this.describe();
+    this.shape = JSON.stringify(described);
+    const spec = { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container", autosize: { type: "fit-x", contains: "padding" }, datasets: { ...this.data }, ...described, config: settings() };
+    const result = await window.vegaEmbed(this.place, spec, reduced);
+    this.view?.finalize();
+    this.view = result.view;
+    for (const [name, rows] of Object.entries(this.data)) this.patch(name, rows);
+    await this.view.runAsync();
+  }
+
+  patch(name, rows) {
+    try {
+      this.view.data(name, rows);
+    } catch {
+      // A layer that has nothing to show was left out of the chart.
+    }
+  }
+
+  // Draw these data; the first time the whole chart, afterwards only what they change.
+  async show(data) {
+    this.data = data;
+    if (this.drawn === null) this.drawn = this.redraw();
+    if (!this.view) return this.drawn;
+    if (JSON.stringify(this.describe()) !== this.shape) return (this.drawn = this.redraw());
+    for (const [name, rows] of Object.entries(data)) this.patch(name, rows);
+    return this.view.runAsync();
+  }
+}
+
+export function timeAxis(title, log = true) {
+  return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { tickCount: 6 } : {}), format: "~g" } };
+}
+
+export function seriesEncoding(names, colours, field = "series", legend = {}) {
+  return {
+    color: { field, type: "nominal", scale: { domain: names, range: colours }, title: null, legend },
+    strokeDash: { field, type: "nominal", scale: { domain: names, range: names.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend },
+  };
+}

@@ -1,0 +1,42 @@
+// Elements made from text, never from markup: a name can be anything and stays text.
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+const MEANINGS = {
+  group: "A part of the data whose members the model may treat differently, such as two kinds of people.",
+  loss: "Half the squared error, averaged over a group. Lower is better.",
+  leader: "The group that is better off at a moment of training: the one with the lower loss.",
+  crossing: "A moment at which the lead passes from one group to the other.",
+  phase: "The stretch of training between two crossings.",
+  teacher: "The rule that labels a group. Overlap 1: both groups have the same rule; 0: unrelated rules.",
+  shift: "How far the mean inputs of the two groups lie from the origin, in opposite directions.",
+  variance: "How much the inputs of a group vary around their mean.",
+  representation: "How much of the data belongs to each group.",
+  alignment: "Cosine between the shift and a teacher: how far the group itself predicts the label.",
+  "stability limit": "The learning rate at and above which training diverges.",
+  band: "Limits that hold at all looks together, at the error rate that is written beside them.",
+  look: "One moment at which the model was measured.",
+  horizon: "How far the forecast's own tests find nothing against it.",
+  driver: "The property of the data that makes the gap between groups.",
+  "order parameter": "A number that says where the student stands: along the shift (M), along a teacher (R), its length (Q).",
+};
+
+// A word with its meaning on hover and on focus.
+export function term(word, shown = word) {
+  const meaning = MEANINGS[word];
+  return make("span", { class: "term", tabindex: "0", "data-meaning": meaning, "aria-description": meaning }, shown);
+}
+
+export function glossary() {
+  const list = make("dl");
+  for (const [word, meaning] of Object.entries(MEANINGS)) list.append(make("dt", {}, make("strong", {}, word)), make("dd", {}, meaning));
+  return make("details", { class: "panel" }, make("summary", {}, "What the words mean"), list);
+}

@@ -1,0 +1,30 @@
+// The page: which part is shown is in the address.
+import { readAddress } from "./address.js";
+import { make } from "./elements.js";
+import { ask } from "./server_calls.js";
+import { theoryPage } from "./theory_page.js";
+
+const PAGES = { theory: ["Theory", theoryPage] };
+
+async function begin() {
+  const embedded = document.getElementById("embedded");
+  const start = embedded ? JSON.parse(embedded.textContent) : await ask("/api/start");
+  const main = document.getElementById("main");
+  const nav = document.getElementById("pages");
+  let open = null;
+
+  function route() {
+    const { page, query } = readAddress();
+    const name = page in PAGES && (start.pages ?? Object.keys(PAGES)).includes(page) ? page : (start.pages ?? Object.keys(PAGES))[0];
+    open?.leave?.();
+    nav.replaceChildren(...(start.pages ?? Object.keys(PAGES)).map((one) => make("a", { href: `#${one}`, "aria-current": one === name ? "page" : null }, PAGES[one][0])));
+    open = PAGES[name][1](main, page === "" && start.query ? new URLSearchParams(start.query) : query, start);
+    document.title = `${PAGES[name][0]} · tiltmeter`;
+  }
+
+  document.getElementById("footer").textContent = `tiltmeter ${start.version}${start.folder ? ` · folder ${start.folder}` : ""}`;
+  addEventListener("hashchange", route);
+  route();
+}
+
+begin().catch((error) => document.getElementById("main").replaceChildren(make("p", { class: "refused" }, `The page could not start: ${error.message}`)));

@@ -1,0 +1,69 @@
+"""Server: the application behind its locks, on a socket of this machine."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from tiltmeter.explorer.locks import Locks
+from tiltmeter.explorer.routes import routes
+from tiltmeter.explorer.settings import Settings
+from tiltmeter.explorer.state import State
+
+#: Seconds that open requests get to finish after Ctrl-C.
+PATIENCE = 1
+
+
+def make_app(settings: Settings) -> Starlette:
+    """The application; its processes start with the first question that needs them and end with it."""
+    state = State(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            state.stop()
+
+    app = Starlette(routes=routes(), middleware=[Middleware(Locks, settings=settings)], lifespan=lifespan)
+    app.state.explorer = state
+    return app
+
+
+def serve(settings: Settings, ready: Callable[[Settings], None]) -> None:
+    """Serve until Ctrl-C. `ready` hears the settings with the port that was free."""
+    import uvicorn
+
+    listening = _socket(settings)
+    settings = replace(settings, port=listening.getsockname()[1])
+    config = uvicorn.Config(
+        make_app(settings),
+        log_level="warning",
+        access_log=False,
+        ws="none",
+        loop="asyncio",
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
+    )
+    ready(settings)
+    with listening:
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _socket(settings: Settings) -> socket.socket:
+    """A listening socket; another port if the one asked for is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError:
+        listening.bind((settings.host, 0))
+    listening.listen(128)
+    return listening

@@ -1,0 +1,55 @@
+"""Settings: what an explorer serves, where it listens, and what it allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One explorer. It is read-only unless `allow_runs`; away from the loopback address it needs a `token`.
+
+    >>> sorted(Settings(Path("runs"), port=8765).hosts)
+    ['127.0.0.1:8765', '[::1]:8765', 'localhost:8765']
+    """
+
+    folder: Path
+    port: int
+    host: str = LOOPBACK
+    token: str | None = None
+    allow_runs: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.token and not is_loopback(self.host):
+            raise ValueError(
+                f"`host` should be the loopback address unless there is a token. Found host = {self.host!r}."
+            )
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Every value of the Host header that means this server; any other name was made to point here."""
+        names = [LOOPBACK, "localhost", "[::1]"] if is_loopback(self.host) else [in_url(self.host)]
+        return frozenset(f"{name}:{self.port}" for name in names)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        secret = f"?token={self.token}" if self.token else ""
+        return f"http://{in_url(self.host)}:{self.port}/{secret}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach this address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def in_url(host: str) -> str:
+    """An address as it stands in a URL, IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host.lower()

@@ -1,0 +1,71 @@
+"""The process of a `Worker`: reads jobs as JSON lines, does one after the other, writes answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+#: Every job by its name. Nothing else can be asked for.
+JOBS = {
+    "drawing library": "tiltmeter.plot.offline_page:drawing_library",
+    "theory": "tiltmeter.explorer.theory_answers:theory_answers",
+}
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints does not get among the answers
+    os.nice(5) if hasattr(os, "nice") else None
+    warnings.simplefilter("ignore")
+    waiting: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(waiting,), daemon=True).start()
+
+    def tell(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+        answers.flush()
+
+    while True:
+        asked = json.loads(waiting.get())
+        tell(_done(asked["job"], asked["settings"], lambda progress: tell({"progress": progress})))
+
+
+def _listen(waiting: queue.Queue[str]) -> None:
+    """End with the server, also in the middle of a job."""
+    for line in sys.stdin:
+        waiting.put(line)
+    os._exit(0)
+
+
+def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> dict[str, Any]:
+    module, _, name = JOBS[job].partition(":")
+    try:
+        work = getattr(import_module(module), name)
+        if "tell" in getattr(work, "__annotations__", {}):
+            settings = {**settings, "tell": tell}
+        return {"answer": finite(work(**settings))}
+    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
+        return {"error": str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)}
+    except Exception as error:  # the process goes on; the page shows what happened
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def finite(value: Any) -> Any:
+    """The same for JSON: NaN and infinity become null."""
+    if isinstance(value, float):
+        return value if value - value == 0.0 else None
+    if isinstance(value, dict):
+        return {str(key): finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(one) for one in value]
+    return value
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Kind of an optimiser: whether it treats every number by itself, and how its steps depend on the gradient's size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+#: Steps taken to see what an optimiser does; some warm up for six.
+STEPS = 8
+#: Decay and small constants in an optimiser's formula change a step by less than this part.
+TOLERANCE = 0.02
+
+
+class Kind(NamedTuple):
+    """`normalised`: steps do not depend on the size of gradients (Adam, sign descent), else they are proportional to it
+    (SGD). `decoupled`: decay does not pass through the gradient.
+    """
+
+    normalised: bool
+    decoupled: bool
+
+
+def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who: str) -> Kind:
+    """Try an optimiser on parameters of these shapes; one that no route knows is refused with a sentence.
+
+    `like` are the parameters of the network, which are not changed; `who` is named in messages.
+
+    >>> kind_of(lambda given: torch.optim.Adam(given), [torch.zeros(2, 3)], "A twin")
+    Kind(normalised=True, decoupled=False)
+    """
+    shapes = [tuple(one.shape) for one in like]
+    name = type(_made(make, shapes)).__name__
+    refused = f"{who} knows optimisers that treat every weight by itself, as SGD and Adam. Found {name}"
+    if isinstance(_made(make, shapes), torch.optim.LBFGS):
+        raise ValueError(f"{refused}, which evaluates the loss several times a step.")
+    plain = _moved(make, shapes, 1.0, name, who)
+    again = _moved(make, shapes, 1.0, name, who, other=True)
+    if not torch.equal(_rest(plain), _rest(again)):
+        raise ValueError(f"{refused}, which mixes the gradients of different weights: train a copy with `train`.")
+    larger = _moved(make, shapes, 16.0, name, who)
+    one, other = (torch.cat([part.flatten() for part in parts]) for parts in (plain, larger))
+    if float((one - other).norm()) <= TOLERANCE * float(one.norm()):
+        return Kind(True, _decoupled(make, shapes))
+    if float((16.0 * one - other).norm()) <= TOLERANCE * float(other.norm()):
+        return Kind(False, True)
+    raise ValueError(f"{refused}, whose steps are neither proportional to the gradient nor independent of its size.")
+
+
+def _made(make: Callable[[Sequence[Tensor]], Any], shapes: Sequence[tuple[int, ...]], value: float = 0.0) -> Any:
+    return make([torch.full(shape, value, dtype=torch.float64, requires_grad=True) for shape in shapes])
+
+
+def _moved(
+    make: Callable[[Sequence[Tensor]], Any],
+    shapes: Sequence[tuple[int, ...]],
+    size: float,
+    name: str,
+    who: str,
+    other: bool = False,
+) -> list[Tensor]:
+    """The last of some steps along fixed gradients; `other` changes the gradient of the first number.
+
+    Gradients are large, so that a small constant added to their size does not show.
+    """
+    given = [torch.zeros(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    made = make(given)
+    for group in made.param_groups:
+        group["lr"] = 1e-3  # a schedule may begin at zero
+    draw, before = torch.Generator().manual_seed(0), given
+    for _ in range(STEPS):
+        before = [one.detach().clone() for one in given]
+        for number, one in enumerate(given):
+            one.grad = 100.0 * size * torch.randn(one.shape, generator=draw, dtype=torch.float64)
+            if other and number == 0:
+                one.grad.view(-1)[0] *= 3.0
+        try:
+            made.step()
+        except (TypeError, RuntimeError, ValueError) as error:
+            said = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"{who} takes plain steps of the optimiser. Found that {name} needs more: {said}"
+            ) from error
+    return [one.detach() - was for one, was in zip(given, before, strict=True)]
+
+
+def _rest(moved: list[Tensor]) -> Tensor:
+    """All numbers but the first."""
+    return torch.cat([one.flatten() for one in moved])[1:]
+
+
+def _decoupled(make: Callable[[Sequence[Tensor]], Any], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether ones without a gradient shrink in proportion to themselves rather than by a full step."""
+    given = [torch.ones(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    made = make(given)
+    if not any(group.get("weight_decay") for group in made.param_groups):
+        return False
+    start = [(one, group) for group in made.param_groups for one in group["params"] if group.get("weight_decay")]
+    for one in given:
+        one.grad = torch.zeros_like(one)
+    for group in made.param_groups:
+        group["lr"] = 1e-3
+    made.step()
+    one, group = start[0]
+    lost = float((1.0 - one.detach()).mean())
+    return lost <= 1.5e-3 * float(group["weight_decay"])

@@ -1,0 +1,138 @@
+"""cut: a narrow network of the same architecture, with units chosen by chance from a wide one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.forecast.twin.layers import Kept, Shares, narrow
+from tiltmeter.forecast.twin.units import Coupled, coupled_units
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.passes.forward import Read, flat_scores
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A narrow network, and for each of its parameters the shares that stay; those that are not named are whole.
+
+    `cut` says how many units stay of how many, dimension by dimension; `whole` names layers whose units could not be
+    cut. Weights are those of the wide network, not yet scaled.
+    """
+
+    model: nn.Module
+    shares: dict[str, Shares]
+    cut: dict[str, tuple[int, int]]
+    whole: tuple[str, ...]
+
+
+def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None = None) -> Cut:
+    """Keep this share of the units of every hidden dimension; at least 8 of each, and two heads of attention.
+
+    `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
+
+    >>> found = cut(nn.Sequential(nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 1)), torch.zeros(2, 5), 0.25, seed=0)
+    >>> found.model[0], found.cut
+    (Linear(in_features=5, out_features=16, bias=True), {'0': (16, 64)})
+    """
+    trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    if share == 1.0:
+        return Cut(deep_copy(model), {}, {}, ())
+    traced = deep_copy(model)
+    try:
+        dimensions = coupled_units(traced, x, read)
+    except Exception as error:  # the tracer raises many kinds
+        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(
+            f"`model` should be a network whose units can be followed from layer to layer. Found: {said}. The kernel "
+            "and the coordinates need no cut."
+        ) from error
+    names = {module: name for name, module in traced.named_modules()}
+    rng = np.random.default_rng(seed)
+    wanted = [(one, one.chosen(one.left(share), rng)) for one in dimensions if one.left(share) < one.count]
+    expected = _outputs(traced, x, read).shape
+    taken, whole = list[tuple[Coupled, np.ndarray]](), list[str]()
+    if wanted and (all_of_them := _attempt(traced, wanted, x, read, expected)) is not None:
+        taken, made = wanted, all_of_them
+    else:  # one after the other, to find those that can be cut
+        made = (deep_copy(traced), {})
+        for one in wanted:
+            tried = _attempt(traced, [*taken, one], x, read, expected)
+            if tried is None:
+                whole.append(names[one[0].root])
+            else:
+                taken, made = [*taken, one], tried
+    network, shares = made
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(trained[name])
+    for mine, other in zip(network.modules(), model.modules(), strict=True):
+        mine.training = other.training
+    counts = {names[one.root]: (len(kept), one.count) for one, kept in taken}
+    return Cut(network, shares, counts, tuple(whole))
+
+
+def _attempt(
+    traced: nn.Module, wanted: list[tuple[Coupled, np.ndarray]], x: Tensor, read: Read | None, expected: torch.Size
+) -> tuple[nn.Module, dict[str, Shares]] | None:
+    """The narrow network and what was cut of its parameters; None where it no longer works."""
+    network = deep_copy(traced)
+    same = dict(zip(traced.modules(), network.modules(), strict=True))
+    names = {module: name for name, module in network.named_modules()}
+    parameters = {id(parameter): name for name, parameter in traced.named_parameters()}
+    several = {name for name, _ in traced.named_parameters(remove_duplicate=False)} - set(parameters.values())
+    if several:  # tied weights: one tensor on two sides
+        return None
+    layers: dict[nn.Module, Kept] = {}
+    shares: dict[str, Shares] = {}
+    try:
+        for one, kept in wanted:
+            for member, out, lost in one.places(kept):
+                if isinstance(member, nn.Parameter):
+                    shares[parameters[id(member)]] = _narrow_parameter(network, parameters[id(member)], one, lost)
+                    continue
+                size = _size(member, out)
+                left = np.setdiff1d(np.arange(size), lost)
+                before = layers.get(same[member], Kept(None, None))
+                layers[same[member]] = before._replace(**{"out" if out else "into": left})
+        for layer, kept_units in layers.items():
+            prefix = f"{names[layer]}." if names[layer] else ""
+            shares |= {f"{prefix}{name}": found for name, found in narrow(layer, kept_units).items()}
+        if _outputs(network, x, read).shape != expected:
+            return None
+    except (TypeError, RuntimeError, ValueError, IndexError, AssertionError, KeyError):
+        return None
+    return network, shares
+
+
+def _narrow_parameter(network: nn.Module, name: str, one: Coupled, lost: np.ndarray) -> Shares:
+    """A parameter of its own, as learned positions: its last dimension of that size is cut."""
+    *path, last = name.split(".")
+    owner = network.get_submodule(".".join(path))
+    value = getattr(owner, last).detach()
+    dims = [dim for dim in range(value.ndim) if value.shape[dim] == one.count]
+    if not dims:
+        raise ValueError(f"{name} has no dimension of {one.count} units")
+    left = np.setdiff1d(np.arange(one.count), lost)
+    setattr(owner, last, nn.Parameter(value.index_select(dims[-1], torch.as_tensor(left)).clone()))
+    return Shares(out=len(left) / one.count)
+
+
+def _size(layer: nn.Module, out: bool) -> int:
+    """How many units a layer gives, or takes."""
+    for name in ("num_features", "num_channels", "embedding_dim", "embed_dim", "num_parameters"):
+        if isinstance(getattr(layer, name, None), int):
+            return int(getattr(layer, name))
+    if isinstance(layer, nn.LayerNorm):
+        return int(layer.normalized_shape[-1])
+    if isinstance(layer, nn.RNNBase):
+        return layer.hidden_size if out else layer.input_size
+    pair = ("out_features", "in_features") if hasattr(layer, "out_features") else ("out_channels", "in_channels")
+    return int(getattr(layer, pair[0 if out else 1]))
+
+
+@torch.no_grad()
+def _outputs(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
+    model.eval()
+    return flat_scores(model(x), len(x), read)

@@ -1,0 +1,199 @@
+"""Layers: which numbers of a layer belong to its units, and how a layer with fewer units is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+
+class Kept(NamedTuple):
+    """The units of a layer that stay: those it gives (`out`) and those it takes (`into`); None: all."""
+
+    out: np.ndarray | None
+    into: np.ndarray | None
+
+
+class Shares(NamedTuple):
+    """The share of the units that stay on both sides of a parameter; 1: this side was not cut."""
+
+    out: float = 1.0
+    into: float = 1.0
+
+
+def narrow(layer: nn.Module, kept: Kept) -> dict[str, Shares]:
+    """Cut the layer in place to these units and say what was cut of each of its parameters.
+
+    >>> line = nn.Linear(4, 6)
+    >>> narrow(line, Kept(np.array([0, 3, 5]), None))["weight"], line
+    (Shares(out=0.5, into=1.0), Linear(in_features=4, out_features=3, bias=True))
+    """
+    rule = next((rule for kinds, rule in _RULES.items() if isinstance(layer, kinds)), None)
+    if rule is None:
+        raise TypeError(f"{type(layer).__name__} cannot be cut")
+    found = rule(layer, kept)
+    return {name: shares for name, shares in found.items() if shares != Shares()}
+
+
+def _pick(layer: nn.Module, name: str, dims: Mapping[int, np.ndarray | None]) -> dict[int, float]:
+    """Keep these places of a parameter or buffer; the share of each dimension that stays."""
+    tensor = getattr(layer, name, None)
+    if not isinstance(tensor, Tensor):
+        return {}
+    shares: dict[int, float] = {}
+    value = tensor.detach()
+    for dim, places in dims.items():
+        if places is not None:
+            shares[dim] = len(places) / value.shape[dim]
+            value = value.index_select(dim, torch.as_tensor(places, device=value.device))
+    if isinstance(tensor, nn.Parameter):
+        setattr(layer, name, nn.Parameter(value.clone(), requires_grad=tensor.requires_grad))
+    elif shares:
+        setattr(layer, name, value.clone())
+    return shares
+
+
+def _weights(layer: nn.Module, kept: Kept, out: int, into: int) -> dict[str, Shares]:
+    """`weight` with its two dimensions, and a `bias` over the units given."""
+    weight = _pick(layer, "weight", {out: kept.out, into: kept.into})
+    bias = _pick(layer, "bias", {0: kept.out})
+    return {
+        "weight": Shares(weight.get(out, 1.0), weight.get(into, 1.0)),
+        "bias": Shares(bias.get(0, 1.0)),
+    }
+
+
+def _linear(layer: nn.Linear, kept: Kept) -> dict[str, Shares]:
+    found = _weights(layer, kept, 0, 1)
+    layer.out_features, layer.in_features = layer.weight.shape
+    return found
+
+
+def _convolution(layer: _ConvNd, kept: Kept) -> dict[str, Shares]:
+    if layer.groups > 1:
+        units = kept.out if kept.out is not None else kept.into
+        if not layer.groups == layer.in_channels == layer.out_channels:
+            raise TypeError("a grouped convolution cannot be cut")
+        found = _weights(layer, Kept(units, None), 0, 1)
+        layer.in_channels = layer.out_channels = layer.groups = layer.weight.shape[0]
+        return found
+    turned = isinstance(layer, _ConvTransposeNd)
+    found = _weights(layer, kept, *((1, 0) if turned else (0, 1)))
+    sizes = layer.weight.shape[:2]
+    layer.out_channels, layer.in_channels = reversed(sizes) if turned else sizes
+    return found
+
+
+def _batch_norm(layer: _BatchNorm | _InstanceNorm, kept: Kept) -> dict[str, Shares]:
+    units = kept.out if kept.out is not None else kept.into
+    assert units is not None
+    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias", "running_mean", "running_var")}
+    layer.num_features = len(units)
+    return {name: Shares(found[name].get(0, 1.0)) for name in ("weight", "bias")}
+
+
+def _layer_norm(layer: nn.LayerNorm, kept: Kept) -> dict[str, Shares]:
+    units = kept.out if kept.out is not None else kept.into
+    if units is None or len(layer.normalized_shape) != 1:
+        raise TypeError("a LayerNorm over several dimensions cannot be cut")
+    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias")}
+    layer.normalized_shape = (len(units),)
+    return {name: Shares(shares.get(0, 1.0)) for name, shares in found.items()}
+
+
+def _group_norm(layer: nn.GroupNorm, kept: Kept) -> dict[str, Shares]:
+    units = kept.out if kept.out is not None else kept.into
+    assert units is not None
+    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias")}
+    layer.num_channels = len(units)
+    return {name: Shares(shares.get(0, 1.0)) for name, shares in found.items()}
+
+
+def _embedding(layer: nn.Embedding, kept: Kept) -> dict[str, Shares]:
+    found = _pick(layer, "weight", {1: kept.out})
+    layer.embedding_dim = layer.weight.shape[1]
+    return {"weight": Shares(found.get(1, 1.0))}
+
+
+def _prelu(layer: nn.PReLU, kept: Kept) -> dict[str, Shares]:
+    if layer.num_parameters == 1:
+        return {}
+    units = kept.out if kept.out is not None else kept.into
+    found = _pick(layer, "weight", {0: units})
+    layer.num_parameters = layer.weight.shape[0]
+    return {"weight": Shares(found.get(0, 1.0))}
+
+
+def _attention(layer: nn.MultiheadAttention, kept: Kept) -> dict[str, Shares]:
+    """The stream of features loses units, the attention whole heads; with one head alone, the head loses units."""
+    stream = kept.out if kept.out is not None else kept.into
+    assert stream is not None
+    if not layer._qkv_same_embed_dim:
+        raise TypeError("attention with keys or values of another size cannot be cut")
+    size, wide = layer.head_dim, layer.embed_dim
+    if len(stream) % size == 0:
+        heads = np.unique(np.linspace(0, layer.num_heads - 1, len(stream) // size).round().astype(int))
+        rows = (heads[:, None] * size + np.arange(size)).ravel()
+        layer.num_heads = len(heads)
+    elif layer.num_heads == 1:
+        rows = stream
+    else:
+        raise TypeError("attention needs whole heads")
+    thrice = np.concatenate([rows, rows + wide, rows + 2 * wide])
+    weight = _pick(layer, "in_proj_weight", {0: thrice, 1: stream})
+    found = {"in_proj_weight": Shares(weight[0], weight[1])}
+    for name, dim, places in (("in_proj_bias", 0, thrice), ("bias_k", 2, rows), ("bias_v", 2, rows)):
+        found[name] = Shares(_pick(layer, name, {dim: places}).get(dim, 1.0))
+    inner = narrow(layer.out_proj, Kept(stream, rows))
+    layer.embed_dim = layer.kdim = layer.vdim = len(stream)
+    layer.head_dim = len(stream) // layer.num_heads
+    return {**found, **{f"out_proj.{name}": shares for name, shares in inner.items()}}
+
+
+def _recurrent(layer: nn.RNNBase, kept: Kept) -> dict[str, Shares]:
+    """Every gate keeps the same hidden units, in all layers and both directions."""
+    if layer.proj_size:
+        raise TypeError("a recurrent layer with projections cannot be cut")
+    hidden, found = layer.hidden_size, dict[str, Shares]()
+    gates = len(layer.get_parameter("weight_hh_l0")) // hidden
+    rows = None if kept.out is None else np.concatenate([kept.out + gate * hidden for gate in range(gates)])
+    sides = 2 if layer.bidirectional else 1
+    for number in range(layer.num_layers):
+        columns = kept.into if number == 0 else kept.out
+        if number and kept.out is not None and sides == 2:
+            columns = np.concatenate([kept.out, kept.out + hidden])
+        for end in ("", "_reverse")[:sides]:
+            place = f"l{number}{end}"
+            for name, dims in (
+                (f"weight_ih_{place}", {0: rows, 1: columns}),
+                (f"weight_hh_{place}", {0: rows, 1: kept.out}),
+                (f"bias_ih_{place}", {0: rows}),
+                (f"bias_hh_{place}", {0: rows}),
+            ):
+                shares = _pick(layer, name, dims)
+                found[name] = Shares(shares.get(0, 1.0), shares.get(1, 1.0))
+    if kept.out is not None:
+        layer.hidden_size = len(kept.out)
+    if kept.into is not None:
+        layer.input_size = len(kept.into)
+    layer._init_flat_weights()
+    return found
+
+
+_RULES: dict[tuple[type, ...], Callable[..., dict[str, Shares]]] = {
+    (nn.Linear,): _linear,
+    (_ConvNd,): _convolution,
+    (_BatchNorm, _InstanceNorm): _batch_norm,
+    (nn.LayerNorm,): _layer_norm,
+    (nn.GroupNorm,): _group_norm,
+    (nn.Embedding,): _embedding,
+    (nn.PReLU,): _prelu,
+    (nn.MultiheadAttention,): _attention,
+    (nn.RNNBase,): _recurrent,
+}

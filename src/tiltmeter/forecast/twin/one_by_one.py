@@ -1,0 +1,36 @@
+"""One by one: every twin trained by `train`, as the user's network would be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.twin.places import Shifted, by_place
+from tiltmeter.progress import Progress
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Trajectory, stack
+from tiltmeter.training.loop import train as train_model
+
+
+def train_one_by_one(
+    twins: Sequence[Shifted],
+    recipes: Sequence[Recipe],
+    seeds: Sequence[int],
+    train: GroupedData,
+    look: GroupedData,
+    watch: Watch,
+    progress: bool,
+) -> Trajectory:
+    """The curves of all twins, with a dimension `seed` of their numbers where there are several."""
+    own = by_place(train, look)
+    found: list[Trajectory] = []
+    with Progress(len(twins), lambda done: f"Twin {done} of {len(twins)}") as tell:
+        for number, (twin, recipe, seed) in enumerate(zip(twins, recipes, seeds, strict=True)):
+            run = train_model(twin, *own, recipe, watch=replace(watch, read=None), seed=seed)
+            origin = replace(run.origin, seeds=(number,))
+            found.append(Trajectory(dict(run), run.clock, origin, run.diverged, points=run.points))
+            if progress:
+                tell(number + 1)
+    return stack(found) if len(found) > 1 else found[0]

@@ -1,0 +1,56 @@
+"""Places: data whose points are their own places, and a network that looks the points up.
+
+A twin answers f(x) = f0(x) + twin(x) - twin0(x), where f0 is the user's untrained network and twin0 the untrained twin.
+Both are known beforehand at every point, so a point is passed as its place and the difference is looked up with it: the
+training goes through `train` as any other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.passes.forward import Read, flat_scores, scores
+from tiltmeter.passes.untouched import untouched
+
+
+def by_place(train: GroupedData, look: GroupedData) -> tuple[GroupedData, GroupedData]:
+    """The same labels, groups and weights; the points to look at count on from those to train on."""
+    first = np.arange(len(train))[:, None]
+    return train.with_points(first), look.with_points(len(train) + np.arange(len(look))[:, None])
+
+
+class Points:
+    """All points, and what is added to the scores at each."""
+
+    __slots__ = ("added", "count", "look", "train")
+
+    def __init__(self, train: Tensor, look: Tensor, added: Tensor | None) -> None:
+        self.train, self.look, self.added, self.count = train, look, added, len(train)
+
+    def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The points at these places, which are all of one kind, and what is added there."""
+        first = bool(places[0] < self.count)
+        x = self.train[places] if first else self.look[places - self.count]
+        return x, None if self.added is None else self.added[places]
+
+
+class Shifted(nn.Module):
+    """The scores of a network at places among these points, plus what is known of each place."""
+
+    def __init__(self, network: nn.Module, points: Points, read: Read | None) -> None:
+        super().__init__()
+        self.network, self.points, self._read = network, points, read
+
+    def forward(self, places: Tensor) -> Tensor:
+        x, added = self.points.at(places[:, 0])
+        found = flat_scores(self.network(x), len(x), self._read)
+        return found if added is None else found + added
+
+
+def all_scores(model: nn.Module, points: tuple[Tensor, Tensor], read: Read | None, chunk: int = 256) -> Tensor:
+    """The scores of a network at all points, in evaluation mode; those to train on come first."""
+    with untouched(model):
+        return torch.cat([part for x in points for _, part in scores(model, x, read, chunk)])

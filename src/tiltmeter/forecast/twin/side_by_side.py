@@ -1,0 +1,154 @@
+"""Side by side: twins that are stacks of Linear layers, trained in one pass by batched products."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.twin.places import Shifted, by_place
+from tiltmeter.forecast.twin.stacked_rates import Rates
+from tiltmeter.forecast.twin.twins import ScaledTwin
+from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.measures.snapshot import Measure
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_linear_layers import Product, linear_layers
+from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
+from tiltmeter.training.stacked_loss import stacked_loss
+from tiltmeter.training.stacked_observations import StackedObservations
+from tiltmeter.training.stacked_updates import Gradients, Rate, Update, stacked_update
+
+
+def chain(network: nn.Module) -> nn.Module | None:
+    """The network without a first Flatten, if what is left is a stack of Linear layers and activations; else None.
+
+    >>> chain(nn.Sequential(nn.Flatten(), nn.Linear(3, 1)))
+    Sequential(
+      (1): Linear(in_features=3, out_features=1, bias=True)
+    )
+    """
+    if type(network) is nn.Sequential and len(network) and type(network[0]) is nn.Flatten:
+        network = nn.Sequential(OrderedDict(list(network.named_children())[1:]))
+    return network if linear_layers(network) is not None else None
+
+
+def train_side_by_side(
+    twins: Sequence[ScaledTwin],
+    shifts: Sequence[Shifted],
+    recipe: Recipe,
+    rates: Rates,
+    seeds: Sequence[int],
+    train: GroupedData,
+    look: GroupedData,
+    watch: Watch,
+    measures: Sequence[Measure],
+    answers: Answers,
+) -> Trajectory:
+    """The curves of all twins with a dimension `seed` of their numbers; each twin as `train` would train it."""
+    chains = [chain(twin.network) for twin in twins]
+    stack = ShiftedStack([one for one in chains if one is not None], shifts)
+    total = recipe.total_steps(len(train))
+    own = by_place(train, look)
+    like = next(twins[0].network.parameters())
+    each = point_loss(answers.given, answers_like(stack, own[0], answers), _labels(own[0], answers), _all_labels(train))
+    runs = {"seed": np.arange(stack.runs)}
+    looks = sorted({*watch.when.steps(total), total})
+    keeper = PointKeeper(look, runs, end=total) if watch.points else None
+    places = torch.as_tensor(own[0].x, device=like.device)
+    # Twins that share the order share the batch.
+    orders = list(dict.fromkeys(recipe.batch_seed(seed) for seed in seeds))
+    batches = stacked_batches(recipe.batches(train), train, recipe.batch_size(len(train)), orders)
+    with Recorder(None, clock="step", origin=Origin("forecast", seeds=tuple(range(stack.runs)))) as recorder:
+        seen = torch.as_tensor(own[1].x, device=like.device)
+        train_stacked(
+            stack,  # type: ignore[arg-type]  # a stack in all that is asked of it
+            _update(twins[0], rates, recipe.clip),
+            lambda step: float(step),  # the update looks its own rates up
+            batches,
+            places,
+            stacked_loss(each, train, recipe.weights, like),
+            looks,
+            StackedObservations(stack, answers, measures, seen, runs, recorder, keeper),  # type: ignore[arg-type]
+        )
+        return recorder.trajectory()
+
+
+class ShiftedStack:
+    """Several chains at once, at places among the points, plus what is known of each place for each of them."""
+
+    def __init__(self, chains: Sequence[nn.Module], shifts: Sequence[Shifted]) -> None:
+        self._stacked = Stacked(chains)
+        points = shifts[0].points
+        self._count = points.count
+        self._x = points.train.flatten(1), points.look.flatten(1)
+        added = [shift.points.added for shift in shifts]
+        known = [one.reshape(len(one), -1) for one in added if one is not None]
+        self._added = torch.stack(known) if known else None
+        self.runs, self.parameters = self._stacked.runs, self._stacked.parameters
+
+    def differentiate(self, places: Tensor, loss: Callable[[Tensor], Tensor]) -> Any:
+        """As `Stacked.differentiate`, at places (runs, batch, 1)."""
+        where = places[..., 0]
+        x = self._x[0][where]
+        if self._added is None:
+            return self._stacked.differentiate(x, loss)
+        added = self._added[torch.arange(self.runs, device=where.device)[:, None], where]
+        return self._stacked.differentiate(x, lambda outputs: loss(outputs + added))
+
+    def evaluate(self, places: Tensor) -> Tensor:
+        """As `Stacked.evaluate`, at places (points, 1) to look at or to train on."""
+        where = places[:, 0]
+        first = bool(where[0] < self._count)
+        found = self._stacked.evaluate(self._x[0][where] if first else self._x[1][where - self._count])
+        return found if self._added is None else found + self._added[:, where]
+
+
+def answers_like(stack: ShiftedStack, data: GroupedData, answers: Answers) -> Tensor:
+    """The scores of a few points, on which the loss is tried."""
+    found: Tensor = stack.evaluate(torch.as_tensor(data.x[:8]))[0]
+    return found[:, 0] if answers.task.outputs == 1 else found
+
+
+def _labels(data: GroupedData, answers: Answers) -> Tensor:
+    y: Tensor = data.tensors()[1][:8]
+    return y.float() if answers.task.outputs == 1 else y.long()
+
+
+def _all_labels(data: GroupedData) -> list[float]:
+    return [float(label) for label in data.labels]
+
+
+def _update(twin: ScaledTwin, rates: Rates, clip: float | None) -> Update:
+    """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
+    apart = {name: stacked_update(rates.settings(name), rates.decay(name)) for name in rates.names}
+
+    def update(parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
+        if clip is not None:
+            gradients = _clipped(parameters, gradients, clip, twin)
+        assert isinstance(step, float)
+        for name, gradient in gradients.items():
+            apart[name](parameters, {name: gradient}, rates.rate(name, int(step)))
+
+    return update
+
+
+def _clipped(parameters: Mapping[str, Tensor], gradients: Gradients, largest: float, twin: ScaledTwin) -> Gradients:
+    """Clip every run by the norm that the gradient of its wide network would have."""
+    dense = {
+        name: gradient.dense(torch.empty_like(parameters[name])) if isinstance(gradient, Product) else gradient
+        for name, gradient in gradients.items()
+        if gradient is not None
+    }
+    squares = [twin.scale(name).norm * one.flatten(1).pow(2).sum(1) for name, one in dense.items()]
+    factors = (largest / (torch.stack(squares).sum(0).sqrt() + 1e-6)).clamp(max=1.0)
+    return {name: one * factors.reshape(-1, *(1,) * (one.dim() - 1)) for name, one in dense.items()}

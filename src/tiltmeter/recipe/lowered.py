@@ -1,0 +1,61 @@
+"""A constant law of groups in a recipe, written as the weights or proportions that it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.problem.laws import refuse_unreachable
+from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.recipe.recipe import Recipe
+
+
+def group_law(recipe: Recipe) -> GroupLaw | None:
+    """The law of groups of a recipe, if it has one."""
+    return next((law for law in recipe.interventions if isinstance(law, GroupLaw)), None)
+
+
+def lowered_recipe(recipe: Recipe, data: GroupedData) -> Recipe:
+    """The same recipe with its constant law as weights (P / p) or proportions (P): the shares are known here.
+
+    >>> from tiltmeter.interventions import Balanced
+    >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
+    >>> lowered_recipe(Recipe(lr=0.1, steps=5, interventions=(Balanced(),)), data).weights
+    {'a': 0.625, 'b': 2.5}
+    """
+    law = group_law(recipe)
+    if law is None:
+        return recipe
+    check_draws(recipe, law)
+    shares = share_of(data, recipe.drawn)
+    refuse_unreachable(law, data.groups, shares)
+    if not law.constant:
+        return recipe
+    pulls = constant_pull(law, data, shares)
+    rest = tuple(one for one in recipe.interventions if one is not law)
+    if law.by == "draws":
+        parts = dict(zip(data.groups, pulls.tolist(), strict=True))
+        return replace(recipe, proportions=parts, sampling=None, interventions=rest)
+    factors = dict(zip(data.groups, (pulls / shares).tolist(), strict=True))
+    given = dict(recipe.weights or {})
+    both = {group: factor * given.pop(group, 1.0) for group, factor in factors.items()}
+    return replace(recipe, weights={**both, **given}, interventions=rest)
+
+
+def constant_pull(law: GroupLaw, data: GroupedData, shares: np.ndarray) -> np.ndarray:
+    """What groups count by a constant law, of shares as drawn."""
+    return law.pull(law.start(shares), Seen(0.0, data.groups, shares, np.full_like(shares, np.nan)))
+
+
+def check_draws(recipe: Recipe, law: GroupLaw) -> None:
+    """A law that draws decides which points come, so that nothing else may."""
+    if law.by != "draws":
+        return
+    name = type(law).__name__
+    if isinstance(recipe.order, GivenOrder):
+        raise ValueError(f'An array as `order` says which points come, and so does {name} with by="draws".')
+    if recipe.epochs is not None:
+        raise ValueError(f'{name} with by="draws" draws every batch anew: give steps= instead of epochs=.')

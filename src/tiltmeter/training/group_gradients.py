@@ -1,0 +1,32 @@
+"""The mean loss of every group in a batch, and the gradients of these means."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+def group_means(losses: Tensor, codes: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Mean loss of every group, 0 where it has no point, and the number of its points.
+
+    >>> group_means(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]), 3)
+    (tensor([2., 0., 5.]), tensor([2., 0., 1.]))
+    """
+    counts = torch.bincount(codes, minlength=groups).to(losses.dtype)
+    sums = torch.zeros(groups, dtype=losses.dtype, device=losses.device).index_add(0, codes, losses)
+    return sums / counts.clamp(min=1.0), counts
+
+
+def group_gradients(means: Tensor, which: np.ndarray, model: nn.Module) -> Tensor:
+    """A row for each of these groups: the gradient of its mean with respect to all trained parameters.
+
+    The graph is kept, so that the weighted sum of the means can be differentiated afterwards.
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    rows = []
+    for code in which:
+        found = torch.autograd.grad(means[int(code)], trained, retain_graph=True, allow_unused=True)
+        parts = [torch.zeros_like(p) if g is None else g for p, g in zip(trained, found, strict=True)]
+        rows.append(torch.cat([part.flatten() for part in parts]))
+    return torch.stack(rows)

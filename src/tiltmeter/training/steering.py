@@ -1,0 +1,225 @@
+"""Steering: laws of groups and of points in any training loop, one line in place of the mean over the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.interventions.checked import checked_interventions
+from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.point_law import PointLaw
+from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
+from tiltmeter.interventions.remembered import remembered
+from tiltmeter.problem.laws import refuse_unreachable
+from tiltmeter.training.drawn_batches import DrawnBatches
+from tiltmeter.training.group_gradients import group_gradients, group_means
+
+
+class Steering(nn.Module):
+    """Turns the losses of a batch into the loss to minimise, as laws say; `train` and `ensemble` are users of it.
+
+    >>> from tiltmeter.interventions import GroupDRO
+    >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
+    >>> steer = Steering(GroupDRO(rate=0.5), data)
+    >>> losses, group = torch.tensor([0.1, 0.1, 0.9]), torch.tensor([0, 0, 1])  # group: codes, as data.codes
+    >>> steer(losses, group)  # in place of losses.mean(): the groups count equally at first
+    tensor(0.7917)
+    >>> steer.pull.numpy().round(2)  # and group b more in the next step
+    array([0.4, 0.6])
+
+    It has no parameters. Its state lies in buffers, so that whoever saves the module can resume it: `z` of the law,
+    `remembered` losses of the groups, the count of `steps`, and the `pull` of every group in the step that comes. In
+    evaluation mode (`steer.eval()`) it weighs and learns nothing.
+
+    `laws` is a law of groups, laws of points, or both in a tuple. `data` says which groups there are and how many
+    points each has; `proportions` how often groups are drawn where that is not as in the data. Laws that see gradients
+    need the `model`. Several `runs` at once have losses of shape (runs, batch), each its own state.
+
+    The laws act on training points: curves of held-out points may follow or not.
+    """
+
+    z: Tensor
+    remembered: Tensor
+    steps: Tensor
+    pull: Tensor
+    sums: Tensor
+    counts: Tensor
+    gram: Tensor
+
+    def __init__(
+        self,
+        laws: Intervention | Iterable[Intervention],
+        data: GroupedData,
+        *,
+        model: nn.Module | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        runs: int | None = None,
+    ) -> None:
+        super().__init__()
+        given = checked_interventions((laws,) if isinstance(laws, Intervention) else laws)
+        self.law = next((law for law in given if isinstance(law, GroupLaw)), None)
+        self.points = tuple(law for law in given if isinstance(law, PointLaw))
+        for law in given:
+            if not isinstance(law, (GroupLaw, PointLaw)):
+                raise TypeError(
+                    f"Steering applies laws of groups and of points. Found {type(law).__name__}, which changes "
+                    f"{law.changes}: `train` applies it."
+                )
+        if not isinstance(data, GroupedData):
+            raise TypeError(f"`data` should be GroupedData. Found {type(data).__name__}.")
+        self.groups, self._sizes = data.groups, np.asarray(list(data.sizes.values()), dtype=float)
+        self._trained = [] if model is None else [model]  # in a list: no part of this module
+        shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
+        self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
+        self._factors: tuple[Any, Tensor] | None = None
+        start = self._shares
+        if self.law is not None:
+            check_groups(self.law, self.groups, self._shares)
+            if self.law.sees_gram and model is None:
+                raise ValueError(f"{type(self.law).__name__} sees gradients: give model= too.")
+            if self.law.sees_gram and runs is not None:
+                raise ValueError(f"{type(self.law).__name__} sees the gradients of one run. Found runs = {runs}.")
+            start = self.law.start(self._shares)
+        unknown = np.full(shape, np.nan)
+        state = {"z": start, "remembered": unknown, "sums": np.zeros(shape), "counts": np.zeros(shape)}
+        if self.law is not None and self.law.sees_gram:
+            state["gram"] = np.zeros((len(self.groups),) * 2)
+        for name, value in {**state, "pull": self._shares}.items():
+            self.register_buffer(name, torch.tensor(value, dtype=torch.float64))
+        self.register_buffer("steps", torch.tensor(0))
+        if self.law is not None and not self.law.sees_gram:
+            self._keep("pull", pulls(self.law, start, self._seen(unknown)))
+
+    def forward(
+        self,
+        losses: Tensor,
+        group: Tensor | None = None,
+        *,
+        scores: Tensor | None = None,
+        y: Tensor | None = None,
+        weights: Tensor | None = None,
+        learn: bool = True,
+    ) -> Tensor:
+        """The loss to minimise, from the losses of the points of a batch and the codes of their groups.
+
+        Laws of points may also need `scores` and labels `y`. `weights` multiply losses and are not remembered. With
+        `learn=False` the state stays as it is, as for a second pass over the same batch.
+        """
+        each = self._each(losses, scores, y)
+        heavy = each if weights is None else weights * each
+        if self.law is None:
+            return heavy.mean(-1)
+        codes = self._codes(losses, group)
+        learn = learn and self.training
+        if self.law.sees_gram:
+            return self._by_gradients(heavy, each, codes, learn)
+        value = (self._factor(each)[codes] * heavy if self.law.by == "weights" else heavy).mean(-1)
+        if learn:
+            self._tally(each.detach(), codes)
+            self._learn()
+        return value
+
+    def sampler(self, data: GroupedData, batch: int, length: int, *, seed: int = 0) -> DrawnBatches:
+        """Batches for laws with by="draws": `DataLoader(points, batch_sampler=steer.sampler(train, 64, 1000))`."""
+        if self.law is None or self.law.by != "draws":
+            name = "no law of groups" if self.law is None else f'{type(self.law).__name__} with by="weights"'
+            raise ValueError(f'A sampler is for laws with by="draws". Found {name}.')
+        return DrawnBatches(self, data, batch, length, seed)
+
+    def _each(self, losses: Tensor, scores: Tensor | None, y: Tensor | None) -> Tensor:
+        for law in self.points:
+            if scores is None or y is None:
+                raise ValueError(f"{type(law).__name__} changes the loss of points: give scores= and y= too.")
+            if losses.ndim == 1 or law.pointwise:
+                losses = law.each(losses, scores, y)
+            else:
+                losses = torch.stack([law.each(*run) for run in zip(losses, scores, y, strict=True)])
+        return losses
+
+    def _codes(self, losses: Tensor, group: Tensor | None) -> Tensor:
+        if group is None or group.shape != losses.shape:
+            found = "None" if group is None else f"shape {tuple(group.shape)}"
+            raise ValueError(
+                f"`group` should hold the code of every point, of shape {tuple(losses.shape)}. Found {found}."
+            )
+        codes = group.to(losses.device, torch.int64)
+        if losses.ndim == 1:
+            return codes
+        return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
+
+    def _factor(self, like: Tensor) -> Tensor:
+        """P / p of all groups (of all runs), in the precision of the losses; made anew when the pull has changed."""
+        key = id(self.pull), self.pull._version, like.dtype, like.device
+        if self._factors is None or self._factors[0] != key:
+            shares = torch.as_tensor(self._shares, device=self.pull.device)
+            self._factors = key, (self.pull / shares).flatten().to(like.device, like.dtype)
+        return self._factors[1]
+
+    def _tally(self, each: Tensor, codes: Tensor) -> None:
+        where = codes.flatten()
+        self.sums.view(-1).index_add_(0, where, each.flatten().to(self.sums))
+        self.counts.view(-1).index_add_(0, where, torch.ones_like(where, dtype=self.counts.dtype))
+
+    def _learn(self) -> None:
+        """Count the step; at the end of a block of `every` steps remember, change the state, say what comes."""
+        assert self.law is not None
+        self.steps += 1
+        if int(self.steps) % self.law.every:
+            return
+        z, known, sums, counts = (part.cpu().numpy() for part in (self.z, self.remembered, self.sums, self.counts))
+        known = remembered(known, sums, counts, float(self.law.memory))
+        seen = self._seen(known, self.gram.cpu().numpy() if self.law.sees_gram else None)
+        z = changed(self.law, z, seen, float(self.law.every))
+        self._keep("z", z)
+        self._keep("remembered", known)
+        self.sums.zero_()
+        self.counts.zero_()
+        if not self.law.sees_gram:
+            self._keep("pull", pulls(self.law, z, seen))
+
+    def _by_gradients(self, heavy: Tensor, each: Tensor, codes: Tensor, learn: bool) -> Tensor:
+        """sum P_g (mean loss of the group in this batch), with P from the gradients of those means."""
+        assert self.law is not None
+        means, counts = group_means(heavy, codes, len(self.groups))
+        here = np.flatnonzero(counts.cpu().numpy())
+        if learn and int(self.steps) % self.law.every == 0:
+            gram = np.zeros((len(self.groups),) * 2)
+            rows = group_gradients(means, here, self._trained[0])
+            gram[np.ix_(here, here)] = (rows @ rows.T).double().cpu().numpy()
+            if np.isfinite(gram).all():
+                self._keep("gram", gram)
+                self._set_pull(gram, here)
+        if learn:
+            self._tally(each.detach(), codes)
+            self._learn()
+        chosen = torch.as_tensor(here, device=means.device)
+        return (self.pull.to(means)[chosen] * means[chosen]).sum()
+
+    def _set_pull(self, gram: np.ndarray, here: np.ndarray) -> None:
+        assert self.law is not None
+        present = np.isin(np.arange(len(self.groups)), here)
+        one = Seen(*self._place(), self._shares[None], self.remembered.cpu().numpy()[None], self._sizes, gram[None])
+        found = gram_pulls(self.law, self.z.cpu().numpy()[None], one, present[None])[0]
+        self._keep("pull", np.where(present, found, self.pull.cpu().numpy()))
+
+    def _place(self) -> tuple[float, tuple[Any, ...]]:
+        return float(self.steps), self.groups
+
+    def _seen(self, losses: np.ndarray, gram: np.ndarray | None = None) -> Seen:
+        return Seen(*self._place(), self._shares, losses, self._sizes, gram)
+
+    def _keep(self, name: str, value: np.ndarray) -> None:
+        getattr(self, name).copy_(torch.as_tensor(value))
+
+
+def check_groups(law: GroupLaw, groups: tuple[Any, ...], shares: np.ndarray) -> None:
+    """Refuse data whose groups a law cannot steer."""
+    if len(groups) < 2:
+        raise ValueError(f"{type(law).__name__} needs training groups. Found one group, {groups[0]!r}.")
+    refuse_unreachable(law, groups, shares)

@@ -1,0 +1,107 @@
+"""Update: one step of a network on a batch of points, as a recipe and its laws say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.example_weights import example_weights
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.point_loss import PointLoss, point_loss
+from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.training.network_laws import NetworkLaws
+from tiltmeter.training.steering import Steering
+
+
+class Update:
+    """Draws nothing and decides nothing: it is told the places of a batch, and steps.
+
+    Order of a step: the batch is changed, the model answers, losses are changed and weighed, the optimiser steps, and
+    only then the laws remember what they saw. Whatever is random about a changed batch depends on `seed` and step.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: GroupedData,
+        optimiser: torch.optim.Optimizer,
+        recipe: Recipe,
+        read: Read | None,
+        laws: NetworkLaws = NetworkLaws(),
+        steering: Steering | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._model, self._optimiser, self._given, self._read = model, optimiser, recipe.loss, read
+        self._clip, self._laws, self._steering, self._seed = recipe.clip, laws, steering, seed
+        self.stepper: Any = None if laws.step is None else laws.step.optimizer(optimiser)
+        self._labels = data.labels.tolist()
+        like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+        x, y = data.tensors(like.dtype) if laws.batch else data.inputs(like.dtype)
+        self._x, self._y = x.to(like.device), y.to(like.device)
+        self._codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
+        found = example_weights(data, recipe.weights)
+        if found is not None and laws.batch:
+            raise ValueError(f"The points have weights, and {type(laws.batch[0]).__name__} replaces the points.")
+        self._weights = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
+        self._loss: PointLoss | None = None
+
+    def __call__(self, places: Any, step: int) -> None:
+        chosen = torch.as_tensor(places, device=self._y.device)
+        x, y, codes = self._x[chosen], self._y[chosen], self._codes[chosen]
+        weights = None if self._weights is None else self._weights[chosen]
+        for number, law in enumerate(self._laws.batch):
+            x, y, codes = law.batch(x, y, codes, np.random.default_rng((self._seed, step, number)))
+        if self.stepper is None:
+            self._differentiate(x, y, codes, weights, learn=True)
+            self._optimiser.step()
+        else:
+            self._step_with_closure(x, y, codes, weights)
+
+    def _step_with_closure(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None) -> None:
+        """Laws learn from the first pass alone, and statistics of normalisation layers are those of it."""
+        kept: list[Tensor] | None = None
+
+        def closure() -> Tensor:
+            nonlocal kept
+            with torch.enable_grad():
+                value = self._differentiate(x, y, codes, weights, learn=kept is None)
+            if kept is None:
+                kept = [buffer.clone() for buffer in self._model.buffers()]
+            return value
+
+        self.stepper.step(closure)
+        with torch.no_grad():
+            for buffer, first in zip(self._model.buffers(), kept or (), strict=True):
+                buffer.copy_(first)
+
+    def _differentiate(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
+        points = x if isinstance(self._x, Tensor) else like_weights(self._model, x)
+        score = flat_scores(answer(self._model, points), len(x), self._read)
+        y = y.long() if score.ndim == 2 else y.to(score.dtype)
+        if self._loss is None:
+            self._loss = point_loss(self._given, score.detach(), y, self._labels)
+        value = self._value(score, y, codes, weights, self._loss, learn)
+        self._optimiser.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        if self._clip is not None:
+            nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
+        return value.detach()
+
+    def _value(
+        self, score: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None, loss: PointLoss, learn: bool
+    ) -> Tensor:
+        if self._steering is None and weights is None:
+            return loss.whole(score, y)
+        if loss.each is None:
+            raise ValueError(
+                f"Weights multiply the loss of each point, but {loss.definition} gives one number per batch."
+            )
+        each = loss.each(score, y)
+        if self._steering is not None:
+            return self._steering(each, codes, scores=score, y=y, weights=weights, learn=learn)  # type: ignore[no-any-return]
+        assert weights is not None
+        return (weights * each).mean()

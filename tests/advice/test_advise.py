@@ -1,0 +1,121 @@
+"""Advice: ranks by forecast, what is not ranked, and the comparison with training."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.advice.advice import Advice
+from tiltmeter.advice.menu import menu
+from tiltmeter.record import Origin
+
+I = tm.interventions
+
+
+def data(count=300, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, count)
+    a = np.where(rng.random(count) < 0.9, y, 1 - y)
+    x = rng.normal(size=(count, 6)).astype("float32")
+    x[:, 0] += 2.0 * (2 * a - 1)
+    x[:, 1] += 1.0 * (2 * y - 1)
+    return tm.GroupedData(x, y, np.where(a == y, "with", "against"))
+
+
+def network(width=24):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, width), torch.nn.ReLU(), torch.nn.Linear(width, 1))
+
+
+RECIPE = tm.Recipe(lr=0.1, steps=40, batch=32, loss=tm.Logistic())
+WATCH = tm.Watch(when=tm.every(10))
+
+
+def asked(laws, **settings):
+    return tm.advise(network(), data(), data(seed=1), RECIPE, laws, watch=WATCH, progress=False, **settings)
+
+
+@pytest.fixture(scope="module")
+def advice():
+    laws = {"balanced": I.Balanced(), "SelecMix": I.SelecMix(), "DFR": I.DFR(), "both": (I.Balanced(), I.CVaR(0.8))}
+    return asked(laws, route=tm.routes.Twin(share=0.5, count=2))
+
+
+def test_ranks_are_those_of_the_scorecard(advice):
+    areas = [row.worst_area.value for row in advice.ranked]
+    assert areas == sorted(areas)
+    assert {row.name for row in advice.ranked} == {"plain", "balanced", "both"}
+    by_hand = {name: float(tm.criteria.WorstGroupArea().of(run).mean()) for name, run in advice.runs.items()}
+    for row in advice.ranked:
+        assert row.worst_area.value == pytest.approx(by_hand[row.name], rel=1e-6)
+
+
+def test_balancing_is_forecast_to_help_the_rare_group(advice):
+    assert "balanced" in advice.best
+    assert advice.card["balanced"].worst_area_change.sign < 0
+
+
+def test_what_cannot_be_forecast_is_named_with_the_reason(advice):
+    assert "SelecMix, which changes the batches" in advice.unranked["SelecMix"]
+    assert "held-out groups" in advice.unranked["DFR"]
+    assert "Not ranked: SelecMix." in str(advice)
+    assert json.dumps(advice.to_json(), allow_nan=False)
+
+
+def test_a_law_that_changes_nothing_is_not_among_the_best():
+    advice = asked({"nothing": I.SAM(rho=0.0)}, route=tm.routes.Twin(share=0.5, count=1))
+    assert advice.card["nothing"].worst_area_change.value == 0.0  # negative control
+    assert "nothing" not in advice.best or advice.ranked[0].name == "nothing"
+
+
+def constant(value):
+    loss = xr.DataArray([[value, 0.1]] * 2, dims=("time", "group"), coords={"time": [0, 10], "group": ["a", "b"]})
+    return tm.Trajectory({"loss": loss}, "step", Origin("training"))
+
+
+def hand_made(**areas):
+    runs = {name: constant(value) for name, value in areas.items()}
+    return Advice(tm.scorecard(runs), runs, {}, {}, "by hand")
+
+
+def test_agreement_with_training_by_hand():
+    advice = hand_made(plain=0.9, one=0.5, two=0.6, three=0.7)
+    same = advice.judged_by({n: constant(v) for n, v in {"plain": 0.8, "one": 0.3, "two": 0.4, "three": 0.5}.items()})
+    assert same.correlation == pytest.approx(1.0)
+    assert same.place_of_first == 1
+    turned = advice.judged_by({n: constant(v) for n, v in {"plain": 0.1, "one": 0.4, "two": 0.3, "three": 0.2}.items()})
+    assert turned.correlation == pytest.approx(-1.0)
+    assert turned.place_of_first == 4
+    assert "place 4 of 4" in str(turned)
+
+
+def test_nothing_better_than_plain():
+    advice = hand_made(plain=0.2, one=0.5)
+    assert advice.best == ()
+    assert "No intervention is forecast" in str(advice)
+
+
+def test_the_menu_needs_no_held_out_groups():
+    assert all(law.needs != "held-out groups" for law in menu(100).values())
+    assert menu(5)["JTT"].scout == 1
+
+
+@pytest.mark.parametrize(
+    ("laws", "sentence"),
+    [
+        ({}, "at least one intervention"),
+        ({"plain": I.Balanced()}, "give the law another name"),
+        ({"x": I.DFR()}, "None of the interventions can be forecast"),
+    ],
+)
+def test_refusals(laws, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        asked(laws, route=tm.routes.Twin(share=0.5, count=1))
+
+
+def test_training_that_was_not_forecast_is_refused():
+    with pytest.raises(ValueError, match="'other'"):
+        hand_made(plain=0.2, one=0.5).judged_by({"plain": constant(0.1), "other": constant(0.2)})

@@ -1,0 +1,85 @@
+"""The server: what it answers, and how it ends."""
+
+import json
+import signal
+import time
+from urllib.parse import urlencode
+
+import pytest
+
+import tiltmeter as tm
+from tiltmeter.cli import main
+from tiltmeter.explorer.presets import presets
+from tiltmeter.explorer.theory_state import TheoryState
+from tiltmeter.explorer.worker_process import finite
+from tiltmeter.problem import cases
+
+
+def test_the_start_tells_the_presets(explorer):
+    told = explorer.json("/api/start")
+    assert told["version"] == tm.__version__
+    assert told["allow_runs"] is False
+    assert [one["name"] for one in told["presets"]] == [
+        "centred crossing",
+        "three phases",
+        "spurious correlation",
+        "no crossing",
+        "no bias",
+    ]
+
+
+@pytest.mark.parametrize("name", ["centred_crossing", "three_phases", "spurious_correlation", "no_crossing", "no_bias"])
+def test_a_preset_is_its_case(name):
+    state = next(one["state"] for one in presets() if one["name"] == name.replace("_", " "))
+    query = {
+        key: ",".join(map(repr, value)) if isinstance(value, list) else repr(value) for key, value in state.items()
+    }
+    problem, sgd, times = getattr(cases, name)()
+    found = TheoryState.from_query(query)
+    assert abs(found.problem.gram.values - problem.gram.values).max() < 1e-15
+    assert found.training == sgd
+    assert found.until == times[-1]
+
+
+def test_theory_answers_are_those_of_python(explorer):
+    told = explorer.json("/api/theory?rho=0.8&variance=0.5,1.5&overlap=0.5")
+    theory = tm.predict(*cases.centred_crossing()[:2], told["times"])
+    assert told["sentence"] == str(tm.phases(theory))
+    assert told["curves"]["error"] == theory["error"].values.tolist()
+    assert told["stopping"][1]["time"] == tm.stopping(theory).best_mean.time
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ({"rho": "1.2"}, "`rho` should lie strictly between 0 and 1. Found rho = 1.2."),
+        ({"rho": "half"}, "`rho` should be a number. Found rho = 'half'."),
+        ({"variance": "1"}, "`variance` should be two numbers, as 1,2. Found variance = '1'."),
+        ({"until": "1e9"}, "`until` should lie between 0.01 and a million. Found until = 1e+09."),
+        ({"lr": "nan"}, "`lr` should be a number. Found lr = 'nan'."),
+    ],
+)
+def test_bad_numbers_are_refused_in_a_sentence(explorer, query, sentence):
+    answer = explorer.ask(f"/api/theory?{urlencode(query)}")
+    assert answer.status == 400
+    assert json.loads(answer.text) == {"error": sentence}
+
+
+def test_what_json_cannot_hold_is_null():
+    assert finite({"a": [1.0, float("nan"), (float("inf"), "x")]}) == {"a": [1.0, None, [None, "x"]]}
+
+
+def test_a_file_is_no_folder(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["explore", str(tmp_path / "file")]) == 2
+    assert "`folder` should be a folder of run directories. Found a file at" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_within_two_seconds_while_it_works(tmp_path, start_explorer):
+    with start_explorer(tmp_path) as found:
+        found.json("/api/theory")  # the analyst runs
+        begun = time.monotonic()
+        found.process.send_signal(signal.SIGINT)
+        assert found.process.wait(10) == 0
+        assert time.monotonic() - begun < 2.0

@@ -1,0 +1,43 @@
+"""The page as one file."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tiltmeter.explorer.page_files import page_files
+from tiltmeter.explorer.single_file import declared, one_script, single_file
+
+MODULES = [name for name in page_files() if name.endswith(".js")]
+
+
+def test_no_two_modules_declare_the_same_name():
+    counted = Counter(name for module in MODULES for name in declared(module))
+    assert [name for name, count in counted.items() if count > 1] == []
+
+
+def test_every_module_is_used_and_nothing_is_imported_any_more():
+    script = one_script("main.js")
+    assert sorted(re.findall(r"^// ([\w/]+\.js)$", script, re.MULTILINE)) == sorted(MODULES)
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed: the script was not parsed.")
+def test_the_script_parses(tmp_path):
+    (tmp_path / "one.mjs").write_text(one_script("main.js"), encoding="utf-8")
+    subprocess.run(["node", "--check", "one.mjs"], cwd=tmp_path, check=True)
+
+
+def test_embedded_text_cannot_end_its_element():
+    page = single_file("1;", "</title><script>", {"query": "</script><script>window.pwned = 1</script>"})
+    assert page.count("<script") == 3
+    assert "</title><script>" not in page
+    assert "connect-src 'none'" in page
+
+
+def test_no_page_file_names_another_machine():
+    for name, text in page_files().items():
+        addresses = set(re.findall(r"https?://[^\"'` )]+", text)) - {"https://vega.github.io/schema/vega-lite/v6.json"}
+        assert addresses == set(), name

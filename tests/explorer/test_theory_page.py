@@ -1,0 +1,128 @@
+"""The theory page in Chromium: sliders by keyboard and pointer, presets, the map, the address, one file."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+
+def path_of(page, chart="loss"):
+    return page.locator(f"#chart-{chart} svg .mark-line path").first.get_attribute("d")
+
+
+def sentence(page):
+    return page.locator("#why").inner_text()
+
+
+def test_a_slider_moves_the_curves_in_the_browser(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert sentence(page) == "− leads until t = 5.643 (larger variance), then + (more data)."
+    before = path_of(page)
+    slider = page.get_by_role("slider", name="Share of +", exact=True)
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(
+        "before => document.querySelector('#chart-loss svg .mark-line path').getAttribute('d') !== before", arg=before
+    )
+    page.wait_for_function("() => location.hash.includes('rho=0.79')")
+    assert sentence(page) != "− leads until t = 5.643 (larger variance), then + (more data)."
+
+
+@pytest.mark.slow
+def test_the_theory_page_whole(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert page.get_by_role("slider").count() == 13
+    page.get_by_role("button", name="three phases").click()
+    assert (
+        sentence(page)
+        == "+ leads until t = 1.128 (shift and label imbalance), then − until t = 11.88 (larger variance), then + (more data)."
+    )
+    assert page.get_by_role("list", name="Phases").get_by_role("listitem").count() == 3
+    assert page.locator("#why").get_attribute("aria-live") == "polite"
+    page.wait_for_function("() => location.hash.includes('shift=4')")
+    address = page.evaluate("() => location.href")
+    for chart in ("drivers", "order"):
+        page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
+        page.wait_for_selector(f"#chart-{chart} svg .mark-line path", state="attached")
+    page.locator("#chart-rates").scroll_into_view_if_needed()
+    page.wait_for_selector("#chart-rates svg .mark-line path", state="attached")
+    assert page.locator("#stopping tbody tr").count() == 3
+    assert (
+        "tm.teacher_mixture(rho=0.7, shift=4, variance=(0.1, 1), overlap=0.9, shift_overlap=(0.1489"
+        in page.locator("#copied").inner_text()
+    )
+    page.get_by_label("as", exact=True).select_option("shell")
+    page.wait_for_function("() => document.querySelector('#copied').textContent.startsWith('tiltmeter predict')")
+    again = look(address)
+    again.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert sentence(again) == sentence(page)
+
+
+@pytest.mark.slow
+def test_the_map_follows_clicks_and_arrow_keys(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    canvas = page.locator(".map canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
+    page.wait_for_function("() => document.querySelector('#why').textContent.startsWith('− leads throughout')")
+    canvas.focus()
+    label = canvas.get_attribute("aria-label")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "label => document.querySelector('.map canvas').getAttribute('aria-label') !== label", arg=label
+    )
+
+
+@pytest.mark.slow
+def test_what_cannot_be_is_said(explorer, look):
+    page = look(explorer.address + "#theory?lr=3")
+    page.wait_for_selector("#why.refused")
+    assert sentence(page).startswith("Training diverges: the learning rate should stay below 2.15")
+    page = look(explorer.address + "#theory?shift=1&overlap=0&alignment=0.9,0.9")
+    page.wait_for_selector("#why.refused")
+    assert sentence(page).startswith("No data has these overlaps together")
+
+
+@pytest.mark.slow
+def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, look, tmp_path, browser):
+    answer = explorer.ask("/lesson.html?rho=0.7")
+    assert answer.status == 200
+    file = tmp_path / "lesson.html"
+    file.write_text(answer.text, encoding="utf-8")
+    explorer_requests = []
+    page = look(file.as_uri())
+    page.on("request", lambda request: explorer_requests.append(request.url))
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert re.search(r"leads", sentence(page))
+    assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
+    page.wait_for_selector("#stopping tbody tr")
+    page.get_by_role("button", name="three phases").click()
+    page.wait_for_function("() => document.querySelector('#why').textContent.includes('11.88')")
+    assert [url for url in explorer_requests if urlsplit(url).scheme not in ("file", "data", "blob")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (380, "light")])
+def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
+    page = look(explorer.address, width=width, color_scheme=scheme)
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.slow
+def test_everything_can_be_reached_by_keyboard(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "() => document.activeElement.id || document.activeElement.tagName + ':' + document.activeElement.textContent.slice(0, 20)"
+            )
+        )
+    assert {"slider-rho", "slider-lr", "map-across", "copied", "BUTTON:three phases", "CANVAS:"} <= reached
