@@ -72,9 +72,7 @@ class TestHeadline:
         assert "the mean of 5 starts at their last look" in headline.scope_line(five)
 
     def test_what_is_not_declared_well_is_refused(self, made):
-        with pytest.raises(
-            ValueError, match="`positive` should be"
-        ):
+        with pytest.raises(ValueError, match="`positive` should be"):
             findings(made.census(), "", "good")
         run = made.census()
         bare = run.replace({name: run[name] for name in ("loss", "error")})
