@@ -62,12 +62,12 @@ A = run(np.sin, [1.0, 2.0])
 BAD = [
     (lambda: agreement(A, run(np.sin, [1.0], clock="step")), ValueError, 'The clocks differ: "t" and "step". Convert one with `on_clock`'),
     (lambda: agreement(A, run(np.sin, [1.0], name="Q")), ValueError, "The trajectories share no curve: loss against Q."),
-    (lambda: agreement(A, run(np.sin, [5.0, 6.0])), ValueError, "no time in common"),
+    (lambda: agreement(A, run(np.sin, [5.0, 6.0])), ValueError, "no time within the range of the other run"),
     (lambda: agreement(A, A)["Q"], KeyError, "No curve 'Q' was compared. There are: loss."),
     (
         lambda: agreement(run(np.sin, [1.0], definition="half squared error"), run(np.sin, [1.0], definition="MSELoss")),
         ValueError,
-        "means different things, half squared error against MSELoss",
+        "has two definitions, half squared error and MSELoss",
     ),
     (
         lambda: agreement(

@@ -95,7 +95,7 @@ BAD = [
     (["predict", "--rho", "1.2", "--lr", "0.1"], 2, "`rho` should lie strictly between 0 and 1. Found rho = 1.2."),
     (["predict", "--rho", "x", "--lr", "0.1"], 2, 'Invalid value for --rho: unable to convert "x" into float.'),
     (["predict", *CROSSING[:-1], "9"], 2, "below the stability limit"),
-    (["predict", *CROSSING, "--momentum", "0.9"], 2, "Use `simulate`, which has."),
+    (["predict", *CROSSING, "--momentum", "0.9"], 2, "no exact solution with momentum. Use `simulate`."),
     (["predict", *CROSSING, "--curve", "lss"], 2, "No curve 'lss'. There are: loss"),
     (["predict", *CROSSING, "--save", "a.bmp"], 2, "bmp"),
     (["predict", *CROSSING, "--until", "0.001"], 2, "`since` should be positive and below `until`."),

@@ -180,7 +180,7 @@ class TestDoctor:
     def test_what_is_here(self, run):
         code, out, _ = run("doctor")
         assert code == 0
-        assert out.startswith("All that tiltmeter needs is here.")
+        assert out.startswith("Everything that tiltmeter needs is installed.")
         assert "numpy" in out
         code, out, _ = run("doctor", "--json")
         assert json.loads(out)["missing"] == []

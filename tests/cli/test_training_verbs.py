@@ -47,7 +47,7 @@ class TestTrain:
         assert code == 0, err
         assert out.startswith("In this run (all ")
         assert "lower loss" in out.splitlines()[0]
-        assert "Training on 1,000 points, looking at 1,794" in err
+        assert "Training on 1,000 points, with 1,794 held-out points" in err
         assert (tmp_path / "one.svg").exists()
         code, again, _ = run("train", "digits.toml", "--to", "one", "--resume")
         assert code == 0

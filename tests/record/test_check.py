@@ -14,7 +14,7 @@ def test_a_good_run_in_one_sentence(tmp_path, make_run):
     assert (report.ok, report.state, report.looks) == (True, "finished", 6)
     assert report.curves == ("loss", "norm", "kernel")
     assert (report.problems, report.reason) == ((), None)
-    assert str(report) == f"{path}: finished, 6 looks of loss, norm, kernel. All is in order."
+    assert str(report) == f"{path}: finished, 6 looks of loss, norm, kernel. No damage found."
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.looks = 7
 
@@ -28,12 +28,12 @@ def test_states_while_running_and_after(tmp_path, origin, child):
         os._exit(0)
 
     child(die).wait()
-    assert str(check(path)) == f"{path}: died, 1 look of loss. All is in order."
+    assert str(check(path)) == f"{path}: died, 1 look of loss. No damage found."
     recorder = Recorder(path, clock="step", origin=origin, resume=True)
     assert str(check(path)).startswith(f"{path}: running, 1 look")
     with pytest.raises(ZeroDivisionError), recorder:
         recorder.append(1, {"loss": 1 / 0})
-    assert str(check(path)) == f"{path}: failed (ZeroDivisionError: division by zero), 1 look of loss. All is in order."
+    assert str(check(path)) == f"{path}: failed (ZeroDivisionError: division by zero), 1 look of loss. No damage found."
 
 
 def test_a_run_that_ends_during_the_check_did_not_die(tmp_path, origin, monkeypatch):

@@ -74,7 +74,7 @@ def test_memory_disk_and_load_agree(tmp_path, origin):
     assert a.points == b.points == load(tmp_path / "run").points
     report = check(tmp_path / "run")
     assert (report.ok, report.points, report.looks_with_points) == (True, ("loss", "decision"), 3)
-    assert "6 looks of loss, 3 with points (loss, decision). All is in order." in str(report)
+    assert "6 looks of loss, 3 with points (loss, decision). No damage found." in str(report)
 
 
 def test_every_type_of_number_is_kept_to_the_bit(to, origin):

@@ -96,8 +96,8 @@ def test_a_million_dimensions_cost_nothing():
 @pytest.mark.parametrize(
     ("sgd", "d", "error", "message"),
     [
-        (SGD(lr=0.1, momentum=0.5), 50, ValueError, r"`moments` do not close with momentum. Use `simulate`"),
-        (SGD(lr=0.1, clip=1.0), 50, ValueError, r"`moments` do not close with clip. Use `simulate`"),
+        (SGD(lr=0.1, momentum=0.5), 50, ValueError, r"`moments` has no closed form with momentum. Use `simulate`"),
+        (SGD(lr=0.1, clip=1.0), 50, ValueError, r"`moments` has no closed form with clip. Use `simulate`"),
         (SGD(lr=0.1, weights={("+", 1): 2.0}), 50, ValueError, r"`weights` per \(group, label\).* use `simulate`"),
         (Adam(lr=0.1), 50, TypeError, r"`moments` is for SGD\(lr=...\). Found Adam: use `simulate` with Direct\(\)"),
         (SGD(lr=5.0), 50, ValueError, r"`lr` is too large: the mean square of the student grows without bound"),

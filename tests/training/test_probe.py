@@ -181,7 +181,7 @@ class TestLosses:
 
     def test_agreement_refuses_different_definitions(self, flat):
         runs = [looked(nn.Linear(6, 1), flat, loss=loss)[1] for loss in (tm.Square(), nn.MSELoss())]
-        with pytest.raises(ValueError, match=r"half squared error against MSELoss\(\): not to be compared"):
+        with pytest.raises(ValueError, match=r"half squared error and MSELoss\(\): they cannot be compared"):
             tm.agreement(*runs)
 
     def test_bce_and_logistic_agree_whatever_the_labels(self, flat):

@@ -17,7 +17,7 @@ How = Literal["evaluated", "interpolated", "same times"]
 
 @dataclass(frozen=True)
 class CurveAgreement:
-    """The distance of one curve: largest and root mean square, plain and in standard errors (NaN: none known)."""
+    """The distance of one curve: largest and root mean square, absolute and in standard errors (NaN: not known)."""
 
     curve: str
     largest: float
@@ -53,7 +53,7 @@ class Agreement:
 
 
 def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
-    """Distance of `a` from `b` at the times of `b`, per curve they share (or per curve named).
+    """Return the distance of `a` from `b` at the times of `b`, for every curve they share (or for those named).
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -61,8 +61,9 @@ def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
     >>> agreement(predict(problem, sgd, times), predict(problem, sgd, [1.0, 2.0]))["loss"].largest
     0.0
 
-    Exact theory in `a` is evaluated at those times; anything else is interpolated in log time inside the common range,
-    and each row says which. Seeds are averaged; their scatter, or curves `<name>_se`, give the standard errors.
+    Exact theory in `a` is evaluated at those times; anything else is interpolated in log time within the common range.
+    Each row says which. Seeds are averaged. Standard errors come from the scatter over seeds, or from curves
+    `<name>_se`.
     """
     if a.clock != b.clock:
         raise ValueError(
@@ -80,7 +81,7 @@ def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
     definitions = [curve.attrs.get("definition") for curve in (one, two)]
     if None not in definitions and definitions[0] != definitions[1]:
         raise ValueError(
-            f"Curve {name!r} means different things, {definitions[0]} against {definitions[1]}: not to be compared."
+            f"Curve {name!r} has two definitions, {definitions[0]} and {definitions[1]}: they cannot be compared."
         )
     value_b, error_b = _mean(b, name, two)
     value_a, error_a, how = _at(a, name, value_b.coords["time"].values)
@@ -103,7 +104,7 @@ def _compare(a: Trajectory, b: Trajectory, name: str) -> CurveAgreement:
         in_se = ratio[np.isfinite(ratio)] if np.isfinite(ratio).any() else in_se
     known = distance.values[np.isfinite(distance.values)]
     if known.size == 0:
-        raise ValueError(f"Curve {name!r} has no value that both trajectories know.")
+        raise ValueError(f"Curve {name!r} has no value at a time where both trajectories have one.")
     return CurveAgreement(
         curve=name,
         largest=float(known.max()),
@@ -133,9 +134,7 @@ def _at(a: Trajectory, name: str, times: np.ndarray) -> tuple[xr.DataArray, xr.D
     inside = times[(times >= max(own[0], np.nextafter(0.0, 1.0))) & (times <= own[-1])]
     positive = own > 0
     if inside.size == 0 or positive.sum() < 2:
-        raise ValueError(
-            f"Curve {name!r} has no time in common with the other run, between whose looks to interpolate."
-        )
+        raise ValueError(f"Curve {name!r} has no time within the range of the other run.")
 
     def interpolated(curve: xr.DataArray) -> xr.DataArray:
         logs = curve.isel(time=positive)

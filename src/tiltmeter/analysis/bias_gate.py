@@ -1,4 +1,4 @@
-"""bias_gate: is a gap between groups shown to be larger than allowed at the end of a run?"""
+"""bias_gate: test whether a gap between groups is larger than allowed at the end of a run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tiltmeter.analysis.statements import Basis, Standing
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
-#: So many seeds at least say how much runs differ, where nothing else does.
+#: Without other errors, the scatter over seeds is used from this many seeds on.
 FEWEST_SEEDS = 3
-#: What limits rest on, in words.
+#: The source of the limits, in words.
 BASES: dict[Basis, str] = {
     "points": "points looked at",
     "standard errors": "recorded standard errors",
     "seeds": "scatter over seeds",
 }
-#: What made these curves knows no noise.
+#: Sources of curves without noise.
 EXACT = ("theory", "moments")
 
 
@@ -37,18 +37,18 @@ class GapFound:
 
     @property
     def at_least(self) -> float:
-        """What the size of the gap is shown to reach."""
+        """The lower confidence limit of the size of the gap."""
         return max(self.low, -self.high, 0.0)
 
     @property
     def at_most(self) -> float:
-        """What the size of the gap is shown not to exceed."""
+        """The upper confidence limit of the size of the gap."""
         return max(abs(self.low), abs(self.high))
 
 
 @dataclass(frozen=True)
 class BiasGate:
-    """The answer of `bias_gate`, for every pair of groups."""
+    """The result of `bias_gate`, for every pair of groups."""
 
     curve: str
     allowed: float
@@ -85,17 +85,18 @@ class BiasGate:
 
 
 def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float = 0.05) -> BiasGate:
-    """Whether the gap between any two groups in `curve` at the last look is shown to be larger than `allowed`.
+    """Test whether the gap between any two groups in `curve` at the last look is larger than `allowed`.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
     Shown: a gap in loss at t 200 above 0.05. + and -: -0.2077, between -0.2077 and -0.2077 (exact values).
 
-    The answer is that of `standing` for the last look alone, over all pairs together: from the points that a probe
-    kept, with several seeds from points and seeds; where none were kept, from recorded standard errors or the scatter
-    over seeds, with Bonferroni's correction. "Not shown" does not mean that there is no such gap: it may need more
-    points or seeds to be seen. The last look was chosen before; a look that was picked for its gap needs wider limits.
+    The test is that of `standing` for the last look alone, over all pairs together. It uses the points that a probe
+    kept, or points and seeds if there are several seeds. Without kept points it uses recorded standard errors or the
+    scatter over seeds, with Bonferroni's correction. "Not shown" does not mean that there is no such gap: more points
+    or seeds may be needed to show it. The limits are for the last look only; a look chosen because of its gap would
+    need wider limits.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")

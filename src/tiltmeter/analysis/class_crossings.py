@@ -1,4 +1,4 @@
-"""class_crossings: who overtakes whom when there are classes, each kind of crossing under its own name."""
+"""class_crossings: changes of leader in problems with classes, between groups and between classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ClassCrossings:
 
 
 def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassCrossings:
-    """Every change of leader between groups, of each class between groups, and between the classes of each group.
+    """Return the changes of leader between groups, between groups in each class, and between classes in each group.
 
     >>> from tiltmeter import SGD, class_mixture, predict
     >>> problem = class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3)
@@ -50,7 +50,8 @@ def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassC
 
     `curve` has the dimensions `group` and `class`: "class_loss" goes with "loss", "class_accuracy" with "error".
 
-    Groups need not cross where a class does: the other classes may outweigh it (`hidden` lists those).
+    A class may cross between groups although the groups do not, because other classes outweigh it; `hidden` lists
+    these.
     """
     whole = {"class_loss": "loss", "class_accuracy": "error"}.get(curve)
     values = trajectory[curve]
@@ -67,7 +68,7 @@ def class_crossings(trajectory: Trajectory, curve: str = "class_loss") -> ClassC
 
 
 def _renamed(found: Crossings) -> Crossings:
-    """The same crossings, called what they are."""
+    """Return the same crossings under the name of the original curve."""
     return Crossings(found, found.sentence.replace("any two groups", "any two classes"), found.undecided)
 
 
@@ -76,15 +77,15 @@ def _of_class(values: xr.DataArray, label: Hashable) -> xr.DataArray:
 
 
 def _of_group(values: xr.DataArray, group: Hashable) -> xr.DataArray:
-    """The classes of one group in the place of groups, so that they are compared as groups are."""
+    """Return the classes of one group as if they were groups, to compare them in the same way."""
     return values.sel(group=group, drop=True).rename({"class": "group"})
 
 
 def _part(trajectory: Trajectory, curve: str, part: Callable[[xr.DataArray], xr.DataArray]) -> Trajectory:
-    """A trajectory of this part of the curve alone, with its standard error, and exact where the whole is."""
+    """Return a trajectory of this part of the curve, with its standard error; exact if the whole is."""
     names = [name for name in (curve, f"{curve}_se") if name in trajectory]
     exact = exact_curve(trajectory, curve) if "seed" not in trajectory[curve].dims else None
-    origin = Origin(f"part of {trajectory.origin.source}")  # of which nothing is to be rebuilt
+    origin = Origin(f"part of {trajectory.origin.source}")  # the part cannot be rebuilt from the Origin
 
     def evaluate(times: Any, curves: Any = None) -> Trajectory:  # noqa: ARG001
         assert exact is not None

@@ -1,4 +1,4 @@
-"""Comparison: several runs beside one another: who leads, when that changes, who is worst off, how large the gap is."""
+"""Comparison of several runs: who leads, when the lead changes, who is worst off, how large the gap is."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tiltmeter.record.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Compared:
-    """One run. The leaders are those of its `crossings`: "" where none is shown (see `standing`).
+    """One run. The leaders are those of its `crossings`, "" if none is shown (see `standing`).
 
-    `area` is the largest gap between any two groups, integrated over decades of time; `worst` is the worst group's
-    value at the last look and `mean` that of all groups alike.
+    `area` is the largest gap between any two groups, integrated over the logarithm (base 10) of time. `worst` is the
+    worst group's value at the last look, and `mean` the mean over groups with equal weights.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Comparison:
 def comparison(
     trajectories: Sequence[Trajectory], names: Sequence[str], curve: str = "loss", level: float = 0.05
 ) -> Comparison:
-    """Runs beside one another in one curve; of each, leaders and crossings hold at the error rate `level`.
+    """Compare runs in one curve; leaders and crossings of each run hold at the error rate `level`.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases

@@ -18,13 +18,13 @@ from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
 from tiltmeter.record.trajectory import Trajectory
 
-#: An exact curve is looked at this many times between its first and last time, so that no crossing hides between looks.
+#: An exact curve is evaluated at this many times, so that no crossing between the given times is missed.
 LOOKS = 512
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """One change of leader, between `low` and `high`; of a measured run, `time` is only an estimate in between."""
+    """One change of leader, between `low` and `high`; for a measured run, `time` is an estimate in between."""
 
     time: float
     low: float
@@ -40,7 +40,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Undecided:
-    """A stretch in which a measured gap changes sign inside its band: whether the lead changed is not known."""
+    """An interval in which a measured gap changes sign within its band: it is not known whether the lead changed."""
 
     low: float
     high: float
@@ -54,9 +54,9 @@ class Undecided:
 class Crossings(tuple[Crossing, ...]):
     """The crossings in order of time, and who leads first and last; as text, one sentence.
 
-    `first_leader` and `last_leader` are the groups ahead of every other one at the first and at the last look that
-    decides between the two ("" where there is no such group). `undecided` lists where the noise hides the answer;
-    `standing` holds the bands behind it (None: exact theory).
+    `first_leader` is the group that leads every other at the first look where a leader is shown, `last_leader` at the
+    last such look ("" if there is none). `undecided` lists intervals where noise hides whether the lead changed.
+    `standing` holds the bands behind the result (None: exact theory).
     """
 
     sentence: str
@@ -81,7 +81,7 @@ class Crossings(tuple[Crossing, ...]):
 
     @property
     def leaders(self) -> tuple[Hashable, ...]:
-        """Who leads in turn, one more than there are crossings; empty where nobody does. For one pair of groups."""
+        """The leaders in order, one more than there are crossings; empty if nobody leads. For one pair of groups."""
         if len({crossing.pair for crossing in self}) > 1:
             raise ValueError("Several pairs of groups have no common order of leaders: ask for one with pair=.")
         if self.first_leader == NOBODY:
@@ -98,7 +98,7 @@ class Crossings(tuple[Crossing, ...]):
 
 
 def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Crossings:
-    """Every change of leader in one curve, for one pair of groups or (default) for all pairs.
+    """Return every change of leader in one curve, for one pair of groups or (default) for all pairs.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -110,12 +110,13 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     >>> found.first_leader, found.last_leader
     ('-', '+')
 
-    Exact theory is refined by root finding to 1e-10. Of a measured curve a crossing is named only where it is shown: a
-    leader at one look and the other one at a later look, by bands that hold at all looks and for all pairs together
-    with probability 1 - `level` (see `standing`). From six groups on each is compared with all together.
+    For exact theory, crossings are found to 1e-10 by root finding. For a measured curve, a crossing is reported only if
+    it is shown: one group leads at one look and the other at a later look, by bands that hold at all looks and for all
+    pairs together with probability 1 - `level` (see `standing`). With six groups or more, each is compared with the
+    mean of all.
 
-    Where the sign changes only inside the band, nothing is claimed; `.undecided` says between which looks.
-    A crossing of losses is not one of errors: ask for `crossings(trajectory, "error")` too.
+    If the sign changes only within the band, no crossing is reported; `.undecided` says between which looks. A crossing
+    of losses need not be a crossing of errors: ask for `crossings(trajectory, "error")` too.
     """
     values = trajectory[curve]
     extra = [dim for dim in values.dims if dim not in ("time", "group", "seed")]
@@ -150,7 +151,7 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
 
 
 def _measured(judged: Standing, clock: str) -> Crossings:
-    """The changes of leader that the bands show."""
+    """Return the changes of leader that the bands show."""
     found: list[Crossing] = []
     doubts: list[Undecided] = []
     leaders: list[tuple[Hashable, Hashable]] = []
@@ -172,7 +173,7 @@ def _measured(judged: Standing, clock: str) -> Crossings:
 
 
 def estimated(difference: Difference, low: float, high: float) -> float:
-    """Where the measured gap passes through zero for the last time between two looks."""
+    """Return where the measured gap passes through zero for the last time between two looks."""
     inside = (difference.times >= low) & (difference.times <= high) & np.isfinite(difference.gap)
     times, gap = difference.times[inside], difference.gap[inside]
     change = int(np.flatnonzero(np.sign(gap[:-1]) != np.sign(gap[-1]))[-1])
@@ -181,7 +182,7 @@ def estimated(difference: Difference, low: float, high: float) -> float:
 
 
 def _undecided(difference: Difference) -> list[Undecided]:
-    """Changes of sign between looks that are shown the same way, or before the first or after the last of them."""
+    """Return changes of sign that no pair of looks with different leaders encloses."""
     sign, times = difference.sign, difference.times
     found = []
     for i, j in pairwise([0, *np.flatnonzero(sign).tolist(), len(times) - 1]):
@@ -196,7 +197,7 @@ def _undecided(difference: Difference) -> list[Undecided]:
 def _signs(
     trajectory: Trajectory, name: str, pair: Pair, exact: Callable[[np.ndarray], xr.DataArray]
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float, float], float]]:
-    """Times, the sign of the gap there (0: rounding), and how to narrow a change of sign down."""
+    """Return times, the sign of the gap there (0: rounding), and a function that refines a change of sign."""
     times = trajectory[name].coords["time"].values
     positive = times[times > 0]
     if positive.size > 1:
@@ -224,7 +225,7 @@ def _ahead(a: Hashable, b: Hashable, sign: float) -> Hashable:
 
 
 def _ahead_of_all(pairs: list[Pair], ahead: tuple[Hashable, ...]) -> Hashable:
-    """The group that is ahead in every pair it belongs to."""
+    """Return the group that leads in every pair it belongs to."""
     behind = {group for pair, leader in zip(pairs, ahead, strict=True) for group in pair if group != leader}
     found = [group for group in dict.fromkeys(ahead) if group != NOBODY and group not in behind]
     return found[0] if found else NOBODY

@@ -1,4 +1,4 @@
-"""Difference: two groups in one curve over the whole course, with limits that hold at all looks together."""
+"""Difference: two groups in one curve at all looks, with limits that hold at all looks together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALL = "all together"
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive looks with one answer: who is better off, or "" where no difference is shown.
+    """Consecutive looks with the same result: who is better off, or "" if no difference is shown.
 
     At none of its looks is the difference larger than `bound`.
     """
@@ -31,7 +31,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of leader that is shown: at the look `low` one leads, at `high` the other; in between, at least once."""
+    """A change of leader that is shown: one group leads at the look `low`, the other at `high`."""
 
     low: float
     high: float
@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """Value of `pair[0]` minus value of `pair[1]` at every look, with its limits; NaN where nothing is judged.
+    """Value of `pair[0]` minus value of `pair[1]` at every look, with its limits; NaN where there is no test.
 
     >>> found = Difference("loss", "lower", ("a", "b"), "step", np.array([0.0, 1.0, 10.0]), np.array([0.0, 0.1, -0.4]),
     ...                    np.array([-0.1, -0.1, -0.6]), np.array([0.1, 0.3, -0.2]))
@@ -50,8 +50,8 @@ class Difference:
     >>> found.leader.tolist(), found.within(0.7)
     (['', '', 'a'], (0.0, 10.0))
 
-    All differences of one `standing` hold together at its level: each statement below may be picked out after seeing
-    the data. `better` says whether "lower" or "higher" values of the curve are better.
+    All differences of one `standing` hold together at its level, so any statement below may be quoted alone, even if it
+    is chosen after seeing the data. `better` says whether "lower" or "higher" values of the curve are better.
     """
 
     curve: str
@@ -65,7 +65,7 @@ class Difference:
 
     @cached_property
     def sign(self) -> np.ndarray:
-        """1 where the first is shown to have the larger value, -1 the smaller, else 0."""
+        """1 where the first group is shown to have the larger value, -1 the smaller, else 0."""
         return (self.lower > 0).astype(np.int8) - (self.upper < 0).astype(np.int8)
 
     @property
@@ -77,7 +77,7 @@ class Difference:
 
     @property
     def bound(self) -> float:
-        """What the size of the difference is shown never to exceed; NaN where no look is judged."""
+        """An upper limit for the size of the difference at all looks; NaN if no look is tested."""
         return _bound(self.lower, self.upper)
 
     @property
@@ -87,7 +87,7 @@ class Difference:
 
     @cached_property
     def stretches(self) -> tuple[Stretch, ...]:
-        """The course cut into looks with one answer, in order."""
+        """The looks cut into stretches with the same result, in order."""
         if not len(self.times):
             return ()
         edges = [0, *(np.flatnonzero(np.diff(self.sign)) + 1).tolist(), len(self.times)]
@@ -118,10 +118,10 @@ class Difference:
         return len(self.stretches) == 1 and self.stretches[0].leader != NOBODY
 
     def within(self, distance: float) -> tuple[float, float] | None:
-        """The last stretch of looks, up to the end, in which the two are shown to lie closer than `distance`.
+        """Return the last stretch of looks, up to the end, where the difference is shown to be below `distance`.
 
-        `distance` should be fixed before looking. None: not shown at the last look. This is a finding (equivalence),
-        where "no difference shown" is none.
+        `distance` should be fixed before looking at the data. None: not shown at the last look. This is an equivalence
+        test: a positive finding, unlike "no difference shown".
         """
         if not distance > 0:
             raise ValueError(f"`distance` should be positive. Found distance = {distance}.")
@@ -153,7 +153,7 @@ class Difference:
         return f"{text}{self._rest()}."
 
     def _rest(self) -> str:
-        """The looks at which nothing is shown, in words."""
+        """Describe the looks at which nothing is shown."""
         rest = [stretch for stretch in self.stretches if stretch.leader == NOBODY]
         if not rest:
             return ""
@@ -173,7 +173,7 @@ class Difference:
         return self.pair[0] if (sign > 0) == (self.better == "higher") else self.pair[1]
 
     def _having(self, leader: Hashable) -> str:
-        """Who has the better value, in words; against all together, where the group lies."""
+        """Describe who has the better value; for a comparison with the mean, whether the group is above or below."""
         if self.pair[1] != ALL:
             return f"{leader} has the {self.better} {self.curve}"
         above = (leader == self.pair[0]) == (self.better == "higher")

@@ -1,4 +1,4 @@
-"""Drivers: which property of the data makes the bias, at each time."""
+"""Drivers: which property of the data causes the bias, at each time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WEIGHT = {0: 1.0 / 3.0, 1: 1.0 / 6.0, 2: 1.0 / 3.0}
 def drivers(
     problem: Mixture, sgd: SGD | Flow | Descent, times: Any, pair: Pair | None = None, data: Fixed | None = None
 ) -> Trajectory:
-    """The loss gap of two groups split into what shift, variance and representation contribute, and the rest.
+    """Split the loss gap of two groups into contributions of shift, variance and representation, and a rest.
 
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
@@ -39,13 +39,12 @@ def drivers(
     {'loss_gap': 0.04234, 'shift': -0.02549, 'variance': 0.08355, 'representation': -0.01571, 'rest': 0.0}
 
     Each asymmetry of the data can be switched off: *shift* (no overlap of means and teachers, no label bias),
-    *variance* (all groups get the mean variance), *representation* (all groups get the same share). With each subset
-    switched on the exact theory gives another gap; the contributions are the Shapley values of these eight gaps, so
-    together with `rest` (the gap with all three off: teachers, start, loss weights) they add up to `loss_gap` exactly.
+    *variance* (all groups get the mean variance), *representation* (all groups get the same share). The exact theory
+    gives a gap for each of the eight subsets. The contributions are the Shapley values of these gaps. Together with
+    `rest` (the gap with all three off, due to teachers, start or loss weights) they add up to `loss_gap` exactly.
 
-    With `data=Fixed(...)` all eight are trained on a fixed set of that size.
-
-    A law of groups that changes during training answers to the very gap that is split here, so it is refused.
+    With `data=Fixed(...)` all eight are trained on a fixed set of that size. A group law that changes during training
+    is refused, because it reacts to the gap that would be split.
 
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """

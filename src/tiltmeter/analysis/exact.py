@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed | None] | None:
-    """The problem, training and training set behind the theory of a linear student; None for anything else."""
+    """Return problem, training and training set of the theory of a linear student; None for anything else."""
     if trajectory.evaluate is None and trajectory.origin.source != "theory":
         return None
     from tiltmeter.problem.fixed import Fixed
@@ -43,7 +43,7 @@ def linear_theory_of(trajectory: Trajectory) -> tuple[Mixture, Training, Fixed |
 
 
 def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
-    """The problem and SGD behind online theory, whose examples are all fresh and which no law steers; else None."""
+    """Return problem and SGD of online theory (fresh examples, no law); else None."""
     found = linear_theory_of(trajectory)
     if found is None:
         return None
@@ -55,7 +55,7 @@ def theory_of(trajectory: Trajectory) -> tuple[Mixture, SGD] | None:
 
 
 def revived(trajectory: Trajectory) -> Trajectory:
-    """A theory of a linear student that was loaded from disk, with its `evaluate` again; anything else as it is."""
+    """Return a theory of a linear student loaded from disk with its `evaluate` restored; anything else unchanged."""
     if trajectory.evaluate is not None or trajectory.clock != "t":
         return trajectory
     if isinstance(trajectory.origin.problem, dict) and "class_mixture" in trajectory.origin.problem:
@@ -72,7 +72,7 @@ def revived(trajectory: Trajectory) -> Trajectory:
 
 
 def _several_classes(trajectory: Trajectory) -> Trajectory:
-    """A theory of several classes that was loaded from disk, with its `evaluate` again."""
+    """Return a theory of several classes loaded from disk with its `evaluate` restored."""
     from tiltmeter.population.quadrature import Sobol
     from tiltmeter.problem.class_mixture import ClassMixture
     from tiltmeter.problem.sgd import SGD
@@ -92,6 +92,6 @@ def _several_classes(trajectory: Trajectory) -> Trajectory:
 
 
 def exact_curve(trajectory: Trajectory, name: str) -> Callable[[Any], xr.DataArray] | None:
-    """One curve of a theory trajectory as a function of time; None for what is only known where it was recorded."""
+    """Return one curve of a theory as a function of time; None if it is known only at recorded times."""
     evaluate = revived(trajectory).evaluate
     return None if evaluate is None else lambda times: evaluate(np.atleast_1d(times), (name,))[name]

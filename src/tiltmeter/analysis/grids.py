@@ -15,16 +15,16 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 def leader(trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> xr.DataArray:
-    """The group that is best off, at every time and grid point ("": level, not shown, or no value).
+    """Return the group that is best off, at every time and grid point ("": equal, not shown, or no value).
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> leader(predict(*cases.centred_crossing())).isel(time=[0, -1]).values.tolist()
     ['-', '+']
 
-    Of a measured run, alone or with several seeds, a group is named where it is shown to be better off than every
+    For a measured run, with one or several seeds, a group is named only where it is shown to be better off than every
     other, by bands that hold at all looks and for all pairs together with probability 1 - `level` (see `standing`).
-    Theory, and every point of a grid, is compared value by value.
+    Theory and grids are compared value by value, without a test.
     """
     values = trajectory[curve]
     exact = trajectory.origin.source != "training" and "seed" not in values.dims
@@ -47,7 +47,7 @@ def _shown(trajectory: Trajectory, curve: str, level: float) -> xr.DataArray:
 
 
 def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
-    """The group that is best off in a curve, wherever it is given."""
+    """Return the group with the best value in a curve, at every point."""
     groups = groups_of(values)
     signed = values * leader_sign(curve, values)
     ordered = signed.transpose("group", ...).values
@@ -62,7 +62,7 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
 
 
 def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """The look at which each group is best off, at every grid point: early stopping, group by group.
+    """Return the look at which each group is best off, at every grid point: early stopping by group.
 
     >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -70,7 +70,7 @@ def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     >>> best_time(few).values.round(1)
     array([3.2, 0.6])
 
-    It is one of the recorded times; choose them closely enough.
+    It is one of the recorded times, so choose them closely enough.
     """
     values = trajectory[curve]
     groups_of(values)
@@ -78,7 +78,7 @@ def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
 
 
 def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:
-    """How often the lead between two groups changes over the recorded times, at every grid point.
+    """Count the changes of lead between two groups over the recorded times, at every grid point.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -93,7 +93,7 @@ def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | Non
     groups = groups_of(values)
     gap: Any = values.isel(group=groups.index(a), drop=True) - values.isel(group=groups.index(b), drop=True)
     sign = np.sign(np.where(np.abs(gap.values) > ROUNDING, gap.values, 0.0)).astype(np.int8)
-    # An undecided look takes over the sign before it, so that it neither hides nor makes a change.
+    # An undecided look takes the sign before it, so that it neither hides nor adds a change.
     changes = np.zeros(sign.shape[1:], dtype=np.int64)
     last = sign[0]
     for now in sign[1:]:

@@ -1,4 +1,4 @@
-"""Kept points: the losses and decisions that a probe kept for every point, as curves that can be judged."""
+"""Kept points: the losses and decisions that a probe kept for every point, as curves that can be tested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGED = ("loss", "error", "positive_rate", "tpr", "fpr")
 
 @dataclass(frozen=True, eq=False)
 class KeptPoints:
-    """The points behind the curves of a run: who belongs to which group, and one number per point and look.
+    """The points behind the curves of a run: the group of every point, and one number per point and look.
 
     With several seeds the values of a curve have shape (seeds, looks, points).
     """
@@ -40,12 +40,12 @@ class KeptPoints:
 
 
 def kept_points(trajectory: Trajectory) -> KeptPoints | None:
-    """What a run kept of its points; None where it kept nothing.
+    """Return what a run kept of its points; None if it kept nothing.
 
     `trajectory.points` may hold `loss` (numbers) and either `decided_positive` or, for several classes, `wrong` (truth
     values), each with dimensions time and point and the group of every point as a coordinate; `positive` says which
-    points have the positive label. Looks with a loss that is not finite, and later ones, are left out; so are seeds
-    that have none before.
+    points have the positive label. Looks from the first loss that is not finite are left out; so are seeds without any
+    look before it.
     """
     points = trajectory.points
     if not any(name in points for name in ("loss", "decided_positive", "wrong")):
@@ -59,7 +59,7 @@ def kept_points(trajectory: Trajectory) -> KeptPoints | None:
     for other in (*arrays.values(), *(() if shown is None else (shown,))):
         times = np.intersect1d(times, other.coords["time"].values)
     if shown is not None and "seed" in first.dims and "seed" in shown.dims:
-        # Curves of some seeds only are judged by the points of those.
+        # Curves that hold only some seeds are tested with the points of those seeds.
         arrays = {name: array.sel(seed=shown.coords["seed"].values) for name, array in arrays.items()}
     values = {name: _ordered(array.sel(time=times)) for name, array in arrays.items()}
     if "loss" in values:

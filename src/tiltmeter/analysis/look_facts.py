@@ -11,7 +11,7 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 def diverged_at(trajectory: Trajectory) -> float | None:
-    """When the run diverged, None if it did not; of several seeds, only if all did: others are judged without them."""
+    """Return when the run diverged, or None; with several seeds, only if all of them diverged."""
     if trajectory.diverged is None:
         return None
     times = np.atleast_1d(np.asarray(trajectory.diverged.values, dtype=float))
@@ -19,7 +19,7 @@ def diverged_at(trajectory: Trajectory) -> float | None:
 
 
 def looked_at(trajectory: Trajectory) -> Mapping[str, Any]:
-    """What the origin of a training says of the points looked at; empty where nothing is known."""
+    """Return what the origin says about the held-out points; empty if nothing is known."""
     problem: Any = trajectory.origin.problem
     found = problem.get("look") if isinstance(problem, Mapping) and trajectory.origin.source == "training" else None
     return found if isinstance(found, Mapping) else {}

@@ -1,4 +1,4 @@
-"""at_matched_error: a curve at the first look where training has got as far as a given error."""
+"""at_matched_error: a curve at the first look where training has reached a given error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 def at_matched_error(run: Trajectory, curve: str, level: float, error: str | None = None) -> xr.DataArray:
-    """The curve at the first look whose error is at most `level`, with the coordinate `reached`: when that was.
+    """Return the curve at the first look whose error is at most `level`; the coordinate `reached` is its time.
 
     >>> from tiltmeter.record import Origin
     >>> times = {"time": [0, 10, 20]}
@@ -18,10 +18,10 @@ def at_matched_error(run: Trajectory, curve: str, level: float, error: str | Non
     >>> float(at_matched_error(run, "noise", level=0.2))
     0.2
 
-    Models should be compared when they fit equally well, not after equally many steps. `error` is the curve to go by
-    (default: training_error where recorded, else error), averaged over groups with equal weight. Each seed or grid
-    point has its own moment; where the level is never reached the answer is NaN. A curve recorded at fewer looks is
-    read at its first look from there on.
+    This compares models that fit equally well, instead of models after the same number of steps. `error` is the curve
+    that is matched (default: training_error if recorded, else error), averaged over groups with equal weights. Each
+    seed or grid point has its own time; the result is NaN if the level is never reached. A curve recorded at fewer
+    looks is read at its next look.
     """
     if not 0 <= level <= 1:
         raise ValueError(f"`level` should be an error from 0 to 1. Found level = {level}.")
@@ -31,7 +31,7 @@ def at_matched_error(run: Trajectory, curve: str, level: float, error: str | Non
     values = run[curve]
     reached = wrong.coords["time"].astype(float).where(wrong <= level, np.inf).min("time")
     looks = values.coords["time"].astype(float)
-    # The first look of the curve that is not before: times are ascending, so it is the one with most times ahead of it.
+    # The first look of the curve that is not earlier.
     ahead = (looks >= reached).transpose("time", ...)
     first = ahead.argmax("time")
     found = values.isel(time=first).where(ahead.any("time")).drop_vars("time", errors="ignore")

@@ -1,4 +1,4 @@
-"""Memorisation: what training on few examples, again and again, does to the order of the groups."""
+"""Memorisation: how training repeatedly on few examples changes the crossings of two groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Memorisation:
-    """The crossings of the same training with endless fresh examples and on a fixed set; as text, one sentence."""
+    """The crossings of the same training with fresh examples and on a fixed set; as text, one sentence."""
 
     curve: str
     online: Crossings
@@ -52,7 +52,7 @@ class Memorisation:
 def memorisation(
     problem: Mixture, flow: Flow, times: Any, data: Fixed, curve: str = "loss", pair: Pair | None = None
 ) -> Memorisation:
-    """What does memorising a fixed training set move, create or remove among the crossings of two groups?
+    """Find the crossings of two groups that memorising a fixed training set moves, creates or removes.
 
     >>> import numpy as np
     >>> from tiltmeter import teacher_mixture
@@ -61,11 +61,10 @@ def memorisation(
     With fresh examples: - leads until t = 0.8066, then +. On the fixed set: - leads until t = 0.3473, then +. So the
     change to + moves from t = 0.8066 to 0.3473.
 
-    Gradient flow on the whole population, which never sees an example twice, is compared with the same flow on n =
-    samples d examples. Crossings are matched in order of time by the leader that they bring; what has no partner is
-    created or removed.
+    Gradient flow on the whole population (every example is fresh) is compared with the same flow on n = samples d
+    examples. Crossings are matched in order of time by their new leader. Those without a match are created or removed.
 
-    Small learning rates only: the noise that batches of SGD add is not in either.
+    This is for small learning rates: neither flow has the batch noise of SGD.
     """
     if not isinstance(flow, Flow):
         raise TypeError(f"`memorisation` compares gradient flows: pass a Flow(lr=...). Found {type(flow).__name__}.")

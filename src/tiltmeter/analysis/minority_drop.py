@@ -1,4 +1,4 @@
-"""Minority drop: does a rare class first get worse, how far, and for how long?"""
+"""Minority drop: whether a rare class first gets worse, by how much, and for how long."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tiltmeter.record.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class MinorityDrop:
-    """Share decided right of one class: at the first look, at its lowest, and at the last; means over seeds.
+    """Recall of one class at the first look, at its lowest, and at the last look; means over seeds.
 
-    `drop` is start minus lowest, with standard error `error` over seeds (of one run: NaN); `lowest_at` and `back_at`
-    are median times, the latter infinite where most runs never come back to where they started; `loss_rise` is the
-    largest loss minus the first.
+    `drop` is start minus lowest, with standard error `error` over seeds (one run: NaN). `lowest_at` and `back_at` are
+    median times; `back_at` is infinite if most runs never return to their start. `loss_rise` is the largest loss minus
+    the first.
     """
 
     group: Hashable
@@ -43,7 +43,7 @@ class MinorityDrop:
 
 
 def minority_drop(trajectory: Trajectory, group: Hashable, curve: str = "error") -> MinorityDrop:
-    """How far the recall of a class falls below its start before it rises (Francazi, Baity-Jesi and Lucchi, 2023).
+    """Measure how far the recall of a class first falls below its start (Francazi, Baity-Jesi and Lucchi, 2023).
 
     >>> right = xr.DataArray([[0.5, 0.4], [0.9, 0.0], [0.9, 0.6]], dims=("time", "group"),
     ...                      coords={"time": [0.0, 1.0, 2.0], "group": ["many", "few"]}, attrs={"better": "higher"})
@@ -51,12 +51,12 @@ def minority_drop(trajectory: Trajectory, group: Hashable, curve: str = "error")
     >>> print(minority_drop(Trajectory({"recall": right}, "step", Origin("training")), "few", "recall"))
     few: 40.0% decided right at first, 0.0% at worst, 60.0% last; worst at step = 1, back at step = 2.
 
-    The classes should be the groups: `GroupedData(x, y, "label")`. Recall is one minus `curve` where lower is better,
-    else `curve` itself. Every seed has its own lowest point; averages come after. The lowest of many noisy looks lies a
-    little below the start even where nothing happens: the drop of balanced classes says how far.
+    The classes should be the groups: `GroupedData(x, y, "label")`. Recall is one minus `curve` if lower is better, else
+    `curve` itself. The lowest point is found for each seed, then averaged. The lowest of many noisy looks is slightly
+    below the start even without an effect; the drop of balanced classes is the null value.
 
-    It does not say why: a drop also follows from a start that happens to favour the class, and on new points from
-    overfitting, late; look at the points trained on to tell.
+    It does not tell the cause. A drop also occurs if the initial model happens to favour the class. On held-out points
+    a late drop may be overfitting; look at the training points to tell.
     """
     values = trajectory[curve]
     right = _rows(values if leader_sign(curve, values) < 0 else 1.0 - values, group, curve)
@@ -96,6 +96,6 @@ def _rows(values: xr.DataArray, group: Hashable, name: str) -> np.ndarray:
 
 
 def _back(times: np.ndarray, right: np.ndarray, worst: int) -> float:
-    """When it is first as good as at the start, after its worst."""
+    """Return when it is first as good as at the start, after its lowest point."""
     again = np.flatnonzero(right[worst:] >= right[0])
     return float(times[worst + again[0]]) if len(again) else np.inf

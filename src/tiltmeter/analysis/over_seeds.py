@@ -1,4 +1,4 @@
-"""Over seeds: the mean of repeated runs, the share of runs that show something, and the standard error of either.
+"""Over seeds: means over repeated runs, shares of runs, and their standard errors.
 
 The standard error of a mean is s / sqrt(n), with s^2 the sum of squared deviations over n - 1 and n the number of runs
 that have a value; with one run it is not known (NaN). That of a share is the one of Agresti and Coull, *Approximate is
@@ -16,14 +16,14 @@ import xarray as xr
 
 
 def over_seeds(values: xr.DataArray, dim: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
-    """The mean over a dimension of repeated runs, and its standard error; missing values do not count.
+    """Return the mean over a dimension of repeated runs and its standard error; missing values do not count.
 
     >>> values = xr.DataArray([[1.0, 3.0], [2.0, np.nan]], dims=("group", "seed"))
     >>> mean, error = over_seeds(values)
     >>> mean.values, error.values
     (array([2., 2.]), array([ 1., nan]))
 
-    The error says how well the mean is known, not how far a single run lies from it.
+    The error says how precisely the mean is known, not how far single runs are from it.
     """
     count = values.notnull().sum(dim)
     mean = values.mean(dim)
@@ -35,7 +35,7 @@ def over_seeds(values: xr.DataArray, dim: str = "seed") -> tuple[xr.DataArray, x
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
-    """The same for numbers of which there is one per run.
+    """Return mean and standard error of one number per run.
 
     >>> mean_and_error([1.0, 3.0])
     (2.0, 1.0)
@@ -45,7 +45,7 @@ def mean_and_error(values: Any) -> tuple[float, float]:
 
 
 def share(marks: Sequence[bool] | np.ndarray) -> tuple[float, float]:
-    """The share of runs that are marked, and its standard error; NaN without runs.
+    """Return the share of runs that are marked, and its standard error; NaN without runs.
 
     >>> share([True, True, False, True])
     (0.75, 0.171...)

@@ -1,4 +1,4 @@
-"""Pairs of groups: which two are compared, who leads between them, and how sure that is."""
+"""Pairs of groups: which two are compared, who leads, and the gap with its standard error."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tiltmeter.record.trajectory import Trajectory
 
 Pair: TypeAlias = tuple[Hashable, Hashable]
 
-#: A gap is decided where it exceeds this many standard errors.
+#: A gap counts as decided if it exceeds this many standard errors.
 SURE = 2.0
-#: Gaps of exact curves below this are rounding.
+#: Smaller gaps of exact curves are rounding errors.
 ROUNDING = 1e-12
 
 
@@ -52,9 +52,9 @@ def leader_sign(name: str, curve: xr.DataArray) -> int:
 
 
 def pair_gap(trajectory: Trajectory, name: str, pair: Pair) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """Value of the first minus value of the second, and its standard error where known.
+    """Return the value of the first minus that of the second, and its standard error if known.
 
-    Seeds are averaged, their scatter giving the standard error; a single run uses its curve `<name>_se`.
+    Seeds are averaged, and their scatter gives the standard error; a single run uses its curve `<name>_se`.
     """
     curve = trajectory[name]
     groups = groups_of(curve)

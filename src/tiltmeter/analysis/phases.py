@@ -1,4 +1,4 @@
-"""Phases: the segments between crossings, who leads in each, by how much, and what drives it."""
+"""Phases: the intervals between crossings, with leader, size of the gap, and its cause."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LOOKS = 64
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of training with one leader, or with "" where no difference is shown.
+    """One interval of training with one leader, or with "" if no difference is shown.
 
-    `size` is the mean absolute gap, over log time for theory; of a measured run, the difference is shown to be at most
-    `bound` throughout the stretch. For theory, `driver` names what makes the gap and `contributions`
-    holds the mean Shapley value of each driver over log time; elsewhere they are None and empty.
+    `size` is the mean absolute gap, over log time for theory. For a measured run, the difference is shown to be at most
+    `bound` throughout the interval. For theory, `driver` names the cause of the gap, and `contributions` holds the mean
+    Shapley value of each driver over log time; otherwise they are None and empty.
     """
 
     start: float
@@ -82,7 +82,7 @@ class Phases(tuple[Phase, ...]):
 
 
 def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Phases:
-    """Segments between crossings of two groups, each with leader, size and, for the loss of exact theory, its driver.
+    """Return the intervals between crossings of two groups: leader, size and, for the loss of exact theory, its cause.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -91,8 +91,8 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     >>> [phase.driver for phase in phases(predict(*cases.three_phases()))]
     ['shift', 'variance', 'representation']
 
-    Of a measured run a phase has a leader only where one is shown, by a band that holds at all looks together with
-    probability 1 - `level` (see `standing`); the looks in between are phases without a leader.
+    A phase of a measured run has a leader only if one is shown, by a band that holds at all looks together with
+    probability 1 - `level` (see `standing`). The looks in between are phases without a leader.
     """
     trajectory = revived(trajectory)
     chosen = the_pair(trajectory[curve], pair)
@@ -109,7 +109,7 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None
     sizes = _sizes(trajectory, curve, chosen, edges)
     theory = linear_theory_of(trajectory) if curve == "loss" and trajectory.clock == "t" else None
     if theory is not None and getattr(theory[1], "steered", False):
-        theory = None  # a law answers to the gap itself: no driver can be told apart from it
+        theory = None  # a law reacts to the gap itself, so drivers cannot be separated
     known = [None] * len(edges) if theory is None else _contributions(theory, chosen, edges)
     segments = []
     for (low, high), leader, size, parts in zip(edges, found.leaders, sizes, known, strict=True):
@@ -142,7 +142,7 @@ def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[flo
 def _contributions(
     theory: tuple[Mixture, Training, Fixed | None], pair: Pair, edges: list[tuple[float, float]]
 ) -> list[tuple[dict[str, float], float] | None]:
-    """For every phase the mean contribution of each driver and the sign of the mean gap, from one set of curves."""
+    """Return the mean contribution of each driver in every phase, and the sign of the mean gap."""
     looks = [np.geomspace(low, high, LOOKS) if high > low else np.empty(0) for low, high in edges]
     if not any(at.size for at in looks):
         return [None] * len(edges)
@@ -159,14 +159,14 @@ def _contributions(
 
 
 def _measured(difference: Difference) -> tuple[Phase, ...]:
-    """The stretches of looks with one answer, drawn out to meet; nothing where nobody is ever shown to lead."""
+    """Return the stretches of looks with one result, extended to meet; nothing if nobody is ever shown to lead."""
     if not difference.sign.any():
         return ()
     stretches = difference.stretches
     edges = [stretches[0].first]
     for one, two in pairwise(stretches):
         if NOBODY in (one.leader, two.leader):
-            # What is shown is shown at its own looks; the doubt begins and ends there.
+            # A leader is shown only at its own looks; the undecided interval begins and ends there.
             edges.append(one.last if two.leader == NOBODY else two.first)
         else:
             edges.append(estimated(difference, one.last, two.first))
@@ -180,7 +180,7 @@ def _measured(difference: Difference) -> tuple[Phase, ...]:
 
 
 def reason(driver: str, problem: Mixture, leader: Hashable, other: Hashable) -> str:
-    """A driver in words, as seen from the leader."""
+    """Return a driver in words, from the view of the leader."""
     if driver == "shift":
         return "shift and label imbalance"
     if driver == "rest":

@@ -23,16 +23,16 @@ from tiltmeter.analysis.statements import Basis, Scope, Standing
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
-#: From so many groups on each is compared with all together, not with every other.
+#: From this many groups on, each is compared with the mean of all instead of with every other group.
 MANY = 6
-#: Groups with fewer points than this are judged, but said to be few.
+#: Groups with fewer points than this are tested, with a note that they are small.
 FEW = 50
 
 
 def standing(
     trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool | None = None
 ) -> Standing:
-    """Who is shown to be better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
+    """Test who is better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
 
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
@@ -46,15 +46,15 @@ def standing(
     In this run (all 2 looks, one curve together, 5 %): a has the lower loss at step 10; before, no difference is shown
     and it is at most 0.36.
 
-    A probe keeps a loss and a decision for every point; from these come bands that hold at all looks, for all pairs of
-    groups and in all curves asked about together, with probability 1 - `level`. So any of the statements may be picked
-    out afterwards. One run speaks of this run, fewer than five seeds of these runs, five or more of the recipe (points
-    and seeds together). Up to five groups are compared pair by pair, from six on each with all together; `every_pair`
-    True or False asks for the one or the other.
+    A probe keeps the loss and the decision of every point. From these, bands are computed that hold at all looks, for
+    all pairs of groups and in all chosen curves together, with probability 1 - `level`. So any of the statements may be
+    quoted alone. With one run the statements are about this run, with two to four seeds about these runs, with five or
+    more about the recipe (points and seeds together). Up to five groups are compared pair by pair; from six on, each is
+    compared with the mean of all. `every_pair` True or False chooses one or the other.
 
-    "No difference shown" is not "no difference": its bound says what is ruled out. Without kept points, recorded
-    standard errors are used with Bonferroni's correction, which is wider, and the text says so. Nothing is promised
-    for points that also chose when to stop or which run to take.
+    "No difference shown" is not "no difference": the bound says what is ruled out. Without kept points, recorded
+    standard errors are used with Bonferroni's correction; the limits are then wider, and the text says so. The error
+    rate does not hold for points that were also used to choose when to stop or which run to take.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
@@ -103,7 +103,7 @@ def _of_points(
 def _of_curves(
     trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
 ) -> Standing:
-    """The same from recorded standard errors, from the scatter over seeds, or from values that are all there is."""
+    """Return the same from recorded standard errors, from the scatter over seeds, or from values without errors."""
     found: dict[str, Band] = {}
     times: dict[str, np.ndarray] = {}
     reasons: dict[str, str] = {}
@@ -116,7 +116,7 @@ def _of_curves(
         groups = tuple(groups_of(curve))
         contrasts, labels = _contrasts(groups, np.ones(len(groups)), pair, every_pair)
         values = _array(trajectory, curve)
-        # A forecast is a calculation on these points; how far to believe it is said by its horizon, not here.
+        # A forecast is computed without noise; its horizon says how far to trust it.
         error = None if trajectory.origin.source == "forecast" else trajectory.get(f"{name}_se")
         errors = None if error is None else _array(trajectory, error.sel(time=curve.coords["time"]))
         times[name] = curve.coords["time"].values
@@ -162,7 +162,7 @@ def _differences(
 def _contrasts(
     groups: tuple[Hashable, ...], counts: np.ndarray, pair: Pair | None, every_pair: bool | None
 ) -> tuple[np.ndarray, list[tuple[Hashable, Hashable]]]:
-    """Rows of weights, and what each compares."""
+    """Return the rows of weights and the names that each compares."""
     if pair is not None:
         row = np.zeros((1, len(groups)))
         row[0, groups.index(pair[0])], row[0, groups.index(pair[1])] = 1.0, -1.0
@@ -207,7 +207,7 @@ def _single(curve: PointCurve) -> PointCurve:
 
 
 def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Which groups are not judged, and which are small."""
+    """Return which groups are not tested, and which are small."""
     reasons: dict[str, str] = {}
     few: dict[str, int] = {}
     for curve in chosen:

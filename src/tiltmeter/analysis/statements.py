@@ -1,4 +1,4 @@
-"""Statements: what is shown about groups in a run, as one value that says its error rate."""
+"""Statements: what is shown about groups in a run, with its error rate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.pairs import Pair
 
-#: What the limits rest on.
+#: The source of the limits.
 Basis = Literal["points", "standard errors", "seeds", "values"]
-#: What they speak of: the networks that were trained, or every seed of their recipe.
+#: What the statements are about: the networks that were trained, or all seeds of their recipe.
 Scope = Literal["run", "runs", "recipe"]
 
 _SCOPES: dict[Scope, str] = {"run": "In this run", "runs": "In these runs", "recipe": "For this recipe"}
@@ -19,10 +19,10 @@ _SCOPES: dict[Scope, str] = {"run": "In this run", "runs": "In these runs", "rec
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """The differences of all curves and groups asked about; all their statements hold together at `level`.
+    """The differences of all chosen curves and groups; all statements hold together at `level`.
 
-    `reasons` says of a curve, or of a group in a curve, why it is not judged; `notes` what else to know. As text, a
-    sentence for each difference (from six groups on: for those that are shown).
+    `reasons` says why a curve, or a group in a curve, is not tested; `notes` holds other remarks. As text, there is a
+    sentence for each difference (with six groups or more: for those that are shown).
     """
 
     differences: tuple[Difference, ...]
@@ -51,7 +51,7 @@ class Standing:
         return any(one.pair[1] == ALL for one in self.differences)
 
     def could_be_worst(self, curve: str, look: int = -1) -> tuple[Hashable, ...]:
-        """The groups that may be the worst off at one look: whoever is better off than the mean is not the worst."""
+        """Return the groups that may be the worst off at one look: those not shown to be better than the mean."""
         found = []
         for one in self.of(curve):
             if one.pair[1] == ALL and (not one.judged or one.leader[look] != one.pair[0]):
@@ -60,7 +60,7 @@ class Standing:
 
     @property
     def family(self) -> str:
-        """What the error rate is about, in words."""
+        """What the error rate covers, in words."""
         curves = len({one.curve for one in self.differences})
         kinds = f"{curves} curves" if curves > 1 else "one curve"
         count = len({one.pair for one in self.differences})

@@ -1,4 +1,4 @@
-"""Stopping: when to stop training, and what each rule for it costs by the others."""
+"""Stopping: when to stop training by different rules, and what each rule costs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class BestForGroup:
-    """The look at which one group is best off, and what the others then pay above their own best."""
+    """The look at which one group is best off, and how far the others then are above their own best."""
 
     group: Hashable
     time: float
@@ -38,10 +38,10 @@ class BestForGroup:
 
 @dataclass(frozen=True)
 class Stopping:
-    """The advice of three rules among the looks whose mean is within reach of the best; as text, one sentence each.
+    """The advice of three rules, among the looks whose mean is close to the best; as text, one sentence each.
 
-    `by_group` is the best look of every group, wherever that lies: on a fixed training set groups are best off at
-    very different times.
+    `by_group` is the best look of every group, without that restriction. On a fixed training set, groups may be best
+    off at very different times.
 
     `judged` says on which points the gap, mean and worst group of every rule were measured: "other points" than those
     that chose the look, the "same points", whose numbers are then too good, or "exact" for theory.
@@ -70,11 +70,11 @@ class Stopping:
                 f"({extra:+.1%}), worst group {rule.worst:.4f}"
             )
         if self.judged == "same points":
-            lines.append("  chosen and measured on the same points: what is seen there is too good (pass judge=)")
+            lines.append("  chosen and measured on the same points: these numbers are optimistic (pass judge=)")
         elif self.judged == "other points":
-            lines.append("  chosen on the points looked at, measured on others")
+            lines.append("  chosen on these points, measured on others")
         if len({one.time for one in self.by_group}) > 1:
-            lines.append("Each group would stop at a time of its own:")
+            lines.append("Each group would stop at its own time:")
             for one in self.by_group:
                 lines.append(
                     f"  {one.group!s:<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, the others "
@@ -86,7 +86,7 @@ class Stopping:
 def stopping(
     trajectory: Trajectory, within: float = 0.1, curve: str = "loss", judge: Trajectory | None = None
 ) -> Stopping:
-    """When is the gap smallest, the mean best, the worst group best, among looks whose mean is near the best?
+    """Find when the gap is smallest, the mean best and the worst group best, among looks whose mean is near the best.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -94,11 +94,12 @@ def stopping(
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True
 
-    Only looks after the first at which the mean has improved count, so an untrained model is never advised. The gap is
-    the largest difference between any two groups; the mean is over groups; seeds are averaged first.
+    Only looks at which the mean has improved on the first look count, so an untrained model is never advised. The gap
+    is the largest difference between any two groups; the mean is over groups; seeds are averaged first.
 
-    What is seen at a look that was chosen on the same points is too good. `judge` is the record of the same training on
-    other points (`data.split(look=, judge=)`, a probe for each): looks are chosen on the first and measured on these.
+    Values at a look that was chosen on the same points are too optimistic. `judge` is the record of the same training
+    on other points (`data.split(look=, judge=)`, with a probe for each): looks are chosen on the first and measured on
+    the second.
     """
     if not within >= 0:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")

@@ -82,7 +82,7 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    # Help is our own text, in colours; everything else may hold names that somebody else chose.
+    # Help is our own text, in colours; everything else may contain names from data.
     with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
         return _run(given)
 

@@ -16,12 +16,12 @@ class ClassOptions:
     """Several classes instead of two labels."""
 
     classes: int | None = None
-    "So many classes, each with its own teacher; --overlap is then that of a class between the groups."
+    "Number of classes, each with its own teacher; --overlap is then that of a class between the groups."
     similarity: float | None = None
     "Overlap of the teachers of the first two classes within each group."
     swapped: Switch = False
-    "The first two classes of - look like the second and the first of +."
+    "Swap the teachers of the first two classes in group -."
     class_bias: Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True)] = None
-    "What makes each class more or less frequent, one number per class."
+    "Bias of each class, which makes it more or less frequent; one number per class."
     softmax: Switch = False
     "Train on cross-entropy instead of the squared error."

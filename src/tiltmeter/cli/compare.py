@@ -1,4 +1,4 @@
-"""`tiltmeter compare`: runs beside one another."""
+"""`tiltmeter compare`: compare runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = ("run", "first leader", "lead changes at", "last leader", "worst group"
 
 
 def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
-    """Runs beside one another: leaders, crossings, worst group, area under the gap.
+    """Compare runs: leaders, crossings, worst group, area under the gap.
 
     Parameters
     ----------

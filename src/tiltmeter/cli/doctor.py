@@ -51,7 +51,7 @@ def doctor(*, json: Json = False) -> int:
 
 
 def examined() -> dict[str, Any]:
-    """Everything that `doctor` tells, without importing any of it."""
+    """Collect everything that `doctor` reports, without importing the packages."""
     from tiltmeter.data.public.folder import data_folder
     from tiltmeter.data.public.presence import is_present
     from tiltmeter.data.public.sources import SOURCES
@@ -92,7 +92,7 @@ def _print(found: dict[str, Any]) -> None:
     print(
         f"Missing: {', '.join(missing)}. Install again with pip install tiltmeter."
         if missing
-        else "All that tiltmeter needs is here."
+        else "Everything that tiltmeter needs is installed."
     )
     memory = found["free_memory_gib"]
     free = "an unknown amount of memory" if memory is None else f"{memory} GiB of memory free"
@@ -100,7 +100,7 @@ def _print(found: dict[str, Any]) -> None:
         f"tiltmeter {found['tiltmeter']}, Python {found['python']}, {found['system']}, {found['cores']} cores, {free}."
     )
     threads = [f"{name} = {value}" for name, value in found["threads"].items() if value is not None]
-    print(f"Threads: {', '.join(threads) or 'not set, so that libraries take all cores'}.")
+    print(f"Threads: {', '.join(threads) or 'not set, so libraries use all cores'}.")
     print("Core: " + ", ".join(f"{name} {number or 'missing'}" for name, number in found["core"].items()) + ".")
     for extra, about in found["extras"].items():
         if extra in absent:

@@ -1,4 +1,4 @@
-"""`tiltmeter gate`: a CI job fails when a bias is shown."""
+"""`tiltmeter gate`: fail a CI job when a bias is shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiltmeter.cli.flags import Json
 
 
 def gate(run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, json: Json = False) -> int:
-    """Exit code 1 when a gap between groups is shown to be larger than allowed at the last look, else 0.
+    """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last look, else with 0.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 
 from tiltmeter.cli.flags import Json
 
-#: A label or a group has at most so many different values.
+#: A column with more different values is no label or group.
 FEW = 20
 USUAL_LABELS = ("label", "target", "y", "class", "outcome", "income", "wage")
 USUAL_GROUPS = ("group", "sex", "gender", "race", "ethnicity", "age_group")
@@ -85,7 +85,7 @@ def _toml(
     label, group = chosen
     marks = ["  # guessed: check it" if guess else "" for guess in guessed]
     columns = [str(name) for name in frame.columns if name not in (label, group)]
-    # Names and identifiers are no features.
+    # Names and identifiers are not used as features.
     usable = [name for name in columns if frame[name].dtype.kind in "fiub" or few[name] <= 1000]
     gaps = ", ".join(f"{name} ({count})" for name, count in missing.items())
     about = f"# Missing values: {_comment(gaps)}\n" if gaps else ""

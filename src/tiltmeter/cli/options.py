@@ -31,7 +31,7 @@ from tiltmeter.problem.student import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.schedule import schedule_from_table
 
-#: A look at a theory of a few groups takes about so many bytes: some twenty curves, and what they are made of.
+#: Bytes that one look at a theory takes: about twenty curves of a few groups.
 LOOK_BYTES = 4000
 CASES = {
     function.__name__.replace("_", "-"): function
@@ -113,7 +113,7 @@ class TimeOptions:
 
 
 class Chosen(NamedTuple):
-    """What the options ask for: a problem, how it is trained, when it is looked at, and what is trained on it."""
+    """The result of the options: a problem, its training, the times, and the student."""
 
     problem: Mixture | ClassMixture
     sgd: SGD

@@ -46,7 +46,7 @@ def show(
 
 
 def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
-    """The number of looks, whenever there are new ones, until nobody writes any more."""
+    """Yield the number of looks whenever there are new ones, until the run ends."""
     seen = 0
     while True:
         state = check(run)
@@ -68,7 +68,7 @@ def _show(run: Path, curve: str, level: float, save: tuple[Path, ...], json: boo
         if save:
             raise ValueError(f"{run} holds no curves over time to draw: try `plot.equilibrium_sweep` in Python.")
         if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
-            # Not a result of the command line: xarray's own description says most.
+            # A dataset from elsewhere: print xarray's own description.
             curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}
             print(dumps({"curves": curves}, indent=2, allow_nan=False) if json else loaded)
         else:

@@ -33,7 +33,7 @@ from tiltmeter.theory.predict import predict
 
 _METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}
 _ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tanh(), "identity": Identity()}
-#: Curves of several classes in every run: errors and accuracies of every seed and look cost more, ask by --curve.
+#: Curves of several classes in every run; errors and accuracies are expensive and need --curve.
 CLASS_CURVES = ("loss", "class_loss")
 
 
@@ -101,7 +101,7 @@ def simulate(
     who = (student or StudentOptions()).build(case.student)
     curves = tuple(dict.fromkeys((*CLASS_CURVES, curve))) if isinstance(case.problem, ClassMixture) else None
     data = Fresh() if alpha is None else Repeated(alpha)
-    # First, because it may raise an error: then nothing is simulated in vain.
+    # First, because it may raise an error before anything is simulated.
     fixed = None if alpha is None else Fixed(alpha)
     theory = None if against is None else predict(case.problem, case.sgd, case.times, curves, who, data=fixed)
     with warnings.catch_warnings(record=True) as notes:

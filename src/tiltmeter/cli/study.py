@@ -1,4 +1,4 @@
-"""`tiltmeter study`: grids of runs that go on where they stopped."""
+"""`tiltmeter study`: grids of runs that can be interrupted and continued."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(
     fail_fast: Switch = False,
     json: Json = False,
 ) -> int:
-    """Compute the cells that are missing. Repeat the command to go on after an interruption.
+    """Compute the cells that are missing. Repeat the command to continue after an interruption.
 
     Exit code 1: a cell failed.
 

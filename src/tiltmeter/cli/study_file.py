@@ -33,7 +33,7 @@ def find_study(place: Path) -> Study:
     if "cell" not in said:
         raise KeyError(f'{place}, [study]: `cell` is missing; it names a function, as in cell = "mine:train".')
     function = FunctionReference.from_text(said.pop("cell"), place.parent).find()
-    # A study lies beside its file, wherever the command is called.
+    # Paths are relative to the TOML file, not to the current folder.
     to = place.parent / said.pop("to", f"studies/{place.stem}")
     for name, kind in (("factors", Mapping), ("cells", list)):
         if name in tables and not isinstance(tables[name], kind):

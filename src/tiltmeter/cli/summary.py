@@ -25,12 +25,12 @@ from tiltmeter.record.trajectory import Trajectory
 SHOWN = ("loss", "error", "positive_rate")
 #: Those that it shows of a training set that is used many times.
 SHOWN_OF_SET = ("loss", "error", "training_loss")
-#: With more groups than this each has a row of its own.
+#: With more groups than this, each has its own row.
 WIDE = 5
 
 
 class Summary:
-    """The answers about one run in one curve; computed once, printed in either form."""
+    """The results for one run in one curve; computed once, printed as text or JSON."""
 
     def __init__(self, trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> None:
         trajectory = revived(trajectory)
@@ -47,7 +47,7 @@ class Summary:
         several = curve == "loss" and "class_loss" in trajectory
         self.classes: ClassCrossings | None = class_crossings(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
-        answers = [found for found in (self.phases, self.crossings) if found is not None]  # none shown is an answer too
+        answers = [found for found in (self.phases, self.crossings) if found is not None]  # a result too
         self.sentence = str(answers[0]) if answers else f"{len(trajectory)} curves{over}."
         self.doubts = (
             [] if self.crossings is None else [f"In the noise: {doubt}." for doubt in self.crossings.undecided]
@@ -159,18 +159,18 @@ class Summary:
         return table
 
     def _averaged(self, name: str) -> xr.DataArray | None:
-        """A curve over time and groups, seeds averaged; None where it is over anything else."""
+        """Return a curve over time and groups, averaged over seeds; None if it has other dimensions."""
         values = self.trajectory[name]
         values = values.mean("seed") if "seed" in values.dims else values
         return values.transpose("time", "group") if set(values.dims) == {"time", "group"} else None
 
     def _long_table(self, shown: dict[str, xr.DataArray]) -> Table:
-        """Many groups: one row each, at the last look, with what is shown of it."""
+        """Return a table with one row per group at the last look, and what is shown about it."""
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("group")
         for name in shown:
             table.add_column(name.replace("_", " "), justify="right")
-        table.add_column(f"{self.curve} against all together, at the end")
+        table.add_column(f"{self.curve} against the mean of all, at the end")
         judged = None if self.crossings is None else self.crossings.standing
         for place, group in enumerate(next(iter(shown.values())).coords["group"].values.tolist()):
             cells = [f"{float(values.values[-1, place]):.4f}" for values in shown.values()]

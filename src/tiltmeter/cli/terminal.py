@@ -1,4 +1,4 @@
-"""terminal: what the verbs print, with nothing in it that a terminal would obey."""
+"""terminal: output of the verbs, without control sequences from names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class VisibleStream:
 
 @contextmanager
 def safe_output() -> Iterator[None]:
-    """In here nothing that is printed can steer the terminal, and a warning is one sentence."""
+    """Within this context, printed text cannot control the terminal, and a warning is one sentence."""
 
     def told(message: Warning | str, *_: object, **__: object) -> None:
         print(f"tiltmeter: {message}", file=sys.stderr)
@@ -47,7 +47,7 @@ def safe_output() -> Iterator[None]:
 
 
 def print_table(table: Any) -> None:
-    """A table whose cells are text: brackets in the name of a group are no markup, colons no emoji."""
+    """Print a table whose cells are plain text: brackets are not markup, and colons are not emoji."""
     from rich.console import Console
 
     Console(highlight=False, markup=False, emoji=False).print(table)

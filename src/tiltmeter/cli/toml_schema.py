@@ -1,6 +1,6 @@
-"""toml_schema: what the tables of a TOML file may hold, checked in one place before anything is made of them.
+"""toml_schema: checks of the tables of a TOML file, before they are used.
 
-Every refusal names the file, the table and the key, says what should stand there and what was found.
+Every error names the file, the table and the key, what it should be, and what was found.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Between:
 
 
 def check_table(given: Any, hints: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The table, once every key is known and every value is of the kind that its hint names.
+    """Return the table, after checking every key and the type of every value.
 
     >>> check_table({"hidden": [8, -3]}, {"hidden": tuple[Annotated[int, Between(1)], ...]}, "[model]")
     Traceback (most recent call last):
@@ -64,7 +64,7 @@ def check_keys(given: Iterable[Any], names: Iterable[str], where: str, also: Ite
 
 
 def short(value: Any) -> str:
-    """A value as a message shows it, however long it is."""
+    """Return a value as a message shows it, shortened."""
     return _SHORT.repr(value)
 
 
@@ -90,7 +90,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def words(hint: Any) -> str:
-    """What a file should hold for this kind; empty where it cannot hold any."""
+    """Return in words what a file should hold for this type; empty if a file cannot hold it."""
     origin = get_origin(hint)
     if hint is Any:
         return "a value"

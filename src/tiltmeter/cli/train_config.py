@@ -24,7 +24,7 @@ from tiltmeter.recipe.table import recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
 
-#: A weight with its gradient and two averages of an optimiser, in single precision.
+#: Bytes of a weight with its gradient and two averages of an optimiser, in single precision.
 WEIGHT_BYTES = 16
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
@@ -52,7 +52,7 @@ def train_as_told(
     recipe = recipe_from_table(given, data.groups)
     model = build_network(tables, data, recipe.loss)
     watch = Watch(when=build_when(tables), measures=measures)
-    print(f"Training on {len(data):,} points, looking at {len(look):,} ...", file=sys.stderr)
+    print(f"Training on {len(data):,} points, with {len(look):,} held-out points ...", file=sys.stderr)
     checkpoint = every(given.get("checkpoint", 1000))
     seed, held_out = given.get("seed", 0), None
     if "held_out" in given:
@@ -84,7 +84,7 @@ def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, lo
 def build_data(
     given: Mapping[str, Any], folder: Path, problem: Mapping[str, Any] | None = None
 ) -> tuple[GroupedData, GroupedData]:
-    """What to train on and what to look at: digits, a file beside the configuration, a public set, or a problem."""
+    """Return training and held-out data: digits, a file next to the TOML file, a public data set, or a problem."""
     source = given.get("source", "problem" if problem else "digits")
     if source == "problem":
         return problem_data(given, problem or {})
@@ -112,7 +112,7 @@ def build_data(
 
 
 def _read_file(path: Path, given: Mapping[str, Any]) -> GroupedData:
-    """A table by its columns; the group is a feature too, unless `columns` says otherwise. Arrays by their names."""
+    """Read a table by its columns (the group is a feature unless `columns` leaves it out), or arrays by their names."""
     label, group, weights = given["label"], given["group"], given.get("weights")
     if path.suffix.lower() == ".npz":
         names = given.get("columns", ["x"])
@@ -122,7 +122,7 @@ def _read_file(path: Path, given: Mapping[str, Any]) -> GroupedData:
     table = any_frame(path)
     chosen = given.get("columns", [name for name in table.columns if name not in (label, weights)])
     with warnings.catch_warnings():
-        # Rows that were dropped are told with everything else about the table, by `data.reading`.
+        # Dropped rows are reported by `data.reading`, with everything else about the table.
         warnings.filterwarnings("ignore", "Dropped ", UserWarning)
         return GroupedData.from_frame(
             table, label=label, group=group, features=chosen, weights=weights, missing=given.get("missing", "drop")

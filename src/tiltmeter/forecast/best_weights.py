@@ -18,6 +18,7 @@ from tiltmeter.forecast.sample_correction import corrected_losses, half_samples
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import Square
 from tiltmeter.population.criteria import Criterion, WorstGroupLoss
+from tiltmeter.recipe.lowered import group_law
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.record import log_spaced
 
@@ -92,6 +93,10 @@ def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstG
         raise ValueError("Weights of groups need at least two groups. Found one.")
     if checked_recipe(recipe).weights is not None:
         raise ValueError("`best_weights` searches the weights itself: leave them out of the recipe.")
+    law = group_law(recipe)
+    if law is not None:
+        name = type(law).__name__
+        raise ValueError(f"`best_weights` searches what groups count: leave out {name}, or use `forecast`.")
     question = tangent.question(recipe)
     found, steps = question.loss, question.sgd.steps
     looks = np.asarray(sorted({*log_spaced(20).steps(steps), steps}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from torch import nn
 
@@ -15,9 +16,12 @@ from tiltmeter.forecast.question import check_before_work
 from tiltmeter.forecast.replicas import averaged
 from tiltmeter.forecast.route import Kernel, Twin
 from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins
+from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory
+from tiltmeter.training.network_laws import check_needs
+from tiltmeter.training.scouting import changed_data
 
 
 def forecast(
@@ -69,9 +73,27 @@ def forecast(
         if isinstance(route, Twin):
             found = forecast_by_twins(network, train, look, recipe, route, watch, alone)
             return found if seeds is None else averaged(found)
-        kernels = tangent(network, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
-        return kernels.forecast(recipe, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
+        data, rest = _without_data_laws(train, recipe)
+        kernels = tangent(network, data, look, sample=route.sample, seed=route.seed, read=watch.read, progress=alone)
+        found = kernels.forecast(rest, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
+        return found if rest is recipe else _told(found, train, recipe)
 
     if seeds is None:
         return one(model)  # type: ignore[arg-type]  # checked where it enters
     return over_initialisations(model, seeds, one, progress)
+
+
+def _without_data_laws(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
+    """Return the data as the recipe's laws make them, and the recipe without these laws."""
+    laws = [law for law in recipe.interventions if isinstance(law, DataLaw)]
+    if not laws or not isinstance(train, GroupedData):
+        return train, recipe
+    check_needs(tuple(laws), train, None)
+    rest = tuple(law for law in recipe.interventions if not isinstance(law, DataLaw))
+    return changed_data(laws, train).data, replace(recipe, interventions=rest)
+
+
+def _told(found: Trajectory, train: GroupedData, recipe: Recipe) -> Trajectory:
+    """Return the forecast with the data and the recipe that the user gave."""
+    settings = {**found.origin.settings, "train": train.to_json(), "recipe": recipe.to_json()}
+    return Trajectory(dict(found), found.clock, replace(found.origin, settings=settings), found.diverged)

@@ -20,7 +20,7 @@ def group_losses(
     >>> group_losses(np.zeros((1, 60, 1)), np.ones((60, 1)), data, Square())[0].round(12).tolist()
     [[0.5, 0.5]]
     """
-    values = _values(outputs, goal, loss)
+    values = point_losses(outputs, goal, loss)
     mass = np.ones(len(data)) if data.weights is None else data.weights
     member = np.zeros((len(data), len(data.groups)))
     member[np.arange(len(data)), data.codes] = mass
@@ -33,7 +33,8 @@ def group_losses(
     return mean, error
 
 
-def _values(outputs: np.ndarray, goal: np.ndarray, loss: Any) -> np.ndarray:
+def point_losses(outputs: np.ndarray, goal: np.ndarray, loss: Any) -> np.ndarray:
+    """Return the loss of every point, (..., points), from (..., points, outputs)."""
     with np.errstate(all="ignore"):
         if isinstance(loss, CrossEntropy):
             top = outputs.max(-1)

@@ -14,6 +14,7 @@ class LinearisedOutputs:
     The weights have moved by Jacobian^T `dual`, where `dual` has shape (steps, rows of the sample, columns). `kept` is
     the factor that weight decay has left on the initial weights. `error` estimates the root mean square error of the
     calculation at the sample, in units of the outputs. `sharpest` is (a bound on) the largest curvature of the loss.
+    `pull` (steps, groups) is what every group counts under a law of groups.
     """
 
     looks: np.ndarray
@@ -23,3 +24,4 @@ class LinearisedOutputs:
     error: float
     sharpest: float
     method: str
+    pull: np.ndarray | None = None

@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.curves import curves, forecast_measures
@@ -37,8 +37,10 @@ from tiltmeter.forecast.sample import masses, sampled
 from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
 from tiltmeter.forecast.square import square_course
 from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
+from tiltmeter.forecast.steered import steered_course, with_pull
 from tiltmeter.forecast.targets import bend, slope, targets
 from tiltmeter.forecast.why import Why, explain
+from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
@@ -47,6 +49,7 @@ from tiltmeter.passes.description import describe
 from tiltmeter.passes.forward import Read, bare
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
+from tiltmeter.recipe.lowered import constant_pull, group_law, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
@@ -113,6 +116,8 @@ class Tangent:
         question = self.question(recipe)
         looks = looks_of(watch, question.sgd.steps, self.read)
         checked_real_steps(real_steps, question.sgd.steps)
+        if real_steps and question.law is not None:
+            raise ValueError(f"`real_steps` are plain steps, without {type(question.law).__name__}. Use `train`.")
         measures = forecast_measures(watch)
         with untouched(self.model):
             keep = len(measures) > len(DEFAULTS)
@@ -141,11 +146,16 @@ class Tangent:
         told, *others = (
             curves(answers, measures, looks, self.by_point(one.outputs), origin) for one in (course, *parts)
         )
-        return corrected(told, others, unseen(self))
+        pull = course.pull if question.law is not None else self._constant_pull(recipe)
+        return with_pull(corrected(told, others, unseen(self)), pull, self.sample.group_labels)
 
     def question(self, recipe: Recipe) -> Question:
         """Return what the kernels need of the recipe, checked against this network and its data."""
-        found = question_of(recipe, int(self.sizes.sum()), self.sample, self.columns)
+        for law in checked_recipe(recipe).interventions:
+            if isinstance(law, DataLaw):
+                raise ValueError(f"A Tangent has its data: {type(law).__name__} changes them before. Use `forecast`.")
+        lowered = lowered_recipe(recipe, self.sample, self.shares)
+        found = question_of(lowered, int(self.sizes.sum()), self.sample, self.columns)
         if recipe.optimiser is not None:
             weights = list(self.model.parameters())
             check_alike(recipe.make_optimiser(weights), weights)
@@ -154,9 +164,11 @@ class Tangent:
     def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
         """Return the forecast outputs at these steps."""
         loss, sgd = question.loss, question.sgd
+        if question.law is not None:
+            return steered_course(self, question, looks)
         share = self.shared(question)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
-        decay = self._radial() if sgd.weight_decay else None
+        decay = self.radial() if sgd.weight_decay else None
         if isinstance(loss, Square):
             distance, start = self.flat(self.start_sample - goal), self.flat(self.start_look)
             return square_course(self.kernel, self.cross, distance, start, share, sgd, looks, decay)
@@ -182,6 +194,9 @@ class Tangent:
     def learned_share(self, recipe: Recipe, *, when: When = log_spaced(20)) -> Trajectory:
         """Return the share of every group's task in directions learned by each step: curve `learned_share`."""
         question = self.question(recipe)
+        if question.law is not None:
+            name = type(question.law).__name__
+            raise ValueError(f"`learned_share` and `why` are for constant weights, not {name}. Use `forecast`.")
         found = learned_share(self, question, looks_of(Watch(when=when), question.sgd.steps, None))
         origin = Origin("forecast", settings={**self.settings, "recipe": recipe.to_json()})
         return Trajectory({"learned_share": found}, "step", origin)
@@ -231,6 +246,13 @@ class Tangent:
         found: torch.Tensor = self.sample.tensors(_kind(self.model))[0]
         return found
 
+    def _constant_pull(self, recipe: Recipe) -> np.ndarray | None:
+        law = group_law(recipe)
+        if law is None:
+            return None
+        shares = self.shares if recipe.drawn is None else share_of(self.sample, recipe.drawn)
+        return constant_pull(law, self.sample, shares)
+
     def _limits(self, course: LinearisedOutputs, question: Question) -> dict[str, float | None]:
         """Return the learning rates up to which training is stable; batch noise diverges for the squared loss only."""
         mean, noise = stability_limit(course.sharpest, question.sgd), None
@@ -240,7 +262,7 @@ class Tangent:
             noise = batch_limit(course.sharpest, trace, question.batch, question.sgd)
         return {"stability_limit": mean, "batch_limit": noise}
 
-    def _radial(self) -> tuple[np.ndarray, np.ndarray]:
+    def radial(self) -> tuple[np.ndarray, np.ndarray]:
         at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
         return self.flat(at_sample), self.flat(at_look)
 

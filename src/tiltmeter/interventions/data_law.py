@@ -36,7 +36,7 @@ class DataLaw(Intervention, ABC):
 
     @property
     def routes(self) -> tuple[str, ...]:
-        return ("train",) if self.scout else ("train", "ensemble")
+        return ("train",) if self.scout else ("train", "ensemble", "forecast")
 
     @abstractmethod
     def data(self, data: Any, snapshot: Any) -> Any:

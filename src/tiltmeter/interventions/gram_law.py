@@ -26,7 +26,7 @@ class GramLaw(GroupLaw):
 
     @property
     def routes(self) -> tuple[str, ...]:
-        return "simulate", "train"
+        return "simulate", "forecast", "train"
 
     def cost(self, groups: int) -> float:
         return 1.0 + groups / self.every

@@ -66,7 +66,7 @@ class GroupLaw(Intervention, ABC):
     @property
     def routes(self) -> tuple[str, ...]:
         stacked = self.by == "weights" or self.constant
-        return ("predict", "simulate", "train", *(("ensemble",) if stacked else ()))
+        return ("predict", "simulate", "forecast", "train", *(("ensemble",) if stacked else ()))
 
     def start(self, shares: np.ndarray) -> np.ndarray:
         """The state before the first step."""

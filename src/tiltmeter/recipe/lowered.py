@@ -18,8 +18,10 @@ def group_law(recipe: Recipe) -> GroupLaw | None:
     return next((law for law in recipe.interventions if isinstance(law, GroupLaw)), None)
 
 
-def lowered_recipe(recipe: Recipe, data: GroupedData) -> Recipe:
-    """The same recipe with its constant law as weights (P / p) or proportions (P): the shares are known here.
+def lowered_recipe(recipe: Recipe, data: GroupedData, shares: np.ndarray | None = None) -> Recipe:
+    """Return the recipe with its constant law as weights (P / p) or proportions (P): the shares are known here.
+
+    `shares` are those of the training data, if `data` is only a sample of them.
 
     >>> from tiltmeter.interventions import Balanced
     >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
@@ -30,7 +32,8 @@ def lowered_recipe(recipe: Recipe, data: GroupedData) -> Recipe:
     if law is None:
         return recipe
     check_draws(recipe, law)
-    shares = share_of(data, recipe.drawn)
+    if shares is None or recipe.drawn is not None:
+        shares = share_of(data, recipe.drawn)
     refuse_unreachable(law, data.groups, shares)
     if not law.constant:
         return recipe

@@ -1,7 +1,7 @@
 """Recording: the one data type, and the run directories that keep it.
 
-Everything in tiltmeter speaks `Trajectory`, curves over training with labelled dimensions. A `Recorder` makes one look
-by look, in memory or in a directory that survives `kill -9` at any instant:
+Everything in tiltmeter returns or takes a `Trajectory`: curves over training with labelled dimensions. A `Recorder`
+makes one, look by look, in memory or in a directory that survives `kill -9` at any instant:
 
 >>> from tempfile import TemporaryDirectory
 >>> import numpy as np, xarray as xr
@@ -14,7 +14,7 @@ by look, in memory or in a directory that survives `kill -9` at any instant:
 ...             loss = xr.DataArray(np.exp([-0.1 * step, -0.02 * step]), dims="group", coords={"group": ["+", "-"]})
 ...             recorder.append(step, {"loss": loss})
 
-`load` reads it back, also while it is being written or after its process died, and `check` says how it is doing:
+`load` reads it back, also while it is being written or after its process died. `check` reports its state:
 
 >>> run = load(place)
 >>> run
@@ -26,7 +26,7 @@ by look, in memory or in a directory that survives `kill -9` at any instant:
 >>> float(run["loss"].sel(group="-", time=100).round(3))
 0.135
 
-A trajectory made elsewhere is kept with `save`; what exists is never overwritten:
+`save` stores a trajectory made elsewhere; existing files are never overwritten:
 
 >>> save(run, place)
 Traceback (most recent call last):

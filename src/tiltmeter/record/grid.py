@@ -11,7 +11,7 @@ import xarray as xr
 
 
 def common_grid(grid: xr.Dataset, parts: Sequence[xr.DataArray], what: str) -> xr.Dataset:
-    """A grid widened by the dimensions of more numbers; what they share must carry the same labels.
+    """Return a grid extended by the dimensions of more numbers; shared dimensions must have the same labels.
 
     >>> rho = xr.DataArray([0.2, 0.8], dims="rho", coords={"rho": [0.2, 0.8]})
     >>> dict(common_grid(xr.Dataset(), [rho], "problem and SGD").sizes)
@@ -27,7 +27,7 @@ def common_grid(grid: xr.Dataset, parts: Sequence[xr.DataArray], what: str) -> x
         raise ValueError(f"The grids of {what} do not share their labels: {reason}") from None
     coords: dict[Hashable, Any] = dict(grid.coords)
     for part in parts:
-        # Labels given anywhere win over dimensions that only count.
+        # Labels given anywhere replace plain indices.
         coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
         coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
     return xr.Dataset(coords=coords)

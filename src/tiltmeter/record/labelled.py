@@ -15,7 +15,7 @@ from tiltmeter.record.quoted import quoted
 JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
 Number: TypeAlias = float | int | xr.DataArray | tuple[str | Sequence[str], Any]
 
-#: Dimensions that curves use for themselves; a grid of parameters must not claim them.
+#: Dimensions of curves; a grid of parameters must not use these names.
 RESERVED = ("time", "group", "seed", "pair", "vector", "other")
 
 
@@ -76,12 +76,12 @@ def _names_dimensions(first: object) -> bool:
     )
 
 
-#: Deeper than anything that is written on purpose, and far from the depth at which Python gives up.
+#: Deeper than any useful value, and far below Python's recursion limit.
 DEEPEST = 60
 
 
 def plain_json(value: Any, depth: int = 0) -> JSON:
-    """A copy of a value that is plain JSON, as a file would give it back; anything else is refused.
+    """Return a copy of a plain JSON value, as a file would give it back; refuse anything else.
 
     >>> plain_json({"lr": 0.1, "groups": ("+", "-")})
     {'lr': 0.1, 'groups': ['+', '-']}
@@ -104,7 +104,7 @@ def plain_json(value: Any, depth: int = 0) -> JSON:
                 raise TypeError(f"the key {quoted(key)} is not text")
         return {key: plain_json(part, depth + 1) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        # Long lists of numbers (grids of parameters) are checked without a call for each.
+        # Long lists of numbers (grids of parameters) are checked without a call for each number.
         if set(map(type, value)) <= {float, int} and _all_finite(value):
             return list(value)
         return [plain_json(part, depth + 1) for part in value]
@@ -165,7 +165,7 @@ def array_to_json(array: xr.DataArray) -> dict[str, JSON]:
 
 
 def layout_to_json(array: xr.DataArray) -> dict[str, JSON]:
-    """Everything about a DataArray but its values and attributes."""
+    """Return everything about a DataArray except its values and attributes."""
     return {
         "dims": [str(dim) for dim in array.dims],
         "shape": list(array.shape),
@@ -177,7 +177,7 @@ def layout_to_json(array: xr.DataArray) -> dict[str, JSON]:
 def coords_to_json(array: xr.DataArray | xr.Dataset) -> dict[str, JSON]:
     """Coordinates: a list for the labels of a dimension, an object with its dims for any other."""
     written: dict[str, JSON] = {}
-    # Variables rather than DataArrays: a recorder comes here at every look.
+    # Variables rather than DataArrays, for speed: a recorder calls this at every look.
     for name in array.coords:
         coord = array.coords[name].variable
         if coord.dtype.kind not in "fiubUTO":
@@ -221,7 +221,7 @@ _NUMBER_TYPE = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64)|[<>][fiu][248
 
 
 def number_type(name: object) -> np.dtype[Any]:
-    """The type of numbers of this name. Only names that we write: NumPy knows aliases that warn, run code or change."""
+    """Return the number type of this name. Only names that we write: some NumPy aliases warn or run code."""
     if not isinstance(name, str) or not _NUMBER_TYPE.fullmatch(name):
         raise ValueError(f"{quoted(name)} is not a type of numbers")
     return np.dtype(name)
@@ -231,7 +231,7 @@ def values_from_json(nested: Any, dtype: str, shape: Sequence[int]) -> np.ndarra
     """The numbers that `values_to_json` wrote."""
     kind = number_type(dtype)
     plain = np.asarray(nested) if kind.kind == "f" else np.asarray(nested, dtype=kind)
-    # Only lists with null or a word in them need the slow walk.
+    # Only lists that contain null or a word need the slow way.
     values = plain if plain.dtype.kind in "fiub" else np.asarray(_decode_non_finite(nested))
     if values.size != math.prod(shape) or (values.size and values.shape != tuple(shape)):
         raise ValueError(f"values have shape {values.shape} where {tuple(shape)} is expected")

@@ -1,4 +1,4 @@
-"""Lazy curves: a mapping whose curves are computed when they are first asked for."""
+"""Lazy curves: a mapping whose curves are computed at their first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import xarray as xr
 
 
 class LazyCurves(Mapping[str, xr.DataArray]):
-    """Curves by name, each given or a function that makes it; what was made once is kept.
+    """Curves by name, each given as an array or as a function that computes it once.
 
     >>> def gap():
     ...     print("computed now")
@@ -23,7 +23,7 @@ class LazyCurves(Mapping[str, xr.DataArray]):
     >>> curves["loss_gap"].values
     array([0.5 , 0.25])
 
-    A function may be called twice if two threads ask at once: it should give the same values again.
+    A function may be called twice by two threads at once, so it should always return the same values.
     """
 
     __slots__ = ("_curves",)
@@ -47,7 +47,7 @@ class LazyCurves(Mapping[str, xr.DataArray]):
         return len(self._curves)
 
     def changed(self, change: Callable[[str, xr.DataArray], xr.DataArray]) -> LazyCurves:
-        """The curves after `change(name, curve)`, which is called when a curve is asked for."""
+        """Return the curves after `change(name, curve)`, which is called at the first use of a curve."""
 
         def make(name: str) -> xr.DataArray:
             return change(name, self[name])

@@ -38,7 +38,7 @@ class Origin:
             raise TypeError(f"`version` of an Origin should be text. Found version = {quoted(self.version)}.")
         if not isinstance(self.settings, Mapping):
             raise TypeError(f"`settings` of an Origin should be a mapping. Found {type(self.settings).__name__}.")
-        # A private copy: later changes of the caller's dictionaries do not reach a frozen value, and whatever could
+        # A private copy: later changes of the caller's dictionaries do not affect a frozen value, and whatever could
         # not be written to disk is refused here rather than at the end of a long run.
         for name in ("problem", "settings"):
             try:
@@ -57,7 +57,7 @@ class Origin:
 
     @property
     def recipe(self) -> JSON:
-        """How a network was trained, or is forecast to be; None for theory, simulation and loops of one's own."""
+        """The recipe of a training or forecast; None for theory, simulation and the user's own loops."""
         return self.settings.get("recipe")
 
     def __hash__(self) -> int:

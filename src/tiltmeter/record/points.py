@@ -1,4 +1,4 @@
-"""Points: arrays kept beside the curves, one value for each point at each look, read when they are asked for."""
+"""Points: arrays kept in addition to the curves, one value per point and look, read only when they are used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Points(Mapping[str, xr.DataArray]):
     >>> float(points["loss"].sel(time=10).max())
     0.9
 
-    Every access reads again, so that a loaded run stays small: keep the array while you work with it.
+    Every access reads the file again, so that a loaded run stays small: keep the array while you work with it.
     """
 
     __slots__ = ("_sources",)
@@ -146,7 +146,7 @@ class JoinedPoints:
 
 
 def join_points(parts: list[Points], dim: str, labels: tuple[Hashable, ...]) -> Points:
-    """The arrays that all runs kept in the same shape and, in memory, of the same points; others are left out."""
+    """Join the arrays that all runs kept in the same shape and, in memory, for the same points; leave out others."""
     found: dict[str, PointSource] = {}
     for name in parts[0]:
         if not all(name in part for part in parts):
@@ -161,7 +161,7 @@ def join_points(parts: list[Points], dim: str, labels: tuple[Hashable, ...]) -> 
 
 
 def _different_label(one: xr.DataArray, other: xr.DataArray) -> Hashable | None:
-    """A coordinate, times aside, in which two arrays differ."""
+    """Return a coordinate other than time in which two arrays differ."""
     for coord in {*one.coords, *other.coords} - {"time"}:
         ours, theirs = (array.coords.get(coord) for array in (one, other))
         if ours is None or theirs is None or not np.array_equal(ours.values, theirs.values):

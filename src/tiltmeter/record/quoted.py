@@ -1,4 +1,4 @@
-"""Values in a sentence: quoted short, whatever a damaged file or a caller put into them."""
+"""Values quoted in messages, shortened, whatever they contain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 6
 
 
 def quoted(value: object, limit: int = 80) -> str:
-    """A value as Python writes it, cut to one short piece of a sentence.
+    """Return a value as Python writes it, shortened to fit in a sentence.
 
     >>> quoted("loss")
     "'loss'"
@@ -19,11 +19,11 @@ def quoted(value: object, limit: int = 80) -> str:
     """
     try:
         return shortened(_REPR.repr(value), limit)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, brackets without end
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deeply nested brackets
         return f"a very long {type(value).__name__}"
 
 
 def shortened(text: str, limit: int = 200) -> str:
-    """Text on one line of at most so many characters, without control characters."""
+    """Return text on one line, shortened to this many characters, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
     return line if len(line) <= limit else line[: limit - 3] + "..."

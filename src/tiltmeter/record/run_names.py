@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The names as they are, with a number behind those that occur more than once.
+    """Return the names, with a number added to those that occur more than once.
 
     >>> numbered(["theory", "training", "training"])
     ['theory', 'training 1', 'training 2']

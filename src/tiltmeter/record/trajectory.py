@@ -20,7 +20,7 @@ CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
 
 
 class Evaluate(Protocol):
-    """How an exact trajectory is had again at other times: all of its curves, or those named."""
+    """Evaluates an exact trajectory at other times: all of its curves, or those named."""
 
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory: ...
 
@@ -40,15 +40,15 @@ class Trajectory(Mapping[str, xr.DataArray]):
     Theory, simulation, forecast and training all return one; analysis, plots and reports consume it.
     Selecting and averaging are xarray's: `trajectory["loss"].sel(group="+").mean("seed")`.
 
-    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step",
-    "epoch"). `diverged` holds, for runs that ended early, the time of divergence per seed or grid point
-    (NaN where nothing diverged). `evaluate`, set by exact theory, gives the same curves, or those named, at other
-    times: `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. Curves handed over as
-    `LazyCurves` are computed when they are first asked for.
+    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step", "epoch").
+    `diverged` holds, for runs that ended early, the time of divergence per seed or grid point (NaN where nothing
+    diverged). `evaluate`, set by exact theory, returns the same curves, or those named, at other times:
+    `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. `LazyCurves` are computed at
+    their first use.
 
-    `points` holds arrays beside the curves, one value for each point at each look kept (per-point losses, decisions).
-    They are read when asked for and not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
-    gives them back without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
+    `points` holds further arrays, with one value for each point at each kept look (per-point losses, decisions). They
+    are read only when used and are not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
+    returns them without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
     keep them, `to_json` leaves them out.
     """
 
@@ -121,7 +121,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
     __hash__ = None  # type: ignore[assignment]  # holds arrays: compares by value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Only for handing a value to another process; nothing is stored or loaded this way.
+        # Only for passing a value to another process; nothing is stored or loaded this way.
         return (Trajectory, (dict(self), self.clock, self.origin, self.diverged, None, self.points))
 
     def replace(self, curves: Mapping[str, xr.DataArray], evaluate: Evaluate | None = None) -> Trajectory:
@@ -169,7 +169,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
         )
 
     def on_clock(self, clock: Clock, *, d: float | None = None, steps_per_epoch: float | None = None) -> Trajectory:
-        """The same curves with time counted otherwise: t = step/d, epoch = step/steps_per_epoch.
+        """Return the same curves on another clock: t = step/d, epoch = step/steps_per_epoch.
 
         >>> loss = xr.DataArray([0.5, 0.2], dims="time", coords={"time": [0.0, 2.0]})
         >>> run = Trajectory({"loss": loss}, clock="t", origin=Origin("theory"))
@@ -237,10 +237,10 @@ class Trajectory(Mapping[str, xr.DataArray]):
 def stack(
     trajectories: Sequence[Trajectory], dim: str = "seed", labels: Sequence[Hashable] | None = None
 ) -> Trajectory:
-    """Runs of the same experiment as one trajectory with one more dimension (default: `seed`).
+    """Join runs of the same experiment into one trajectory with one more dimension (default: `seed`).
 
-    Labels default to the runs' own seeds where each has exactly one, else to 0, 1, 2, ... Points are joined when they
-    are asked for, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
+    Labels are by default the seeds of the runs if each has exactly one, else 0, 1, 2, ... Points are joined at their
+    first use, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
     """
     if not trajectories:
         raise ValueError("`stack` needs at least one trajectory.")
@@ -303,7 +303,7 @@ def _freeze(name: str, curve: xr.DataArray) -> xr.DataArray:
 
 
 def _read_only(array: xr.DataArray) -> xr.DataArray:
-    # Whatever the caller could still write to is copied, once: a trajectory never changes behind its back.
+    # Arrays that the caller could still change are copied once, so that a trajectory never changes.
     values = array.values.copy() if array.values.flags.writeable else array.values
     values.flags.writeable = False
     return array.copy(deep=False, data=values)

@@ -21,12 +21,12 @@ import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
-#: More looks per factor of ten than this are every step of any training.
+#: With more looks per factor of ten, every step of any training is a look.
 MOST_PER_DECADE = 10**6
 
 
 class When(ABC):
-    """A choice of steps: ask about one step by calling it, list them with `steps`."""
+    """A choice of steps: call it to ask about one step, or list them with `steps`."""
 
     @abstractmethod
     def __call__(self, step: int) -> bool:
@@ -84,7 +84,7 @@ class LogSpaced(When):
     def __call__(self, step: int) -> bool:
         if _step("step", step) == 0:
             return True
-        # The first k whose step could round to this one; its neighbours guard against the last bit of log10.
+        # The first k whose step could round to this one; its neighbours allow for rounding of log10.
         k = max(0, math.ceil(self.per_decade * math.log10(step - 0.5)))
         return any(self._nth(near) == step for near in (k, k + 1, max(0, k - 1)))
 
@@ -97,7 +97,7 @@ class LogSpaced(When):
         return chosen
 
     def _nth(self, k: int) -> int:
-        # From k alone, never from the step before: rounding errors cannot add up.
+        # Computed from k, not from the previous step, so that rounding errors do not add up.
         return round(10 ** (k / self.per_decade))
 
     def to_json(self) -> dict[str, JSON]:

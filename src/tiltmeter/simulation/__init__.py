@@ -1,4 +1,4 @@
-"""Simulation: runs of SGD at finite d, exact in distribution, at a cost that does not grow with d.
+"""Simulation: runs of SGD at finite d, with the exact distribution, at a cost per step that does not grow with d.
 
 >>> from tiltmeter import simulate
 >>> from tiltmeter.problem import cases

@@ -18,7 +18,7 @@ from tiltmeter.simulation.steered_run import SteeredRun
 
 @dataclass(frozen=True)
 class Chain:
-    """The law of SGD in d dimensions, exactly, at a cost per step that does not depend on d.
+    """Simulates SGD in d dimensions with the exact distribution of its curves, at a cost per step independent of d.
 
     Inputs are isotropic around their means, so the student's part outside the span of means and teachers matters only
     through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`.
@@ -27,12 +27,12 @@ class Chain:
     def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
         if not isinstance(setting.optimiser, SGD):
             raise ValueError(
-                f"{type(setting.optimiser).__name__} treats every coordinate by itself, so the chain cannot reduce it. "
+                f"{type(setting.optimiser).__name__} treats coordinates separately, so the chain cannot simulate it. "
                 "Use method=Direct()."
             )
         if not isinstance(setting.data, Fresh):
             raise ValueError(
-                "With repeated data the student remembers every sample, so the chain cannot reduce it. "
+                "With repeated data the student depends on every sample, so the chain cannot simulate it. "
                 "Use method=Direct()."
             )
         need = setting.rank + setting.vectors + 1

@@ -1,4 +1,4 @@
-"""ClassChain: C linear scores on a ClassMixture; a small Gram matrix and a few coordinates per seed."""
+"""ClassChain: the chain of C linear scores on a ClassMixture; its state is a small Gram matrix and some coordinates."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ClassChain:
 
 
 def class_weights(sgd: SGD, groups: tuple[Hashable, ...], classes: tuple[Hashable, ...], t: float) -> np.ndarray:
-    """Loss weights (G, C) at time t, of groups and of (group, class) pairs."""
+    """Return the loss weights (G, C) at time t, of groups and of (group, class) pairs."""
     table = np.ones((len(groups), len(classes)))
     for key, value in (sgd.weights or {}).items():
         now: Any = value(t) if callable(value) else value

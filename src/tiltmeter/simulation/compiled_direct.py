@@ -15,7 +15,7 @@ from tiltmeter.simulation.compiled_samples import draw_sample
 from tiltmeter.simulation.compiled_scalars import move_scalars
 from tiltmeter.simulation.divergence import HUGE
 
-#: Scores below this need no second look: a student that has diverged has larger ones.
+#: The length is checked only if a score exceeds this: a student that has diverged has large scores.
 LARGE = 1e3
 SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
 
@@ -80,13 +80,13 @@ def _advance(  # type: ignore[no-untyped-def]
             push[units] = 0.0
         if batch == 1:
             if kind == SGD and momentum == 0.0 and clip == inf:
-                # The plain step, without ever writing the gradient down.
+                # The plain step, without storing the gradient.
                 keep = 1.0 - rate * decay
                 for k in range(units):
                     for i in range(d):
                         w[k, i] = keep * w[k, i] - rate * factors[k] * x[i]
                 move_scalars(scalars, scalar_moments[0], push, rate, momentum, nesterov)
-                # A long student has large scores, so that its length need not be measured at every step.
+                # A long student has large scores, so its length need not be computed at every step.
                 if not abs(score) < LARGE and not _square(w) < HUGE:
                     return step
                 continue
@@ -142,7 +142,7 @@ def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignor
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, beta2, epsilon, count):  # type: ignore[no-untyped-def]
-    """Adam, AdamW or the sign of the gradient, by `kind`; `fade` times `decay` is what AdamW takes off the weights."""
+    """Step of Adam, AdamW or the sign of the gradient, by `kind`; AdamW shrinks the weights by `fade` times `decay`."""
     for i in range(w.shape[0]):
         now = gradient[i]
         if kind != ADAMW:

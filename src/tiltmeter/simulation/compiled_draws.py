@@ -1,4 +1,4 @@
-"""Random draws that the compiled loops share. Imported only where they run, since numba is slow to load."""
+"""Random draws that the compiled loops share. Imported only when needed, because numba is slow to load."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numba import njit
 def chi_square(rng, freedom, shape, scale):  # type: ignore[no-untyped-def]
     """The squared length of a standard normal vector of `freedom` components.
 
-    Twice a gamma variable of shape freedom / 2 by the rejection of Marsaglia and Tsang (2000), exact for shapes of at
-    least 1; `shape` and `scale` are their d and c, from `chi_square_constants`, which loops compute once.
+    It is twice a gamma variable of shape freedom / 2, drawn by the rejection method of Marsaglia and Tsang (2000),
+    which is exact for shapes of at least 1. `shape` and `scale` are their d and c, computed once by
+    `chi_square_constants`.
     """
     if freedom < 2:
         one = rng.standard_normal()
@@ -39,7 +40,7 @@ def chi_square_constants(freedom):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_group(rng, cumulative, row):  # type: ignore[no-untyped-def]
-    """A group, by the cumulative shares of this row; with one group nothing is drawn."""
+    """Draw a group by the cumulative shares of this row; with one group nothing is drawn."""
     last = cumulative.shape[1] - 1
     if last == 0:
         return 0

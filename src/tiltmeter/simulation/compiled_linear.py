@@ -1,7 +1,7 @@
 """The chain of the linear student without momentum, in one compiled loop over steps.
 
-State: `rank` coordinates w in the span of means and teachers, the length s of the rest, the bias. Of a sample only
-its coordinates in the span, the one along the rest of the student and the squared length of all others matter.
+State: `rank` coordinates w in the span of means and teachers, the length s of the rest, the bias. A sample enters only
+through its coordinates in the span, its coordinate along the rest of the student, and the squared length of all others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _advance(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Move one student by `steps` updates in place; returns how many were made before it diverged.
 
-    `w`, `x` and `pull` are room for `rank` numbers each: for short stretches, asking for it would take longer.
+    `w`, `x` and `pull` are buffers of `rank` numbers each, because allocating them takes longer than a short stretch.
     """
     rank = means.shape[1]
     freedom = d - rank - 1

@@ -1,4 +1,4 @@
-"""What is remembered of group losses from step to step."""
+"""Running averages of group losses from step to step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 
 @njit(cache=True, error_model="numpy")
 def remember(memory, sums, counts, points):  # type: ignore[no-untyped-def]
-    """Move remembered losses towards the mean of `counts` new ones, by counts / (counts + points); then empty the sums.
+    """Move the averages of losses towards the mean of `counts` new ones by counts / (counts + points); reset the sums.
 
     >>> import numpy as np
     >>> known = np.array([[np.nan, 1.0, 1.0]])
@@ -17,8 +17,8 @@ def remember(memory, sums, counts, points):  # type: ignore[no-untyped-def]
     >>> known
     array([[2. , 1.5, 1. ]])
 
-    All are (seeds, groups) and changed in place. Groups without a new point keep what they have; a first sight is taken
-    as it is.
+    All arrays are (seeds, groups) and are changed in place. Groups without a new point keep their average; the first
+    value of a group is taken as it is.
     """
     for i in range(memory.shape[0]):
         for g in range(memory.shape[1]):

@@ -1,10 +1,9 @@
 """The chain of a student of K units, with or without momentum, in one compiled loop over steps.
 
 The moving vectors (K weights, then K velocities if there is momentum) are written in the basis of means and teachers
-(`visible`, m x rank) and in one of their own remaining span (`hidden`, m x m, lower triangular). A batch shows itself
-through its coordinates in both; what lies outside enters the gradient as a Gaussian block whose Gram matrix is all
-that matters: one column for a single sample, a Bartlett factor for more. Gram-Schmidt then makes the hidden part
-triangular again.
+(`visible`, m x rank) and in a basis of their remaining span (`hidden`, m x m, lower triangular). A batch enters through
+its coordinates in both. The part outside enters the gradient as a Gaussian block of which only the Gram matrix matters:
+one column for a single sample, a Bartlett factor for more. Gram-Schmidt then makes the hidden part triangular again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def triangular(rows, hidden):  # type: ignore[no-untyped-def]
     size, width = rows.shape
     for i in range(size):
         for j in range(i):
-            # Row j is of unit length by now, or zero.
+            # Row j now has unit length, or is zero.
             overlap = 0.0
             for a in range(width):
                 overlap += rows[i, a] * rows[j, a]
@@ -188,7 +187,7 @@ def _advance(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
-    """velocity <- momentum velocity + gradient; weights <- weights - rate (velocity, or Nesterov's look ahead)."""
+    """velocity <- momentum velocity + gradient; weights <- weights - rate (velocity, or Nesterov's correction)."""
     units, rank = seen.shape
     size, extra = hidden.shape[0], block.shape[1]
     for k in range(units):

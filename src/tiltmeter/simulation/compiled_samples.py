@@ -28,7 +28,7 @@ def draw_frame(rng, frame):  # type: ignore[no-untyped-def]
     for a in range(frame.shape[0]):
         for i in range(frame.shape[1]):
             frame[a, i] = rng.standard_normal()
-        for _ in range(2):  # the second pass removes the rounding of the first
+        for _ in range(2):  # the second pass removes the rounding errors of the first
             for b in range(a):
                 overlap = 0.0
                 for i in range(frame.shape[1]):
@@ -58,7 +58,7 @@ def place(  # type: ignore[no-untyped-def]
     """Draw frame, starting weights and data of the students low..high.
 
     Weights are normal of standard deviation `scale`; where that is 0 they have coordinates `visible` in the frame and
-    `hidden` in random directions orthogonal to it. A share `flips` of the labels of a group is turned round.
+    `hidden` in random directions orthogonal to it. A share `flips` of the labels of a group is flipped.
     """
     rank, d = frames.shape[1:]
     apart = hidden.shape[0] if scale == 0.0 and np.any(hidden != 0.0) else 0

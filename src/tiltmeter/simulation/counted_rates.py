@@ -1,4 +1,4 @@
-"""Rates counted on fresh examples, for those who prefer a test set to a formula."""
+"""Rates counted on fresh test examples, instead of computed by a formula."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.problem.objective_arrays import ProblemArrays
 def counted_rates(
     loss: Loss, point: ProblemArrays, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Loss, error, positive rate, tpr, fpr and ppv per group, counted; NaN where there is nothing to count."""
+    """Count loss, error, positive rate, tpr, fpr and ppv per group; NaN for an empty denominator."""
     place = factor(point.gram)
     rank = place.shape[1]
     rows = []

@@ -1,4 +1,4 @@
-"""From the looks of a run to the labelled curves that `predict` gives, with a dimension `seed`."""
+"""The labelled curves of a run, as from `predict`, with a dimension `seed`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
 
-#: Curves that are observed, not computed from overlaps.
+#: Curves that are measured, not computed from overlaps.
 OBSERVED = ("training_loss", "training_error", "pull")
 
 
 def curves_of(
     setting: Setting, seeds: tuple[int, ...], look: Observation, times: np.ndarray, names: tuple[str, ...]
 ) -> LazyCurves:
-    """The named curves of looks that have a time axis."""
+    """Return the named curves of looks that have a time axis."""
     par = _for_each_seed(setting.par, seeds)
     exact = tuple(name for name in names if name not in OBSERVED)
     student = setting.student

@@ -1,4 +1,4 @@
-"""Data: fresh samples at every step, or a finite data set gone through again and again."""
+"""Data: fresh samples at every step, or a finite data set used repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tiltmeter.record.labelled import JSON
 
 @dataclass(frozen=True)
 class Fresh:
-    """Every sample is new: the online learning of the theory."""
+    """Every sample is new: online learning, as in the theory."""
 
     def to_json(self) -> dict[str, JSON]:
         return {"data": "fresh"}
@@ -22,14 +22,14 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A data set of n = alpha d samples per seed, shuffled anew for every epoch: does the student memorise it?
+    """A data set of n = alpha d samples per seed, shuffled anew for every epoch, which the student can memorise.
 
     >>> Repeated(alpha=2.0).epochs(3, batch=4)
     1.5
 
-    An epoch lasts alpha / batch in units of t. All samples of all seeds are kept: alpha d^2 numbers per seed. A share
-    `flips` of a group's labels is wrong; with `replace` every batch is drawn from all samples. `Fixed(samples)`, the
-    same data in the theory, is taken as well.
+    An epoch lasts alpha / batch in units of t. All samples of all seeds are kept in memory: alpha d^2 numbers per seed.
+    A share `flips` of a group's labels is wrong. With `replace`, every batch is drawn from all samples. `simulate` also
+    accepts `Fixed(samples)`, the description of the same data in the theory.
     """
 
     alpha: float

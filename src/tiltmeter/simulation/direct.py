@@ -1,4 +1,4 @@
-"""Direct: the plain run with all d coordinates, the second route and the only one for coordinate-wise optimisers."""
+"""Direct: the plain run with all d coordinates, a second route and the only one for coordinate-wise optimisers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tiltmeter.simulation.steered_run import SteeredRun
 
 @dataclass(frozen=True)
 class Direct:
-    """Every coordinate of every sample: O(d) per step. Means and teachers point in random directions, new per seed."""
+    """Simulates all d coordinates, O(d) per step. Every seed has its own random directions of means and teachers."""
 
     def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
         if setting.d < setting.rank:
             raise ValueError(
-                f"`d` should be at least {setting.rank}: means and teachers span so many dimensions. "
+                f"`d` should be at least {setting.rank}: means and teachers span {setting.rank} dimensions. "
                 f"Found d = {setting.d}."
             )
         law, repeated = setting.law, isinstance(setting.data, Repeated)
@@ -29,7 +29,7 @@ class Direct:
             )
         if law is not None and law.by == "draws" and repeated:
             raise ValueError(
-                f"A data set that is gone through in turn leaves {type(law).__name__} nothing to draw: "
+                f"A data set that is used epoch by epoch leaves {type(law).__name__} nothing to draw: "
                 'use by="weights", or fresh data.'
             )
         run = DirectRun(setting, seeds)

@@ -35,10 +35,7 @@ class DirectRun:
         units, d = setting.units, setting.d
         size = setting.data.samples(d) if isinstance(setting.data, Repeated) else 0
         if size and setting.sgd.curriculum:
-            raise ValueError(
-                "A repeated data set keeps the proportions it was drawn with: schedules of `proportions` need "
-                "Fresh() data."
-            )
+            raise ValueError("A repeated data set keeps its proportions: schedules of `proportions` need Fresh() data.")
         moving = setting.sgd.momentum > 0 or self._kind in (ADAM, ADAMW)
         self._frame = np.empty((count, setting.rank, d))
         self._w = np.zeros((count, units, d))
@@ -114,7 +111,7 @@ class DirectRun:
         return Observation(M, R, Q, self._scalars[:, :units].copy(), self._scalars[:, units].copy(), *trained)
 
     def _trained_on(self) -> tuple[np.ndarray, np.ndarray]:
-        """Loss and error per group on the samples themselves; NaN where a group has none."""
+        """Return loss and error per group on the training samples; NaN for a group without any."""
         student, groups = self._setting.student, len(self._setting.means)
         loss, error = np.full((len(self._w), groups), np.nan), np.full((len(self._w), groups), np.nan)
         activation = student.activation if isinstance(student, Network) else Identity()

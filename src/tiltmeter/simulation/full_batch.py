@@ -16,7 +16,7 @@ from tiltmeter.threads import in_blocks
 def full_batch_looks(
     setting: Setting, training: Flow | Descent, seeds: tuple[int, ...], times: np.ndarray, threads: int | None
 ) -> Observation:
-    """What all seeds show at all times (for Descent: steps), each with a training set of its own."""
+    """Return what all seeds show at all times (for Descent: steps), each with its own training set."""
     groups, count, looks = len(setting.means), len(seeds), len(times)
     per_group = (count, looks, groups)
     M, R, loss, error = (np.full(per_group, np.nan) for _ in range(4))
@@ -37,7 +37,7 @@ def full_batch_looks(
 
 
 class TrainingRun:
-    """One training set in d dimensions, with means and teachers along the first axes, and how it is learnt."""
+    """Full-batch training on one data set in d dimensions, with means and teachers along the first axes."""
 
     def __init__(self, setting: Setting, seed: int) -> None:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0, spawn_key=(seed, 2))))
@@ -70,7 +70,7 @@ class TrainingRun:
             self._start[-1] = bias
 
     def flow(self, training: Flow, times: np.ndarray) -> np.ndarray:
-        """The weights at all times, exactly: the equation is linear."""
+        """Return the weights at all times, exactly, because the equation is linear."""
         H = (self._x * self._weight[:, None]).T @ self._x
         H[np.diag_indices_from(H)] += self._decay
         values, vectors = np.linalg.eigh(H)
@@ -85,7 +85,7 @@ class TrainingRun:
         return out
 
     def descent(self, training: Descent, steps: np.ndarray) -> np.ndarray:
-        """The weights after these many steps, NaN once they have grown without bound."""
+        """Return the weights after these numbers of steps; NaN after divergence."""
         w, before = self._start.copy(), self._start.copy()
         out = np.full((len(steps), len(w)), np.nan)
         done = 0
@@ -100,7 +100,7 @@ class TrainingRun:
         return out
 
     def trained_on(self, w: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
-        """Loss and error per group on the examples themselves, (T, G); NaN where a group has none."""
+        """Return loss and error per group on the training examples, (T, G); NaN for a group without any."""
         score = self._x @ w.T
         missed, wrong = 0.5 * (score - self._y[:, None]) ** 2, (score > 0) != (self._y > 0)[:, None]
         mine = np.stack([self._group == g for g in range(groups)]).astype(float)

@@ -1,8 +1,8 @@
 """GramChain: the linear student under a law that sees the gradients of every batch.
 
 Outside the span of means, teachers and student the mean gradients of G groups are independent Gaussian vectors of
-variances v_g = sum (miss sd)^2 / n_g^2, so of them only a Bartlett factor (G x G) matters: their Gram matrix is
-sqrt(v) Wishart(d - rank - 1) sqrt(v). All seeds move side by side; each draws from its own stream, block by block.
+variances v_g = sum (miss sd)^2 / n_g^2, so only their Bartlett factor (G x G) is needed: their Gram matrix is sqrt(v)
+Wishart(d - rank - 1) sqrt(v). All seeds are advanced together; each draws from its own random stream, in blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
 
-#: Random numbers are drawn for so many steps at once.
+#: Random numbers are drawn for this many steps at once.
 BLOCK = 64
 
 
@@ -63,7 +63,7 @@ class GramChain:
             self._step(step, float(rate), table, *(part[:, step % BLOCK] for part in self._drawn))
 
     def _draw(self) -> tuple[np.ndarray, ...]:
-        """Uniform numbers for groups, normal ones for points, and Bartlett factors, for a block of steps per seed."""
+        """Draw uniform numbers (groups), normal numbers (points) and Bartlett factors for a block of steps."""
         chosen, number = self._setting, len(self._setting.shares)
         freedom = chosen.d - chosen.rank - 1 - np.arange(number)
         shape = BLOCK, chosen.batch

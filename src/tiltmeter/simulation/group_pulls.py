@@ -1,4 +1,4 @@
-"""GroupPulls: what groups count in the steps that come, seed by seed, and what was seen of them in those made."""
+"""GroupPulls: how much groups count in the next steps, by seed, and the losses seen in the last ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from tiltmeter.simulation.setting import Setting
 class GroupPulls:
     """Arrays (seeds, groups) that compiled loops read (`factors`, `cumulative`) and add to (`losses`, `counts`).
 
-    `cumulative` has one dimension more, (seeds, 1, groups): steps, of which there are many in a curriculum (`drawn`).
-
-    A factor multiplies the loss of a group's points, beside the weights; `cumulative` are the shares by which groups
-    are drawn, added up. Losses are sums over `counts` points, without any weight.
+    A factor multiplies the loss of a group's points, in addition to the weights. `cumulative` holds the cumulative
+    shares by which groups are drawn; it has an additional dimension of steps, (seeds, 1, groups), with more than one
+    entry in a curriculum (`drawn`). Losses are unweighted sums over `counts` points.
     """
 
     factors: np.ndarray

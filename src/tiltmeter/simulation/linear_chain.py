@@ -39,7 +39,7 @@ class LinearChain:
 
     @cached_property
     def _fixed(self) -> tuple[Any, ...]:
-        """What does not change from stretch to stretch; the arrays of `pulls` are changed in place."""
+        """The arguments that stay the same in all stretches; the arrays of `pulls` are changed in place."""
         chosen, sgd, now = self._setting, self._setting.sgd, self.pulls
         return (
             now.losses, now.counts, chosen.means, chosen.teachers, chosen.label_bias, chosen.deviation, chosen.batch,

@@ -11,7 +11,7 @@ from tiltmeter.simulation.training_set import TrainingSet
 
 
 def minimise(loss: Loss, point: ProblemArrays, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
-    """Weights W (K, d) and biases (K,) of the students of a problem."""
+    """Return weights W (K, d) and biases (K,) of the students of a problem."""
     if isinstance(loss, Hinge):
         return _hinge(point, data)
     if loss.kinks:
@@ -23,7 +23,7 @@ def minimise(loss: Loss, point: ProblemArrays, data: TrainingSet) -> tuple[np.nd
 
 
 def _newton(loss: Loss, point: ProblemArrays, data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
-    """Newton steps on all students at once, halved until the objective falls."""
+    """Take Newton steps on all students at once, halved until the objective falls."""
     count, width = point.students, data.inputs.shape[1] + 1
     design = np.column_stack([data.inputs, np.full(len(data.y), 1.0 if point.bias else 0.0)])
     own = point.student[data.group]

@@ -26,7 +26,7 @@ from tiltmeter.simulation.step_settings import StepSettings
 
 
 def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
-    """Means over all runs of the linear student in d dimensions, and variances of M, R and the bias.
+    """Return exact means over all runs of the linear student in d dimensions, and variances of M, R and the bias.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -35,10 +35,10 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     >>> (exact["loss"] - limit["loss"]).values.round(4)
     array([[0.0038, 0.0047]])
 
-    The chain of `simulate` is quadratic in the student, so its first and second moments obey a closed linear recursion:
-    a few dozen numbers, updated t d times (by powers of one matrix where nothing changes in time). The mean of the
-    losses and overlaps differs from `predict` by O(1/d); sqrt(M_variance / runs) is the exact standard error of a mean
-    over `runs` seeds. The variances of Q and of the loss would need fourth moments: take them from `simulate`.
+    The first and second moments of the student obey a closed linear recursion: a few dozen numbers, updated t d times
+    (by powers of one matrix if nothing changes in time). The mean losses and overlaps differ from `predict` by O(1/d).
+    sqrt(M_variance / runs) is the exact standard error of a mean over `runs` seeds. The variances of Q and of the loss
+    would need fourth moments: take them from `simulate`.
     """
     _refuse_what_needs_simulation(sgd)
     refuse_laws(sgd, "moments")
@@ -50,7 +50,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
             f"`d` should be at least {chosen.rank + 1}: means and teachers span {chosen.rank} dimensions. "
             f"Found d = {size}."
         )
-    loss_weights(chosen.sgd, chosen.par.groups, 0.0)  # refuses weights per label, with which the moments do not close
+    loss_weights(chosen.sgd, chosen.par.groups, 0.0)  # refuses weights per label
     pace = StepSettings(chosen.sgd, chosen.par.groups, size)
     moving = MomentMap.of(chosen)
     states = [_start(chosen)]
@@ -131,6 +131,6 @@ def _refuse_what_needs_simulation(sgd: object) -> None:
         raise TypeError(f"`moments` is for SGD(lr=...). Found {type(sgd).__name__}: use `simulate` with Direct().")
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
-            raise ValueError(f"`moments` do not close with {name}. Use `simulate`, which is exact too.")
+            raise ValueError(f"`moments` has no closed form with {name}. Use `simulate`, which is exact too.")
     if sgd.curriculum:
-        raise ValueError("`moments` has no schedules of `proportions`. Use `simulate` or `predict`, which have.")
+        raise ValueError("`moments` takes no schedules of `proportions`. Use `simulate` or `predict`.")

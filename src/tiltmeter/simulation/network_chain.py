@@ -1,4 +1,4 @@
-"""NetworkChain: several units, or a linear student with momentum; a triangular matrix per seed."""
+"""NetworkChain: the chain of several units, or of a linear student with momentum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.threads import in_blocks
 
 
 class NetworkChain:
-    """State per seed: coordinates of all moving vectors in the span of means and teachers, and in their own."""
+    """State per seed: coordinates of all moving vectors in the span of means and teachers, and outside it."""
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
         from tiltmeter.simulation.compiled_activation import number_of
@@ -76,7 +76,7 @@ class NetworkChain:
 
 
 def _bartlett(rng: np.random.Generator, units: int, dimensions: int) -> np.ndarray:
-    """The lower triangular factor of `units` standard normal vectors in so many dimensions."""
+    """Draw the lower triangular factor of `units` standard normal vectors in this many dimensions."""
     lower = np.tril(rng.standard_normal((units, units)), -1)
     lower[np.diag_indices(units)] = np.sqrt(rng.chisquare(dimensions - np.arange(units)))
     return lower

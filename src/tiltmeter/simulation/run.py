@@ -1,4 +1,4 @@
-"""Run: what simulate drives, whatever the method; all seeds side by side, advanced from look to look."""
+"""Run: the state of all seeds, which `simulate` advances from look to look, whatever the method."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ class Method(Protocol):
         """Check that the method can treat the setting, and place all seeds at their start."""
 
     def to_json(self) -> dict[str, JSON]:
-        """What the origin of a trajectory keeps of it."""
+        """Return what is noted in the origin of a trajectory."""
 
 
 def generators(seeds: tuple[int, ...], route: int) -> Sequence[np.random.Generator]:
-    """One independent stream per seed: what `SeedSequence(0).spawn` gives its children, so seed 7 is always seed 7.
+    """Return one independent random generator per seed, so that seed 7 is always the same run.
 
-    `route` keeps the streams of different methods apart, so that they may be compared as independent samples. The list
-    is one that compiled loops can walk.
+    The seeds are those that `SeedSequence(0).spawn` gives. `route` makes the generators of different methods
+    independent, so that their results can be compared as independent samples. The result is a numba list, for compiled
+    loops.
     """
     from numba.typed import List
 

@@ -21,11 +21,11 @@ from tiltmeter.simulation.data import Data
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything a run needs to know. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
+    """Everything that a run needs. Vectors are coordinates in an orthonormal basis of the span, over sqrt(d).
 
-    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. `sgd` has no interventions:
-    constant laws are among its weights or proportions, any other law of groups is `law`. What may change from step to
-    step, learning rate and loss weights, is in `StepSettings`.
+    `means` and `teachers` have shape (G, rank); `shares` say how often a group is drawn. `sgd` has no interventions: a
+    constant law becomes its weights or proportions, any other group law is `law`. Learning rates and loss weights,
+    which may change from step to step, are in `StepSettings`.
     """
 
     par: Parameters
@@ -58,7 +58,7 @@ class Setting:
         return np.array(self.student.weights if isinstance(self.student, Network) else (1.0,))
 
     def cumulative(self, first: int, stop: int) -> np.ndarray:
-        """Cumulative shares of the groups at the steps first..stop, one row for all where they do not change."""
+        """Return the cumulative shares of the groups at the steps first..stop; one row if they do not change."""
         if not self.sgd.curriculum:
             return np.cumsum(self.shares)[None]
         times = (step / self.d for step in range(first, stop))
@@ -73,7 +73,7 @@ class Setting:
 
 
 def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, data: Data, d: int) -> Setting:
-    """Put a problem into coordinates; it must be a single one, not a grid."""
+    """Write a problem in coordinates; it must be a single one, not a grid."""
     sgd = lowered(problem, plain_sgd(optimiser))
     law = sgd.law
     for other in sgd.interventions:
@@ -83,8 +83,8 @@ def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, dat
                 f"Use `{other.applied_by}`."
             )
     sgd = replace(sgd, interventions=())
-    # Weights may depend on the label here; who is drawn, and all that is observed, does not depend on them. Nor is the
-    # start of a network that of a linear student.
+    # Weights may depend on the label here; what is drawn or observed does not depend on them. The
+    # start of a network is not that of a linear student either.
     par = parameters(problem, _without_weights(sgd, isinstance(student, Network)))
     if par.grid.sizes:
         raise ValueError(
@@ -110,7 +110,7 @@ def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, dat
 
 
 def start_coordinates(chosen: Setting) -> tuple[np.ndarray, np.ndarray, float]:
-    """A start that is not random: the part in the span (K, rank), the triangular factor of the rest, the bias."""
+    """Return a start that is not random: its part in the span (K, rank), the factor of the rest, the bias."""
     visible, hidden, bias = place(chosen.sgd.start, chosen.par.groups, chosen.means, chosen.teachers, chosen.units)
     return np.ascontiguousarray(visible), np.ascontiguousarray(np.linalg.qr(hidden.T)[1].T), bias
 

@@ -1,4 +1,4 @@
-"""simulate: many runs of SGD at finite d, exact in distribution."""
+"""simulate: many runs of SGD at finite d, with the exact distribution."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from tiltmeter.simulation.simulate_classes import ClassSimulation
 from tiltmeter.simulation.sizes import MOST_SEEDS, check_size
 from tiltmeter.simulation.step_settings import StepSettings
 
-#: A stretch of steps takes about so many seconds: how soon an interrupt is heard and progress told.
+#: Seconds for a stretch of steps: between stretches, interrupts are noticed and progress is reported.
 STRETCH = 0.3
-#: At most so many steps per stretch, which bounds what schedules take in memory.
+#: The most steps per stretch, which bounds the memory for schedules.
 MOST_STEPS = 65536
-#: Beyond this a number of steps is no longer exact.
+#: In larger dimensions the number of steps would no longer be exact.
 MOST_DIMENSIONS = 10**15
 
 
@@ -61,7 +61,7 @@ def simulate(
     threads: int | None = None,
     progress: bool = True,
 ) -> Trajectory:
-    """Runs of SGD in d dimensions, one per seed, with the curves of `predict` and a dimension `seed`.
+    """Simulate SGD in d dimensions, one run per seed; the curves are those of `predict` with a dimension `seed`.
 
     >>> from tiltmeter import SGD, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -72,15 +72,16 @@ def simulate(
       M     (time: 2, group: 2, seed: 8)  time 1 .. 10
 
     `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
-    multiples of 1/d, and those that coincide are merged with a warning. `method` is `Chain()`, exact in distribution
-    at a cost per step that does not depend on d, or `Direct()`, the plain run in d dimensions, with `Adam`, `AdamW`,
-    `SignSGD` and `Repeated` data. With `to` every look is kept in that run directory at once, so that Ctrl-C keeps what
-    is done. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the same run
-    whatever the number of threads and of other seeds.
+    multiples of 1/d, and equal ones are merged with a warning.
 
-    A `ClassMixture` has the curves of its theory, of which `curves` must name `error`, `class_accuracy`, `confusion`.
+    `method` says how to calculate. `Chain()` follows only the overlaps: its curves have exactly the distribution of the
+    d-dimensional run, at a cost per step that does not depend on d. `Direct()` is the plain run in d dimensions; it
+    also takes `Adam`, `AdamW`, `SignSGD` and `Repeated` data. `Flow` and `Descent` learn from `Fixed` data, with the
+    time of `predict`. A seed gives the same run whatever the number of threads and of other seeds.
 
-    A seed whose student grows without bound is reported, with its time, in `diverged` and is NaN from then on.
+    With `to`, every look is written to that run directory at once, so that Ctrl-C keeps what is done. A `ClassMixture`
+    has the curves of its theory; `error`, `class_accuracy` and `confusion` must be named in `curves`. A seed that
+    diverges is reported in `diverged`, with its time, and is NaN from then on.
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     if isinstance(sgd, (Flow, Descent)):
@@ -123,10 +124,10 @@ def _begin(
     curves: Iterable[str] | None,
     steps: np.ndarray,
 ) -> tuple[Run, Callable[[list[Any], np.ndarray], LazyCurves], StepSettings]:
-    """All seeds at their start, how their looks become curves, and what changes from step to step."""
+    """Return all seeds at their start, the function from looks to curves, and the settings of every step."""
     if isinstance(problem, ClassMixture):
         several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
-        # Loss weights of (group, class) pairs are the chain's own affair.
+        # The chain itself handles loss weights of (group, class) pairs.
         return several.run, several.label, StepSettings(replace(plain_sgd(sgd), weights=None), problem.groups, d)
     refuse_softmax(student)
     plain = plain_sgd(sgd)
@@ -164,7 +165,7 @@ def _full_batch(
     to: str | os.PathLike[str] | None,
     threads: int | None,
 ) -> Trajectory:
-    """Training on all examples at once needs all coordinates, a training set and a linear student."""
+    """Simulate full-batch training, which needs all coordinates, a training set and a linear student."""
     name, chosen_data = type(training).__name__, checked_data(data)
     if not isinstance(chosen_data, Repeated):
         raise ValueError(f"{name} needs a training set: pass data=Fixed(samples=...).")
@@ -211,7 +212,7 @@ def checked_dimension(d: object) -> int:
 
 
 def checked_seeds(seeds: object) -> tuple[int, ...]:
-    """How many seeds, or which, as a tuple of different non-negative integers."""
+    """Return the seeds as a tuple of different non-negative integers."""
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         if seeds < 1:
             raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
@@ -232,7 +233,7 @@ def checked_seeds(seeds: object) -> tuple[int, ...]:
 
 
 def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
-    """The steps nearest to the times; times that round to the same step are merged, with a warning."""
+    """Return the steps nearest to the times; times that round to the same step are merged, with a warning."""
     if times[-1] * d >= 2.0**62:
         raise ValueError(f"Times should be below 2^62 steps. Found t = {times[-1]:g} at d = {d:g}.")
     steps = np.unique(np.rint(times * d).astype(np.int64))
@@ -248,18 +249,18 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
 def _looks(
     run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
 ) -> Iterable[Any]:
-    """Advance from look to look, in stretches short enough to be interrupted between."""
+    """Advance from look to look, in short stretches that can be interrupted."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
     stretch = STRETCH / cost
     for target in steps.tolist():
         while done < target and (run.stopped < 0).any():
             stop = min(target, done + max(1, min(MOST_STEPS, int(stretch))))
-            # Threads cost more than they save on a short stretch.
+            # On a short stretch, threads cost more than they save.
             alone = (stop - done) * cost < 1e-3
             began = time.perf_counter()
             run.advance(done, stop, pace.rates(done, stop), pace.weights(done, stop), 1 if alone else threads)
             took = time.perf_counter() - began
-            # By factors of two only: one stretch that includes compilation, or a busy machine, says little.
+            # Only by factors of two: a single timing is unreliable (compilation, busy machine).
             if took > 2.0 * STRETCH:
                 stretch = max(1.0, 0.5 * stretch)
             elif took < 0.5 * STRETCH and stop - done >= int(stretch):

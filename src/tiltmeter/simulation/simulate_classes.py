@@ -1,4 +1,4 @@
-"""The part of `simulate` that serves several classes."""
+"""The part of `simulate` for several classes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tiltmeter.simulation.class_chain import ClassChain
 from tiltmeter.simulation.data import Data, Fresh
 from tiltmeter.simulation.run import Method
 
-#: Nodes per average of a softmax: fewer than in theory, since every seed and look has its own.
+#: Quadrature nodes for averages of a softmax: fewer than in the theory, because there is one average per seed and look.
 FEW = Sobol(count=2**9)
-#: Curves that cost next to nothing per seed and look; the others are there when asked for.
+#: Curves that are cheap; the others are computed only if they are named.
 CHEAP = ("loss", "class_loss", "risk", "loss_gap", "M", "R", "Q", "student_bias")
 
 
 class ClassSimulation:
-    """What `simulate` needs to know of several classes: the run, the names of its curves, and how to make them."""
+    """What `simulate` needs for several classes: the run, the names of its curves, and how to compute them."""
 
     def __init__(
         self,

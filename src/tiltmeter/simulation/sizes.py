@@ -1,4 +1,4 @@
-"""sizes: what a simulation would take, told before it starts where that cannot be had."""
+"""sizes: refuses simulations that need too much memory or time, before they start."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 
 from tiltmeter.memory import check_fits
 
-#: More seeds than this are never simulated one by one.
+#: The largest number of seeds.
 MOST_SEEDS = 10**8
-#: At the fastest, a step of one seed takes so many seconds; a year of them is refused.
+#: A step of one seed takes at least this many seconds; more than a year in all is refused.
 STEP_SECONDS, YEAR = 1e-8, 3.15e7
 
 
 def check_size(d: int, seeds: int, steps: np.ndarray, numbers: int, vectors: int) -> None:
-    """Refuse what cannot fit in memory or would take longer than a year at the fastest.
+    """Refuse a simulation that does not fit in memory, or that would take longer than a year.
 
-    `numbers` are kept of every seed at every look; `vectors` of length d are held for every seed (0: the chain).
+    `numbers` is how many are kept per seed and look; `vectors` is how many of length d are held per seed (chain: 0).
     """
     check_fits("seeds", seeds, 8.0 * numbers * len(steps), f"seeds of {len(steps):,} looks at {numbers} numbers")
     if vectors:

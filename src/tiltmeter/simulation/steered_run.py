@@ -1,4 +1,4 @@
-"""SteeredRun: a run whose groups count what a law says, looked at every so many steps."""
+"""SteeredRun: a run whose group pulls are set by a law every few steps."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tiltmeter.simulation.setting import Setting
 
 
 class SteeredRun:
-    """Wraps a run: before every block of `law.every` steps it sets the pulls of all seeds, afterwards it remembers.
+    """Wraps a run: sets the pulls of all seeds before every block of `law.every` steps, and averages losses after it.
 
-    Blocks begin at multiples of `every` steps, whatever the looks, so that a seed is the same run in any company.
+    Blocks begin at multiples of `every` steps, whatever the looks, so that a seed always gives the same run.
     """
 
     def __init__(self, run: Run, now: GroupPulls, setting: Setting, law: GroupLaw, sizes: np.ndarray | None) -> None:
@@ -28,7 +28,7 @@ class SteeredRun:
         self._step = 0
         self._groups = setting.par.groups
         self.stopped = run.stopped  # the same array, which the run changes
-        pulls(law, self._z, self._seen())  # a law that does not fit the groups says so before anything is simulated
+        pulls(law, self._z, self._seen())  # refuses a law that does not fit the groups
 
     @property
     def cost(self) -> float:
@@ -39,7 +39,7 @@ class SteeredRun:
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         every, begin = self._law.every, first
-        # Threads cost more than they save on a short block.
+        # On a short block, threads cost more than they save.
         threads = 1 if every * len(self._shares) * self._run.cost < 1e6 else threads
         while first < stop:
             end = min(stop, (first // every + 1) * every)
@@ -65,7 +65,7 @@ class SteeredRun:
 
         remember(self._losses, self._now.losses, self._now.counts, float(self._law.memory))
         if self.stopped.max() >= 0:
-            self._losses[self.stopped >= 0] = 1.0  # any number: these seeds move no more
+            self._losses[self.stopped >= 0] = 1.0  # any number: these seeds have stopped
         self._z = changed(self._law, self._z, self._seen(), duration)
 
     def look(self) -> Observation:

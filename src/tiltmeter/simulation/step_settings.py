@@ -15,7 +15,7 @@ from tiltmeter.schedule import value_at
 
 @dataclass(frozen=True)
 class StepSettings:
-    """Arrays with one entry per step where something changes, and a single one where nothing does."""
+    """Arrays with one entry per step if something changes, else with a single entry."""
 
     sgd: SGD
     groups: tuple[Hashable, ...]
@@ -49,12 +49,12 @@ class StepSettings:
         return table
 
     def pulls(self, shares: np.ndarray) -> np.ndarray:
-        """What every group counts at the start, where no weight depends on the label."""
+        """Return the pull of every group at the start, if no weight depends on the label."""
         return np.asarray(shares * self.weights(0, 1)[0].mean(1))
 
 
 def _places(key: Hashable, groups: tuple[Hashable, ...]) -> tuple[int, slice]:
-    """Where in the table the weight of a group, or of a (group, label) pair, belongs."""
+    """Return the place in the table of the weight of a group, or of a (group, label) pair."""
     if key in groups:
         return groups.index(key), slice(None)
     if isinstance(key, tuple) and len(key) == 2 and key[0] in groups:

@@ -43,9 +43,9 @@ def train_to_equilibrium(
     >>> dict(run.error.sizes)
     {'group': 2, 'seed': 4}
 
-    Same arguments and observables as `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates follow
-    by formula from the measured overlaps, exactly and without test data; with `test` > 0 they are counted on that many
-    fresh examples per group instead.
+    Arguments and results are those of `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates are
+    computed exactly from the measured overlaps, without test data. With `test` > 0 they are counted on that many fresh
+    examples per group instead.
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)
     flat = flatten(problem, objective)
@@ -82,7 +82,7 @@ def train_to_equilibrium(
 
 
 def _all(flat: Flattened, loss: Loss, d: int, seeds: tuple[int, ...], test: int) -> list[dict[str, np.ndarray]]:
-    """Every grid point and seed, one to a thread: many small problems gain nothing from threads inside each."""
+    """Solve every grid point and seed, one per thread: small problems gain nothing from threads inside each."""
     from threadpoolctl import threadpool_limits
 
     work = [(n, point, seed) for n, point in enumerate(flat.points) for seed in seeds]
@@ -91,7 +91,7 @@ def _all(flat: Flattened, loss: Loss, d: int, seeds: tuple[int, ...], test: int)
 
 
 def _one(loss: Loss, point: ProblemArrays, d: int, seed: int, n: int, test: int) -> dict[str, np.ndarray]:
-    """One training set, its minimiser, and what is measured of it."""
+    """Draw one training set, minimise, and measure the result."""
     generator = np.random.default_rng((seed, n))
     data = draw(point, d, round(point.samples * d), generator)
     W, offsets = minimise(loss, point, data)

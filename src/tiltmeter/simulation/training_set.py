@@ -21,7 +21,7 @@ class TrainingSet:
 
 
 def draw(point: ProblemArrays, d: int, n: int, generator: np.random.Generator) -> TrainingSet:
-    """n examples; the span of means and teachers lies along the first axes, which costs no generality."""
+    """Draw n examples; without loss of generality, means and teachers lie along the first axes."""
     place = factor(point.gram)
     rank = place.shape[1]
     group = generator.choice(point.groups, size=n, p=point.p / point.p.sum())

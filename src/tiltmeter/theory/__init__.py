@@ -1,4 +1,4 @@
-"""Theory: exact dynamics of bias for linear students on a `Mixture`, with no simulation.
+"""Theory: exact dynamics of bias for linear students on a `Mixture`, without simulation.
 
 >>> from tiltmeter import predict
 >>> from tiltmeter.problem import cases
@@ -7,7 +7,7 @@
 array([0.234, 0.442])
 
 Three routes give the same curves. `predict` sums exponentials (`modes`), `closed_form` is the published two-group
-formula, `integrate` solves the equations of motion step by step and also serves schedules.
+formula, and `integrate` solves the equations of motion numerically, which also covers schedules.
 """
 
 from __future__ import annotations

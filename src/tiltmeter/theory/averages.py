@@ -1,4 +1,4 @@
-"""Averages over the training examples of each group: what the replica equations need of a loss."""
+"""Averages over the training examples of each group, for the replica equations of a loss."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _Y = np.array(LABELS, dtype=float)[None, :]
 class Averages:
     """Per group: E[f], E[f^2], E[df / d score], E[df / d nu], and the mean loss of a training example.
 
-    f = -s l'(y, u) is the force of an example at its place u = proximal step from the score it would have without
-    itself, nu the field that decides its label.
+    f = -s l'(y, u) is the force of an example at u, the proximal step from the score that it would have if it were left
+    out; nu is the field that decides its label.
     """
 
     f: np.ndarray
@@ -41,7 +41,7 @@ def averages(
     V: np.ndarray,
     fineness: int = 1,
 ) -> Averages:
-    """The averages at given overlaps; M, R, Q, bias and the response V = variance * dQ have one entry per group."""
+    """Return the averages at given overlaps; M, R, Q, bias and V = variance * dQ have one entry per group."""
     mean, scale, r, rest = score_law(M, R, Q, bias, point.D)
     strength = V[:, None] * point.s
     cuts = corners(loss, _Y, strength)
@@ -57,14 +57,14 @@ def averages(
 
 
 def general_averages(loss: Loss, law: Channel, weights: np.ndarray, V: np.ndarray) -> Averages:
-    """The same for any convex loss, by its own functions."""
+    """Return the same for any convex loss, from its value, gradient and curvature."""
     s, label = weights[:, :, None], law.label
     push = V[:, None, None] * s
     u = proximal(loss, law.score, label, push)
     f = -s * loss.gradient(u, label)
     bend = loss.curvature(u, label)
     slope = -s * bend / (1.0 + push * bend)
-    for kink in loss.kinks:  # an example drawn to a kink stays there: its force makes up for any move of the score
+    for kink in loss.kinks:  # an example at a kink stays there: its force balances any change of the score
         drawn = (u == kink * label) & (u != law.score)
         f = np.where(drawn, (u - law.score) / V[:, None, None], f)
         slope = np.where(drawn, -1.0 / V[:, None, None], slope)

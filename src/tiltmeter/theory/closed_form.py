@@ -1,4 +1,4 @@
-"""The published closed form of the two-group model: the second route, independent of `modes`.
+"""The published closed form of the two-group model: a second route, independent of `modes`.
 
 Sarao Mannelli, *The dynamics of bias in SGD training* (2025), and Jain et al., *Bias in Motion* (NeurIPS 2024): with
 kappa = lr (v + D), gamma = lr D, q = lr (2 D - lr D2), where D = sum p D_c and D2 = sum p D_c^2,
@@ -110,7 +110,7 @@ def two_group_constants(problem: Mixture, sgd: SGD) -> TwoGroupConstants:
 
 
 def closed_form(problem: Mixture, sgd: SGD, times: np.ndarray) -> Trajectory:
-    """M, R, Q and loss of a `teacher_mixture` problem by the published formulas (plain SGD only)."""
+    """Return M, R, Q and loss of a `teacher_mixture` problem by the published formulas (plain SGD only)."""
     k, t = two_group_constants(problem, sgd), np.asarray(times, dtype=float)
     _, _, D, b = _plain_numbers(problem, sgd)
     slow, fast, own = np.exp(-k.gamma * t), np.exp(-k.kappa * t), np.exp(-k.q * t)

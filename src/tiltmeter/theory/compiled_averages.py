@@ -1,4 +1,4 @@
-"""The averages of the three named losses in one compiled loop. Imported only where it runs."""
+"""The averages of the three named losses in one compiled loop. Imported only when needed."""
 
 from __future__ import annotations
 

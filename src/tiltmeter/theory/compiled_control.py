@@ -1,7 +1,7 @@
-"""The equations of motion of one problem by fixed Runge-Kutta steps, and their exact reverse: the discrete adjoint.
+"""The equations of motion of one problem by fixed Runge-Kutta steps, and their discrete adjoint.
 
 State y = (M_1..G, R_1..G, Q, bias). Pulls P are constant within a piece of time; the gradient of any function of the
-states at the looks, with respect to the pulls of every piece, costs about as much as two forward runs.
+states at the looks with respect to the pulls of every piece costs about as much as two forward runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled averages that drive erf units. Imported only where they run, since numba is slow to load."""
+"""The compiled averages for erf units. Imported only when needed, because numba is slow to load."""
 
 from __future__ import annotations
 

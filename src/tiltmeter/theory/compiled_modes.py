@@ -1,4 +1,4 @@
-"""The fused loop over problems and times. Imported only where it runs, since numba is slow to load."""
+"""The fused loop over problems and times. Imported only when needed, because numba is slow to load."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters
 from tiltmeter.theory.ode import rate_at
 
-#: Time steps are at most so long, in units of the fastest time scale.
+#: The longest time step, in units of the fastest time scale.
 LONGEST_STEP = 0.25
 
 
@@ -60,7 +60,7 @@ class Control:
         return P**2 / (self.par.p[0] * batch), 2.0 * P / (self.par.p[0] * batch)
 
     def losses(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Group losses (looks, G) for pulls P (pieces, G), and the states they come from."""
+        """Return group losses (looks, G) for pulls P (pieces, G), and the states behind them."""
         from tiltmeter.theory.compiled_control import forward
 
         par = self.par
@@ -75,7 +75,7 @@ class Control:
         return 0.5 * (squared - 2.0 * (par.m[0] * score + reach * seen[:, number : 2 * number])), states
 
     def gradient(self, P: np.ndarray, states: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """What a function with gradient `slopes` (looks, G) in the losses changes with P (pieces, G)."""
+        """Return the gradient in P (pieces, G) of a function with gradient `slopes` (looks, G) in the losses."""
         from tiltmeter.theory.compiled_control import backward
 
         par, number = self.par, len(self.par.groups)

@@ -1,4 +1,4 @@
-"""equalising_pulls: the constant pulls of two groups at which their losses end equal."""
+"""equalising_pulls: the constant pulls of two groups with which their final losses are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiltmeter.problem.sgd_arrays import parameters
 from tiltmeter.theory.limits import final_losses
 from tiltmeter.theory.stability import limit_of
 
-#: Pulls at which the gap is looked at before roots are found between them.
+#: Number of pulls at which the gap is evaluated before roots are found between them.
 TRIED = 400
 #: Pulls of the first group lie between this and one minus this.
 EDGE = 1e-4
@@ -26,24 +26,26 @@ EDGE = 1e-4
 def equalising_pulls(
     problem: Mixture, sgd: SGD, by: Literal["weights", "draws"] = "draws"
 ) -> tuple[dict[Hashable, float], ...]:
-    """All constant pulls of two groups under which their losses are equal at t -> infinity; none is an answer too.
+    """Return all constant pulls of two groups with which their losses are equal at t -> infinity; there may be none.
 
     >>> from tiltmeter import SGD, teacher_mixture
     >>> problem = teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> [{group: round(P, 3) for group, P in pulls.items()} for pulls in equalising_pulls(problem, SGD(lr=1e-6))]
     [{'+': 0.634, '-': 0.366}]
 
-    Two groups without means end equal, as lr -> 0, if and only if P_g is proportional to 1 / sqrt(D_g): not to the
-    shares, and whatever the teachers. A finite lr, or means, move the place; `by` matters through the noise alone.
+    For two groups without means and lr -> 0, the final losses are equal if and only if P_g is proportional to 1 /
+    sqrt(D_g), whatever the shares and the teachers. A finite lr, or means, change this. `by` matters only through the
+    noise.
 
-    Equal is not good: where there are several, compare the losses. Unequal losses on the way remain.
+    Equal losses need not be low: if there are several solutions, compare their losses. The losses may still differ
+    during training.
     """
     refuse_laws(sgd, "equalising_pulls")
     if by not in ("weights", "draws"):
         raise ValueError(f'`by` should be "weights" or "draws". Found by = {by!r}.')
     if sgd.weights or sgd.scheduled:
         raise ValueError(
-            "`equalising_pulls` looks for the pulls itself, at a constant lr: leave schedules and weights."
+            "`equalising_pulls` searches the pulls itself, at a constant lr: leave out schedules and weights."
         )
     par = parameters(problem, sgd)
     if par.grid.sizes:

@@ -1,4 +1,4 @@
-"""equilibrium: what the fully trained student believes, exactly, by the replica fixed point."""
+"""equilibrium: the fully trained student, exactly, by the replica fixed point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tiltmeter.record.origin import Origin
 from tiltmeter.theory.fixed_point import TOLERANCE, Solution, solve
 from tiltmeter.theory.separability import threshold
 
-#: A residual up to this is reported as found: it moves no observable by as much as 1e-6.
+#: A fixed point with a residual up to this counts as found: the error of every observable is below 1e-6.
 ACCEPTED = 1e-8
 
 
@@ -31,22 +31,21 @@ def equilibrium(
     weights: Mapping[Hashable, Number] | None = None,
     bias: bool = True,
 ) -> xr.Dataset:
-    """The minimiser of loss plus ridge on n = samples * d examples of the mixture, in the limit of many dimensions.
+    """Return the minimiser of loss plus ridge on n = samples * d examples of the mixture, for d -> infinity.
 
     >>> from tiltmeter import Logistic, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> equilibrium(problem, Logistic(), samples=2.0, ridge=0.3).error.values.round(4)
     array([0.235 , 0.3236])
 
-    The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus
-    (ridge / 2) W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a
-    group, or of one label in it by the key (group, label). Any number may be a labelled grid, whose dimensions the
-    result carries; the solution of one grid point starts the search for the next. The observables are those of
-    `predict`, with `training_loss`, the mean loss of the examples the student was trained on.
+    The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus (ridge / 2)
+    W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a group, or of one
+    label in it by the key (group, label). Any number may be a labelled grid; the result then has its dimensions. The
+    observables are those of `predict`, and `training_loss`, the mean loss of the training examples.
 
     The theory is that of Sarao Mannelli, Gerace, Rostamzadeh and Saglietti (2022), for any number of groups.
 
-    These are typical values for d -> infinity; one training set at finite d scatters around them
+    These are the values for d -> infinity; those of a training set at finite d scatter around them
     (`train_to_equilibrium`).
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias))
@@ -61,7 +60,7 @@ def coupled_equilibrium(
     weights: Mapping[Hashable, Number] | None = None,
     bias: bool = True,
 ) -> xr.Dataset:
-    """As `equilibrium`, with one student per group and an elastic coupling between them.
+    """Return the equilibrium of one student per group, with an elastic coupling between the students.
 
     >>> from tiltmeter import Square, teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -69,21 +68,22 @@ def coupled_equilibrium(
     >>> found.student_overlap.values.round(3)
     array([[0.071, 0.479]])
 
-    Every student minimises the loss on its own group, and each pair of students pays coupling / 2 times their squared
-    distance. Without coupling the groups are trained separately; a strong one leaves one W with a bias per group.
-    Every group is judged by its own student, so Q and the bias have a group; `student_overlap` is W_a.W_b / d.
+    Every student minimises the loss on its own group, plus coupling / 2 times the squared distance of each pair of
+    students. Without coupling the groups are trained separately; with a strong coupling they share one W, with a bias
+    per group. Every group is measured with its own student, so Q and the bias have a dimension `group`.
+    `student_overlap` is W_a.W_b / d.
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
 
 
 def at_equilibrium(problem: Mixture, objective: Objective) -> xr.Dataset:
-    """The Dataset of any objective over its grid."""
+    """Return the Dataset of any objective over its grid."""
     flat = flatten(problem, objective)
     return labelled_solutions(problem, objective, flat, walk(objective.loss, flat))
 
 
 def walk(loss: Loss, flat: Flattened) -> list[Solution]:
-    """Solve every grid point, each starting from where the solutions before it along its row point to."""
+    """Solve every grid point, starting from an extrapolation of the solutions before it in its row."""
     found: list[Solution] = []
     for n, point in enumerate(flat.points):
         check_minimiser(loss, point, partial(flat.where, n))
@@ -99,8 +99,8 @@ def walk(loss: Loss, flat: Flattened) -> list[Solution]:
 
 
 def check_minimiser(loss: Loss, point: ProblemArrays, where: Callable[[], str] = str) -> None:
-    """Without ridge the minimiser may not exist, or not be the only one: say so before searching for it."""
-    interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label cost as well
+    """Refuse problems without ridge that have no minimiser, or more than one."""
+    interpolates = bool(loss.gradient(np.array(1e9), np.array(1.0)) > 0)  # scores beyond the label also have a loss
     if point.bias:
         for k in range(point.students):
             if not (point.s[point.student == k] > 0).any(0).all():
@@ -123,14 +123,14 @@ def check_minimiser(loss: Loss, point: ProblemArrays, where: Callable[[], str] =
     if point.samples <= limit:
         upto = "at any number of samples" if np.isinf(limit) else f"up to samples = {limit:.4g}"
         raise ValueError(
-            f"With ridge = 0 there is no single minimiser{where()}: the data are linearly separable {upto}, so that "
-            f"nothing keeps the student from growing. Found samples = {point.samples:g}. Give a positive ridge, or "
+            f"With ridge = 0 there is no single minimiser{where()}: the data are linearly separable {upto}, so "
+            f"the student grows without bound. Found samples = {point.samples:g}. Give a positive ridge, or "
             "more samples."
         )
 
 
 def labelled_solutions(problem: Mixture, objective: Objective, flat: Flattened, found: list[Solution]) -> xr.Dataset:
-    """Solutions over a grid as a Dataset of observables, with its Origin in the attributes."""
+    """Return solutions over a grid as a Dataset of observables, with its Origin in the attributes."""
 
     def stack(parts: list[np.ndarray]) -> np.ndarray:
         return np.stack(parts)
@@ -155,7 +155,7 @@ def labelled_solutions(problem: Mixture, objective: Objective, flat: Flattened, 
 
 
 def _start(n: int, shape: tuple[int, ...], found: list[Solution]) -> np.ndarray | None:
-    """Where to search from: the line through the two points before in the row, or the nearest point that is solved."""
+    """Return the start of a search: extrapolated from the two points before in the row, or the nearest solved point."""
     stride = 1
     for size in reversed(shape):
         place = (n // stride) % size

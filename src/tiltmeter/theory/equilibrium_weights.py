@@ -1,4 +1,4 @@
-"""equilibrium_weights: the reweighting of the loss that makes a trained student least unfair, and its price."""
+"""equilibrium_weights: the reweighting of the loss that minimises unfairness after training, and its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tiltmeter.theory.fixed_point import solve
 
 #: The largest ratio of two weights that is tried.
 LARGEST_RATIO = 100.0
-#: Changes below this are not worth a word.
+#: Smaller changes are not reported.
 NOTICEABLE = 5e-4
 
 
@@ -81,7 +81,7 @@ def equilibrium_weights(
     by_label: bool = False,
     bias: bool = True,
 ) -> EquilibriumWeights:
-    """The weights per group (or per group and label) that minimise a criterion at equilibrium.
+    """Find the weights per group (or per group and label) that minimise a criterion at equilibrium.
 
     >>> from tiltmeter import Logistic, teacher_mixture
     >>> from tiltmeter.population.criteria import AccuracyParity
@@ -117,7 +117,7 @@ def equilibrium_weights(
 
 
 class _Search:
-    """The criterion as a function of the logarithms of the weights relative to the first; each starts from the last."""
+    """The criterion as a function of the log weights relative to the first; each solution starts from the last."""
 
     def __init__(
         self, problem: Mixture, objective: Objective, flat: Flattened, criterion: Criterion, by_label: bool
@@ -140,7 +140,7 @@ class _Search:
         return float(self.along(np.atleast_1d(logs)[None])[0])
 
     def along(self, path: np.ndarray) -> np.ndarray:
-        """The criterion at every row of logarithms, each started from the one before; infinite where not found."""
+        """Return the criterion at every row of log weights, each started from the previous; infinite if not found."""
         points = tuple(replace(self.point, s=self.weights(logs)) for logs in path)
         found = []
         for point in points:
@@ -154,7 +154,7 @@ class _Search:
 
 
 def _scalar(search: _Search) -> np.ndarray:
-    """A scan of the one ratio, then a bounded search around its best point."""
+    """Scan the only ratio, then search around the best point."""
     grid = np.linspace(-np.log(LARGEST_RATIO), np.log(LARGEST_RATIO), 17)
     values = search.along(grid[:, None])
     best = int(np.argmin(values))
@@ -166,7 +166,7 @@ def _scalar(search: _Search) -> np.ndarray:
 
 
 def _simplex(search: _Search, size: int) -> np.ndarray:
-    """Nelder and Mead's search from equal weights, and once more from where it stopped."""
+    """Run Nelder and Mead's search from equal weights, and again from its result."""
     best = np.zeros(size)
     for spread in (1.0, 0.3):
         corners = np.vstack([best, best + spread * np.eye(size)])

@@ -1,4 +1,4 @@
-"""first_gap: can any weighting of groups keep their losses together at the very start?"""
+"""first_gap: whether some weighting of groups keeps their losses equal at the start of training."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.limits import TIE
 from tiltmeter.theory.ode import velocity
 
-#: A pull below this counts as leaving a group out.
+#: With a smaller pull, a group counts as left out.
 LEAST = 1e-9
 
 
 @dataclass(frozen=True)
 class FirstGap:
-    """Whether some positive pulls let all losses fall at the same speed at first.
+    """Whether there are positive pulls with which all losses fall at the same speed at first.
 
-    `pulls` are such pulls (the ones that leave the least group most), None where there are none; `speed` is dloss/dt
-    over lr under them.
+    `pulls` are such pulls, the ones with the largest smallest pull; None if there are none. `speed` is dloss/dt over lr
+    with these pulls.
     """
 
     removable: bool
@@ -38,7 +38,7 @@ class FirstGap:
 
 
 def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
-    """Can any weighting of the groups remove the first gap here?
+    """Test whether some weighting of the groups removes the first gap of a problem.
 
     >>> from tiltmeter import SGD, teacher_mixture
     >>> first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.7), SGD(lr=0.1)).removable
@@ -46,14 +46,15 @@ def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
     >>> print(first_gap(teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.72), SGD(lr=0.1)))
     No: whatever the pulls, '-' learns faster than '+' at first.
 
-    At the start every group's loss changes at a speed that is linear in the pulls: sum_h P_h a_gh. Whether positive
-    pulls exist that make all speeds equal is a linear programme, exact for any number of groups, means and start.
-    `small_steps` takes lr -> 0; otherwise the noise of this lr counts, as it is when groups are *drawn* by their pulls.
+    At the start the loss of group g changes at the speed sum_h P_h a_gh, which is linear in the pulls. Whether positive
+    pulls make all speeds equal is decided by a linear programme, exact for any number of groups, means and start.
+    `small_steps` takes lr -> 0; otherwise the noise at this lr is included, for groups that are *drawn* by their pulls.
 
-    For two groups without means, from zero, it can be removed if and only if the overlap of the teachers lies below the
-    root of the smaller variance over the larger: beyond, whatever helps any group helps that of larger variance more.
+    For two groups without means and a start from zero, the gap can be removed if and only if the overlap of the
+    teachers is below the square root of the smaller variance over the larger. Above it, whatever helps any group helps
+    the group of larger variance more.
 
-    It says nothing of later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the way.
+    It says nothing about later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the whole training.
     """
     refuse_laws(sgd, "first_gap")
     par = parameters(problem, sgd)
@@ -90,7 +91,7 @@ def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
 
 
 def _speeds(par: Parameters, small_steps: bool) -> np.ndarray:
-    """a_gh: what the pull of group h does to the loss of g at the start, over lr."""
+    """Return a_gh: the effect of the pull of group h on the loss of g at the start, over lr."""
     number = len(par.groups)
     lr, found = par.lr, np.empty((number, number))
     for h in range(number):
@@ -104,7 +105,7 @@ def _speeds(par: Parameters, small_steps: bool) -> np.ndarray:
 
 
 def _why_not(par: Parameters, speeds: np.ndarray) -> str:
-    """The pair of groups of which one is always faster, if there is one."""
+    """Name a pair of groups of which one is always faster, if there is one."""
     for i, one in enumerate(par.groups):
         for j, other in enumerate(par.groups):
             if i != j and (speeds[i] <= speeds[j] + TIE).all() and (speeds[i] < speeds[j] - TIE).any():

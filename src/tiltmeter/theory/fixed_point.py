@@ -28,9 +28,9 @@ from tiltmeter.theory.root import anderson, newton
 TOLERANCE = 1e-10
 #: How many steps a search may take.
 PATIENCE = 40
-#: Averages that change by more than this under a finer quadrature are computed with the finer one.
+#: If a finer quadrature changes the averages by more than this, it is used.
 QUADRATURE = 1e-8
-#: Extra ridges of the walk towards a hard problem, strongest first, in units of the pull of the data.
+#: Extra ridges for hard problems, strongest first, in units of the pull of the data; they are then reduced to zero.
 WALK = 10.0 ** -np.arange(0.0, 10.5, 0.5)
 _SMALLEST = 1e-250
 _LOWEST = float(np.log(_SMALLEST)) + 1.0
@@ -38,7 +38,7 @@ _LOWEST = float(np.log(_SMALLEST)) + 1.0
 
 @dataclass(frozen=True)
 class Solution:
-    """The overlaps of each group with its own student, the overlaps between students, and how well they solve.
+    """The overlaps of each group with its own student, the overlaps between students, and the residual.
 
     M, R, Q, bias, V, training_loss: per group; students: (K, K) overlaps of the students; state: where a search at a
     neighbouring grid point may start.
@@ -57,9 +57,10 @@ class Solution:
 
 
 def solve(loss: Loss, point: ProblemArrays, start: np.ndarray | None = None) -> Solution:
-    """The fixed point, or the best that was found: the caller judges `residual`.
+    """Return the fixed point, or the best approximation found: the caller checks `residual`.
 
-    A search from `start`, then from scratch; if both fail, from a ridge strong enough to be easy, walked down.
+    It searches from `start`, then from a first guess. If both fail, it starts from a strong ridge, which is then
+    reduced.
     """
     if start is not None:
         found = _refined(loss, point, start)
@@ -87,12 +88,12 @@ def solve(loss: Loss, point: ProblemArrays, start: np.ndarray | None = None) -> 
 
 
 def _refined(loss: Loss, point: ProblemArrays, state: np.ndarray, settle: bool = False) -> Solution:
-    """Search with a quadrature that is made finer until that no longer matters."""
+    """Search with a quadrature that is refined until the result no longer changes."""
     fineness, used = 1, 0
     while True:
         state, residual, count = _search(loss, point, state, fineness, settle)
         used += count
-        # At a fixed point the finer quadrature returns the state itself, if the coarser one was fine enough.
+        # At a fixed point the finer quadrature returns the same state if the coarser one was fine enough.
         image, found, V = _conjugate(loss, point, state, 2 * fineness)
         if fineness >= 16 or not residual < TOLERANCE or _distance(point, V, state, image, state) < QUADRATURE:
             break
@@ -102,7 +103,7 @@ def _refined(loss: Loss, point: ProblemArrays, state: np.ndarray, settle: bool =
 
 
 def first_guess(loss: Loss, point: ProblemArrays) -> np.ndarray:
-    """The conjugate parameters that a student of length zero would cause."""
+    """Return the conjugate parameters for a student of length zero."""
     number, students = point.groups, point.students
     y = np.array([1.0, -1.0])
     zero = np.zeros((number, 2))
@@ -146,7 +147,7 @@ def _overlaps(point: ProblemArrays, state: np.ndarray) -> tuple[np.ndarray, ...]
 def _conjugate(
     loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int
 ) -> tuple[np.ndarray, Averages, np.ndarray]:
-    """One turn of the fixed-point map, the averages behind it, and V."""
+    """Return one iteration of the fixed-point map, its averages, and V."""
     M, R, Q, bias, V, _ = _overlaps(point, state)
     found = averages(loss, point, M, R, Q, bias, V, fineness)
     share = point.samples * point.p
@@ -160,7 +161,7 @@ def _conjugate(
 
 
 def _settled(loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int = 1) -> np.ndarray:
-    """The same state with the bias of every student at which the forces on it cancel, by bisection."""
+    """Return the same state with the bias at which the forces on it cancel, by bisection."""
     if not point.bias:
         return state
     M, R, Q, _, V, _ = _overlaps(point, state)
@@ -183,7 +184,7 @@ def _settled(loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int 
 
 
 def _distance(point: ProblemArrays, V: np.ndarray, at: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference of two states near `at`, with pulls measured by how far they move the student."""
+    """Return the largest difference of two states near `at`, with pulls scaled by their effect on the student."""
     k, g = point.students, point.groups
     reach = V / point.D
     gap = np.abs(one - other)
@@ -198,9 +199,10 @@ def _distance(point: ProblemArrays, V: np.ndarray, at: np.ndarray, one: np.ndarr
 def _search(
     loss: Loss, point: ProblemArrays, state: np.ndarray, fineness: int, settle: bool = False
 ) -> tuple[np.ndarray, float, int]:
-    """Accelerated iteration first, which is cheap; Newton's method from the best it found, if that was not enough.
+    """Search by accelerated iteration, which is cheap, then by Newton's method from the best state if necessary.
 
-    `settle` solves for the bias at every turn, for scores so narrow that the bias cannot wait for the rest.
+    `settle` solves for the bias at every iteration, for scores so narrow that the iteration would be unstable
+    otherwise.
     """
 
     def turn(x: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,4 +1,4 @@
-"""gram_limit: curves under a law of gradients, where batches are large but far smaller than d."""
+"""gram_limit: curves under a Gram law, for batches that are large but much smaller than d."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.theory.steered_theory import steered_theory
 
 
 def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
-    """The curves of a `GramLaw` in the limit 1 << batch << d, where gradients of groups are orthogonal noise.
+    """Return the curves of a `GramLaw` in the limit 1 << batch << d, where gradients of groups are orthogonal noise.
 
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
@@ -24,7 +24,8 @@ def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
     The mean gradient of n_g = batch p_g points has squared length 2 D_g loss_g / n_g (over d) and no overlap with
     those of other groups. So `NormalisedGradient` pulls like sqrt(n_g / (2 D_g loss_g)), and `UPGrad` balances.
 
-    At a finite batch the counts of groups and the squared errors scatter: `simulate` has that, this has not.
+    At a finite batch the counts of groups and the squared errors fluctuate; `simulate` includes this, `gram_limit` does
+    not.
     """
     if not isinstance(sgd, SGD) or sgd.law is None or not sgd.law.sees_gram:
         raise ValueError("`gram_limit` is for an SGD with a law of gradients, as UPGrad(). Found none: use `predict`.")

@@ -1,4 +1,4 @@
-"""Incompatibility: what every criterion pays when the loss is reweighted for one of them."""
+"""Incompatibility: how every criterion changes when the loss is reweighted for one of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Incompatibility:
     optima: tuple[EquilibriumWeights, ...]
 
     def worsened(self) -> dict[str, list[str]]:
-        """For every criterion that the weights serve, what they make noticeably worse."""
+        """For every criterion that was improved, what its weights make noticeably worse."""
         criteria = tuple(one.criterion for one in self.optima)
         return {one.criterion.name: one.worsened(criteria) for one in self.optima}
 
     def weights(self) -> dict[str, dict[Hashable, float]]:
-        """The weights that serve each criterion."""
+        """The best weights for each criterion."""
         return {one.criterion.name: one.weights for one in self.optima}
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def incompatibility(
     by_label: bool = False,
     bias: bool = True,
 ) -> Incompatibility:
-    """Reweight the loss for each criterion in turn, and see what the others and accuracy pay.
+    """Reweight the loss for each criterion in turn, and report how the others and the accuracy change.
 
     >>> from tiltmeter import Square, teacher_mixture
     >>> from tiltmeter.population.criteria import AccuracyParity, EqualOpportunity

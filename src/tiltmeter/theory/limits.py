@@ -1,4 +1,4 @@
-"""Both ends of training without the way between: initial rates, asymptotes, and who leads there."""
+"""The start and the end of training: initial rates, asymptotes, and who leads there."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tiltmeter.theory.modes import modes
 from tiltmeter.theory.ode import plain_pulls, velocity
 from tiltmeter.theory.stability import divergence
 
-#: Differences below this are rounding: nobody leads.
+#: Smaller differences are rounding errors: nobody leads.
 TIE = 1e-12
 
 
 def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
-    """Time derivatives of loss, M, R and Q at t = 0: who is learnt faster at first.
+    """Return the time derivatives of loss, M, R and Q at t = 0: which group is learnt faster at first.
 
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -43,7 +43,7 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
 
 
 def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
-    """Every curve of `predict` at t -> infinity.
+    """Return every curve of `predict` at t -> infinity.
 
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -56,18 +56,18 @@ def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
 
 
 def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """The group of lowest loss right after the start (labels over the grid; "" where groups are level)."""
+    """Return the group of lowest loss right after the start (labels over the grid; "" where losses are equal)."""
     refuse_laws(sgd, "first_leader")
     par = parameters(problem, sgd)
     start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
     *_, speed = _initial(par)
-    # Lowest loss first; among groups that start level, the one that falls fastest.
+    # Lowest loss first; among groups with equal first losses, the one that falls fastest.
     level = start <= start.min(1, keepdims=True) + TIE
     return _leader(par, np.where(level, speed, np.inf))
 
 
 def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """The group of lowest loss at t -> infinity (labels over the grid; "" where groups are level)."""
+    """Return the group of lowest loss at t -> infinity (labels over the grid; "" where losses are equal)."""
     par, overlaps = _final(problem, sgd, "final_leader")
     return _leader(par, overlaps.loss[:, 0])
 
@@ -99,12 +99,12 @@ def _settled(par: Parameters) -> OverlapCurves:
 
 
 def final_losses(par: Parameters) -> np.ndarray:
-    """Group losses (N, G) at t -> infinity; they mean something only below the stability limit."""
+    """Return group losses (N, G) at t -> infinity; they are valid only below the stability limit."""
     return _settled(par).loss[:, 0]
 
 
 def _leader(par: Parameters, values: np.ndarray) -> xr.DataArray:
-    """The group of the lowest value per grid point; nobody where the lowest is shared or nothing is defined."""
+    """Return the group of the lowest value per grid point; "" if there is no single lowest value."""
     labels = labels_array([*par.groups, NOBODY])
     ordered = np.sort(values, axis=1)
     clear = np.isfinite(ordered[:, 0])

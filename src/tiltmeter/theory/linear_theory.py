@@ -25,7 +25,7 @@ from tiltmeter.theory.stability import divergence
 
 @dataclass(frozen=True, eq=False)
 class LinearTheory:
-    """One problem and its SGD, solved; called with times it gives the curves there: the `evaluate` of a trajectory.
+    """One problem and its SGD, solved; a call with times returns the curves there. The `evaluate` of a trajectory.
 
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -43,7 +43,7 @@ class LinearTheory:
     _origin: Origin
 
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-        """The curves (default: those that were asked for first) at these times."""
+        """Return the curves (default: those chosen at first) at these times."""
         at = checked_times(times)
         names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias, _more(self.sgd))
         overlaps = self._overlaps(at)
@@ -73,7 +73,7 @@ def linear_theory(
     if not plain.scheduled:
         diverged = divergence(par)
         return LinearTheory(problem, sgd, names, par, plain, modes(par), diverged, origin)
-    # A grid is integrated anew for other times: all of its steps would take more memory than they are worth.
+    # A grid is integrated again for other times, because keeping all its steps would take too much memory.
     kept = None if times is None or par.size > 1 else solve(par, plain, times, keep=True)[1]
     return LinearTheory(problem, sgd, names, par, plain, kept, None, origin)
 

@@ -90,7 +90,7 @@ def modes(par: Parameters) -> Modes:
     amplitude = _apply(V.transpose(0, 2, 1), x0 - limit)
     X = np.concatenate([limit[:, None, :], amplitude[:, :, None] * V.transpose(0, 2, 1)], axis=1)
 
-    # What lies orthogonal to the means.
+    # The part orthogonal to the means.
     across = par.T - tau.transpose(0, 2, 1) @ tau
     R_limit = lr * _apply(across.transpose(0, 2, 1), pull) / gamma[:, None]
     R_start = par.R0 - _apply(tau.transpose(0, 2, 1), x0[:, :number])
@@ -115,7 +115,7 @@ def modes(par: Parameters) -> Modes:
     linear = (gain * (par.m[:, None, :] * M + (np.sqrt(par.D) * par.g)[:, None, :] * R)).sum(2)
     linear -= 2.0 * (noise * par.m).sum(1)[:, None] * bias
     quadratic[:, 0, 0] += linear[:, 0] + noise.sum(1)
-    quadratic[:, 0, 1:] += 0.5 * linear[:, 1:]  # the other half stands below the diagonal
+    quadratic[:, 0, 1:] += 0.5 * linear[:, 1:]  # the other half is below the diagonal
     quadratic[:, 1:, 0] += 0.5 * linear[:, 1:]
     pairs = np.array([(i, j) for i in range(size + 1) for j in range(i, size + 1)] + [(0, size + 1)])
     twice = np.where(pairs[:, 0] == pairs[:, 1], 1.0, 2.0)
@@ -132,7 +132,7 @@ def modes(par: Parameters) -> Modes:
 
 
 def _factor(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """F with K = F F', and its pseudo-inverse; directions of rounding size are exactly zero in both."""
+    """Return F with K = F F', and its pseudo-inverse; directions below rounding errors are exactly zero in both."""
     if not K.any():
         return np.zeros_like(K), np.zeros_like(K)
     values, vectors = _eigh(K)

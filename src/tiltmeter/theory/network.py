@@ -61,7 +61,7 @@ class NetworkTheory:
     quadrature: Sobol | None
 
     def averages(self, group: Group, now: Student) -> Averages:
-        """The Gaussian averages of one group, by the best rule there is."""
+        """Return the Gaussian averages of one group, by the most exact method available."""
         activation = self.student.activation
         if isinstance(activation, Identity):
             return linear_averages(group, now.w, now.Q, now.second, now.bias)
@@ -117,7 +117,7 @@ class NetworkTheory:
 
 
 def network_theory(problem: Mixture, sgd: SGD, student: Network, quadrature: Sobol | None) -> NetworkTheory:
-    """Put a problem into the coordinates of its geometry; it must be a single one, not a grid."""
+    """Write a problem in the coordinates of its geometry; it must be a single one, not a grid."""
     sgd = lowered(problem, sgd)
     par = parameters(problem, replace(sgd, start=Random(0.0)))
     if par.grid.sizes:

@@ -1,4 +1,4 @@
-"""Gaussian averages over one group of what drives a student network: exact for linear and erf units, else by nodes."""
+"""Gaussian averages for student networks, over one group: exact for linear and erf units, else by quadrature."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Averages:
 
 
 def linear_averages(group: Group, w: np.ndarray, Q: np.ndarray, second: np.ndarray, bias: float) -> Averages:
-    """Linear units: e is a linear function of the input, so two moments of the label are all it takes."""
+    """Return the averages for linear units: e is linear in the input, so two moments of the label are enough."""
     D, a = group.D, group.a
     m, g = float(erf(a / np.sqrt(2.0))), float(np.sqrt(2.0 / np.pi) * np.exp(-0.5 * a**2))
     fields = w @ group.mean
@@ -75,10 +75,10 @@ def node_averages(
     activation: Activation,
     quadrature: Sobol,
 ) -> Averages:
-    """Any units: averages over fixed nodes of the input's coordinates and of the units' fields across them.
+    """Return the averages for any units, by fixed quadrature nodes for the input's coordinates and the other fields.
 
-    The first coordinate of the nodes runs along the teacher: the jump of the label then lies across an axis, where
-    such nodes are at their best.
+    The first coordinate of the nodes is along the teacher, so that the jump of the label is perpendicular to an axis,
+    where such nodes are most accurate.
     """
     units, rank = w.shape
     nodes = quadrature.nodes(rank + units)
@@ -99,7 +99,7 @@ def node_averages(
 
 
 def _frame(first: np.ndarray) -> np.ndarray:
-    """An orthonormal frame whose first row is this unit vector: a reflection that maps the first axis to it."""
+    """Return an orthonormal frame whose first row is this unit vector, by a reflection."""
     axis = np.zeros_like(first)
     axis[0] = 1.0
     normal = first - axis

@@ -1,4 +1,4 @@
-"""The equations of motion integrated numerically: the route for schedules, and the third route for all else."""
+"""The equations of motion integrated numerically: the route for schedules, and a third route for everything else."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def velocity(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """dM/dt, dR/dt, dQ/dt, dbias/dt (see `modes` for the equations), for learning rate lr, pulls P and noise N now.
 
-    P_g is what the mean gradient of a group counts, N_g the mean square of what its points count: p s and p s^2 / batch
-    for loss weights s.
+    P_g is the weight of the mean gradient of a group, N_g the mean square of the weights of its points: p s and p s^2 /
+    batch for loss weights s.
     """
     eta = lr[:, None]
     D_bar = (P * par.D).sum(1)[:, None]
@@ -39,7 +39,7 @@ def velocity(
     fade = D_bar + par.decay[:, None]
     dM = -eta * (fade * M + np.einsum("nhg,ng->nh", par.K, miss) - np.einsum("nhg,ng->nh", par.C, pull))
     dR = -eta * (fade * R + np.einsum("ngk,ng->nk", par.C, miss) - np.einsum("ngk,ng->nk", par.T, pull))
-    toward = par.m * M + np.sqrt(par.D) * par.g * R  # E[y w.x], the part of y times score that training can change
+    toward = par.m * M + np.sqrt(par.D) * par.g * R  # E[y w.x], the part of E[y score] that changes in training
     squared = score**2 + par.D * Q[:, None] + 1.0 - 2.0 * (bias[:, None] * par.m + toward)
     noise = (lr**2)[:, None] * N * par.D
     drift = (P * (M * score + par.D * Q[:, None] - toward)).sum(1) + par.decay * Q
@@ -64,7 +64,7 @@ def integrate(
 def solve(
     par: Parameters, sgd: SGD, times: np.ndarray, rtol: float = 1e-11, atol: float = 1e-13, keep: bool = False
 ) -> tuple[np.ndarray, Solution | None]:
-    """The state of all grid points at `times`, flat, and as a function of time if that should be kept."""
+    """Return the flat state of all grid points at `times`, and as a function of time if that should be kept."""
     points, number = par.m.shape
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
@@ -98,7 +98,7 @@ def rate_at(sgd: SGD, par: Parameters, t: float) -> np.ndarray:
 
 
 def drawn_at(sgd: SGD, par: Parameters, t: float) -> Parameters:
-    """The parameters with the groups drawn as often as at time t."""
+    """Return the parameters with the proportions of time t."""
     if not sgd.curriculum:
         return par
     shares = shares_at(sgd.proportions, par.groups, t) or []

@@ -1,4 +1,4 @@
-"""optimal_schedule: the pulls of groups, piece by piece in time, under which a criterion is smallest."""
+"""optimal_schedule: the pulls of groups, piecewise constant in time, that minimise a criterion."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tiltmeter.schedule import Steps
 from tiltmeter.theory.control import Control
 from tiltmeter.theory.smooth_criteria import smooth
 
-#: Kinks of the criterion are rounded over these widths, one search after the other.
+#: Kinks of the criterion are smoothed over these widths, in one search after the other.
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 #: The smallest and largest logarithm of a pull over that of the first group.
 FURTHEST = 8.0
-#: Changes below this part are not worth a word.
+#: Relative changes below this are not reported.
 NOTICEABLE = 1e-3
-#: How strongly a worse worst group is held against a schedule, in units of the criterion.
+#: The penalty for making the worst group worse, in units of the criterion.
 GUARD = 20.0
 
 
@@ -72,7 +72,7 @@ def optimal_schedule(
     by: Literal["weights", "draws"] = "draws",
     guard: bool = True,
 ) -> OptimalSchedule:
-    """The best pulls for a criterion, constant within `pieces` evenly spaced in log time; one piece: best fixed pulls.
+    """Find the best pulls for a criterion, constant within `pieces` evenly spaced in log time (one piece: fixed pulls).
 
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
@@ -82,11 +82,11 @@ def optimal_schedule(
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)
 
-    The equations of motion are followed backwards for exact gradients. With `guard`, a criterion that could reward
-    levelling down may not make the worst group worse off than plain training, neither at the end nor averaged.
+    Gradients are exact, by the adjoint of the equations of motion. With `guard`, a criterion that could reward
+    levelling down must not make the worst group worse off than plain training, neither at the end nor on average.
 
-    It is the best for this problem, known exactly. The search follows gradients, from coarse pieces to fine ones; it
-    may miss a better schedule elsewhere.
+    The schedule is for this problem, which must be known exactly. The search follows gradients, from coarse pieces to
+    fine ones, and may end in a local minimum.
     """
     if not isinstance(criterion, Criterion):
         kind = f"the class {criterion.__name__}: call it" if isinstance(criterion, type) else type(criterion).__name__
@@ -137,7 +137,7 @@ class _Search:
         return float(criterion.of({"loss": curve}))
 
     def value(self, logs: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-        """The rounded criterion and its gradient in the logarithms of all pulls but the first group's."""
+        """Return the smoothed criterion and its gradient in the logarithms of all pulls but the first group's."""
         number = len(self.control.par.groups)
         given = np.concatenate([np.zeros((len(logs) // (number - 1), 1)), logs.reshape(-1, number - 1)], axis=1)
         P = softmax(given)
@@ -155,7 +155,7 @@ class _Search:
         return found, inner[:, 1:].ravel()
 
     def best(self, pieces: int) -> np.ndarray:
-        """Pulls (pieces, G): the best fixed ones, then ever finer pieces from there, or all at once."""
+        """Return pulls (pieces, G): the best fixed ones, refined piece by piece, or all pieces at once."""
         number = len(self.control.par.groups)
         if number < 2:
             raise ValueError("Pulls of groups need at least two groups. Found one.")
@@ -174,7 +174,7 @@ class _Search:
         return self.value(logs.ravel(), 1e-6)[0]
 
     def _descend(self, logs: np.ndarray, parts: int) -> np.ndarray:
-        """L-BFGS with ever sharper kinks; the pieces move in so many parts, each as one."""
+        """Run L-BFGS with less and less smoothing; the pieces move in this many parts, each as one."""
         pieces, free = logs.shape
         part = np.arange(pieces) * parts // pieces
         middle = np.stack([logs[part == i].mean(0) for i in range(parts)])

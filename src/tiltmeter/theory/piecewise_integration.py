@@ -1,4 +1,4 @@
-"""Integration of training dynamics: piece by piece between the breaks of schedules, until it grows without bound."""
+"""Integration of training dynamics between the breaks of schedules, with detection of divergence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Solution:
 
 
 class Diverged(ValueError):
-    """The student has grown without bound: when, and the state there, as far as they are known."""
+    """The student has diverged: the time and the state, if known."""
 
     time: float = np.nan
     state: np.ndarray | None = None
@@ -53,9 +53,9 @@ def by_pieces(
     atol: float,
     keep: bool = False,
 ) -> tuple[np.ndarray, Solution | None]:
-    """The state at each of `times` and, if it should be kept, as a function of all times up to the last of them.
+    """Return the state at each of `times` and, if it should be kept, as a function of time up to the last.
 
-    The integration starts again where the schedules of `sgd` break; an error where training diverges.
+    The integration restarts at the breaks of the schedules of `sgd`; divergence raises an error.
     """
     first, pieces = state, []
     breaks = set(sgd.breaks)
@@ -81,12 +81,12 @@ def by_pieces(
 
 
 def _end(low: float, high: float, breaks: Set[float]) -> float:
-    """A step function has its new value at the break itself: approach it from below."""
+    """Return a time just below a break, because a step function has its new value at the break itself."""
     return float(np.nextafter(high, low)) if high in breaks else high
 
 
 def _grown(_: float, flat: np.ndarray) -> float:
-    """Zero where the student has grown beyond all bounds, which ends the integration."""
+    """Zero if the student has diverged; this ends the integration."""
     return float(HUGE - np.abs(flat).max())
 
 

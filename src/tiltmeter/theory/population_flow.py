@@ -1,4 +1,4 @@
-"""PopulationFlow: gradient flow on the whole population, what SGD becomes as its learning rate goes to zero."""
+"""PopulationFlow: gradient flow on the whole population, the limit of SGD for small learning rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tiltmeter.theory.modes import Modes, evaluate_modes, modes
 
 @dataclass(frozen=True, eq=False)
 class PopulationFlow:
-    """A problem and its flow, solved; called with times it gives the curves there: the `evaluate` of a trajectory.
+    """A problem and its flow, solved; a call with times returns the curves there. The `evaluate` of a trajectory.
 
     >>> from tiltmeter.problem import cases
     >>> problem, _, _ = cases.centred_crossing()
@@ -35,7 +35,7 @@ class PopulationFlow:
     _origin: Origin
 
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-        """The curves (default: those that were asked for first) at these times."""
+        """Return the curves (default: those chosen at first) at these times."""
         at = checked_times(times)
         names = self.names if curves is None else chosen_names(curves, self.train_bias)
         found = label_curves(self._par, evaluate_modes(self._par, self._solved, at), at, names)
@@ -43,7 +43,7 @@ class PopulationFlow:
 
 
 def population_flow(problem: Mixture, flow: Flow, curves: Iterable[str] | None = None) -> PopulationFlow:
-    """Solve a problem: SGD with a batch so large that it has no noise."""
+    """Solve a problem as SGD with a batch so large that there is no noise."""
     names = chosen_names(curves, flow.train_bias)
     par = parameters(problem, flow.plain())
     par = replace(par, batch=np.full(par.size, np.inf))

@@ -33,7 +33,7 @@ def predict(
     quadrature: Sobol | None = None,
     data: Fixed | None = None,
 ) -> Trajectory:
-    """Exact learning curves of the student in the limit of many dimensions, with t = steps/d.
+    """Return the exact learning curves of the student in the limit of many dimensions, with t = steps/d.
 
     >>> from tiltmeter import teacher_mixture, SGD
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -42,17 +42,17 @@ def predict(
     array([0.5   , 0.4673, 0.4416])
 
     `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
-    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises; in a
-    grid it gives NaN there, a warning, and an entry in `diverged`.
+    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises an
+    error; at points of a grid the curves are NaN, with a warning and an entry in `diverged`.
 
     A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
     counts; constant laws stay in closed form.
 
-    A student `Network` has its equations of motion integrated: erf units by closed Gaussian integrals, others by the
-    fixed nodes of `quadrature` (default `Sobol()`), whose error the spread over `Sobol(scramble=...)` tells.
+    For a student `Network` the equations of motion are integrated: erf units by closed Gaussian integrals, others by
+    the fixed nodes of `quadrature` (default `Sobol()`). The spread over `Sobol(scramble=...)` estimates the error.
 
-    With `data=Fixed(samples)` the student sees the same n = samples d examples again and again, by gradient `Flow`,
-    full-batch `Descent` (where `times` are steps) or `SGD`; then there are curves of the training set, too.
+    With `data=Fixed(samples)` the student is trained on a fixed set of n = samples d examples, by gradient `Flow`,
+    full-batch `Descent` (where `times` are steps) or `SGD`. Then there are also curves of the training set.
 
     >>> from tiltmeter import Fixed, Flow
     >>> few = predict(problem, Flow(lr=1.0), [0.5, 50.0], data=Fixed(samples=2.0))
@@ -96,5 +96,5 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
-            raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`, which has.")
+            raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`.")
     refuse_laws(sgd, "predict", group_laws=True)

@@ -1,4 +1,4 @@
-"""The part of `predict` that serves student networks."""
+"""The part of `predict` for student networks."""
 
 from __future__ import annotations
 

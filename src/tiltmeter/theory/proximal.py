@@ -1,4 +1,4 @@
-"""The proximal step of a convex loss: where a training example ends up, given where it would be without itself."""
+"""The proximal step of a convex loss: the score of a training example, given its score if it were left out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def proximal(loss: Loss, score: np.ndarray, y: np.ndarray, strength: np.ndarray)
     >>> proximal(Hinge(), np.array([-1.0, 0.8, 2.0]), one, 0.5 * one).tolist()
     [-0.5, 1.0, 2.0]
 
-    The slope of a convex loss increases, so the answer lies between the score and the score minus strength times
-    the slope there. Around a kink (where the slope jumps) a whole interval of scores is drawn to the kink itself.
+    The slope of a convex loss increases, so the answer lies between the score and the score minus strength times the
+    slope there. Around a kink (where the slope jumps) a whole interval of scores is mapped to the kink.
     """
     score, y, strength = np.broadcast_arrays(score, y, strength)
     step = strength * loss.gradient(score, y)
@@ -51,7 +51,7 @@ def proximal(loss: Loss, score: np.ndarray, y: np.ndarray, strength: np.ndarray)
 
 
 def pull(loss: Loss, kink: float, y: np.ndarray, strength: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far below and above the kink the scores reach that are drawn to it (signed offsets, below <= above)."""
+    """Return the interval of scores around the kink that is mapped to it (signed offsets, below <= above)."""
     place = kink * y
     below = loss.gradient(np.nextafter(place, -np.inf), y)
     above = loss.gradient(np.nextafter(place, np.inf), y)

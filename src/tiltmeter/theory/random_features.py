@@ -1,4 +1,4 @@
-"""random_features: how over-parametrisation treats each group, by the random-features student on a fixed training set.
+"""random_features: the effect of over-parametrisation on each group, for random features on a fixed training set.
 
 Score theta.sigma(F x) with P = features d random rows in F, an odd activation, centred groups, half squared error and
 ridge. In the limit of many dimensions the student obeys a few scalar equations (Gaussian equivalence; Mei and Montanari
@@ -25,7 +25,7 @@ from tiltmeter.record.labelled import labelled, labels_array
 
 #: Nodes of the spectrum of the features, and of Gaussian averages of the activation.
 SPECTRUM, HERMITE = 400, 200
-#: The fixed point is found when nothing moves by more than this, relative to its size.
+#: The fixed point is found when no value changes by more than this, relative to its size.
 STILL = 1e-13
 #: E[y nu] of a centred group.
 G1 = float(np.sqrt(2.0 / np.pi))
@@ -40,7 +40,7 @@ def random_features(
     flips: Mapping[Hashable, float] | None = None,
     activation: Any = Erf(),
 ) -> xr.Dataset:
-    """Test and training loss and error of every group against the number of random features, fully trained.
+    """Return test and training loss and error of every group against the number of random features, after training.
 
     >>> from tiltmeter import teacher_mixture
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -53,7 +53,8 @@ def random_features(
     (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 theta^2; `flips` are shares of training labels that are wrong.
 
     It is for centred groups and odd activations: other activations have a mean that differs between groups and grows
-    with the number of features, which this theory does not cover. Over time it is not covered either.
+    with the number of features, which this theory does not cover. It gives the end of training only, not curves over
+    time.
     """
     numbers = _checked(problem, samples, ridge, activation)
     groups = problem.groups

@@ -12,7 +12,7 @@ Turn: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, float]]
 #: (from, to) -> a step towards `to` that is not too long.
 Bound: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-#: How many earlier evaluations the acceleration remembers.
+#: How many earlier evaluations the acceleration uses.
 MEMORY = 6
 
 
@@ -46,7 +46,7 @@ def anderson(
 def newton(
     turn: Turn, bounded: Bound, start: np.ndarray, tolerance: float, patience: int
 ) -> tuple[np.ndarray, float, int]:
-    """Newton's method with finite differences and steps halved until they help: as `anderson`, slower and surer.
+    """Newton's method with finite differences and a line search; like `anderson`, but slower and more robust.
 
     >>> newton(lambda x: (np.cos(x) - x, float(abs(np.cos(x) - x)[0])), lambda a, b: b, np.ones(1), 1e-12, 50)[0]
     array([0.73908513])

@@ -1,4 +1,4 @@
-"""Separability: how many examples per dimension a linear student can still fit without a single mistake."""
+"""Separability: how many examples per dimension a linear student can fit without any error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tiltmeter.record.labelled import Number
 
 
 def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = None, bias: bool = True) -> xr.DataArray:
-    r"""The number of examples per dimension up to which the data are linearly separable (d -> infinity).
+    r"""Return the number of examples per dimension up to which the data are linearly separable (d -> infinity).
 
     >>> from tiltmeter import teacher_mixture
     >>> separability(teacher_mixture(overlap=0.0)).round(2).item()

@@ -1,4 +1,4 @@
-"""Criteria of group losses over time with their gradients, kinks rounded off so that a search can follow them."""
+"""Criteria of group losses over time, smoothed, with their gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tiltmeter.population.criteria import Criterion, FinalGap, GapArea, WorstGro
 
 
 def smooth(criterion: Criterion, losses: np.ndarray, times: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-    """The criterion of losses (T, G) and its gradient, with maxima and minima rounded over `width`.
+    """Return the criterion of losses (T, G) and its gradient, with maxima and minima smoothed over `width`.
 
     >>> value, slope = smooth(WorstGroupLoss(), np.array([[0.5, 0.5], [0.1, 0.4]]), np.array([0.0, 1.0]), width=1e-6)
     >>> round(value, 6), slope[-1].tolist()

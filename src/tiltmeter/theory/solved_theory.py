@@ -1,4 +1,4 @@
-"""solved_theory: a problem under its SGD, solved by the route that its laws allow."""
+"""solved_theory: a problem and its SGD, solved by the method that its laws allow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiltmeter.theory.steered_theory import SteeredTheory, steered_theory
 def solved_theory(
     problem: Mixture, sgd: SGD, curves: Iterable[str] | None, times: np.ndarray
 ) -> LinearTheory | SteeredTheory:
-    """In closed form or by integration; under a law of groups together with the state of the law."""
+    """Solve in closed form or by integration; with a group law, integrate its state too."""
     if sgd.law is not None and not sgd.law.constant and isinstance(problem, Mixture):
         return steered_theory(problem, sgd, sgd.law, curves, times)
     return linear_theory(problem, sgd, curves, times)

@@ -21,7 +21,7 @@ LIMIT = "stability limit of the learning rate"
 
 
 def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | None = None) -> xr.DataArray:
-    """The learning rate at and above which the student's length grows without bound.
+    """Return the learning rate at and above which the student's length grows without bound.
 
     >>> from tiltmeter import teacher_mixture, SGD
     >>> stability_limit(teacher_mixture(rho=0.5, variance=(1.0, 1.0)), SGD(lr=0.1)).item()
@@ -29,9 +29,9 @@ def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | N
 
     lr < 2 batch (sum_g p_g s_g D_g + decay) / sum_g p_g s_g^2 D_g^2, where Q in dQ/dt = -q Q + ... stops decaying.
 
-    On a fixed set it is 2 (1 + momentum) over the largest eigenvalue of the Hessian for `Descent`; for SGD with
-    replacement it is where the noise of the batches feeds itself, for shuffled epochs where a disturbance neither
-    grows nor fades from epoch to epoch (found to about one part in a thousand).
+    On a fixed set, the limit of `Descent` is 2 (1 + momentum) over the largest eigenvalue of the Hessian. The limit of
+    SGD with replacement is where the batch noise sustains itself. The limit of shuffled epochs is where a disturbance
+    neither grows nor decays from epoch to epoch (found to about 0.1 %).
 
     >>> from tiltmeter import Fixed
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -57,7 +57,7 @@ def limit_of(par: Parameters) -> np.ndarray:
 
 
 def divergence(par: Parameters) -> np.ndarray | None:
-    """The times of divergence over the grid (NaN: none), or None if all is stable; a single problem raises."""
+    """Return the times of divergence over the grid (NaN: none), or None if all is stable; a single problem raises."""
     limit = limit_of(par)
     beyond = par.lr >= limit
     if not beyond.any():
@@ -77,7 +77,7 @@ def divergence(par: Parameters) -> np.ndarray | None:
 
 
 def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
-    """How long the student takes to learn along the means (M), across them (R), and to settle its length (Q).
+    """Return the time scales of learning along the means (M), across them (R), and of the student's length (Q).
 
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.three_phases()
@@ -85,9 +85,9 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> [scales[name].values.round(2).tolist() for name in ("M", "R", "Q")]
     [[0.46], 5.41, 3.41]
 
-    For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and
-    D2 the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias,
-    there is one time scale per direction of the means. Fastest first; without any shift it equals R.
+    For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and D2
+    the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias, there is
+    one time scale per direction of the means, the fastest first. Without shift it equals that of R.
     """
     refuse_laws(sgd, "timescales")
     if sgd.scheduled:
@@ -96,7 +96,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     solved = modes(par)
     along = np.sort(solved.rates[:, 1:-1], axis=1)[:, ::-1]
     across = solved.rates[:, -1]
-    # Directions in which the means do not extend relax like everything else: keep those that differ somewhere.
+    # Directions orthogonal to the means relax like R: keep only those that differ somewhere.
     differs = (np.abs(along / across[:, None] - 1.0) > 1e-12).any(0)
     keep = np.flatnonzero(differs) if differs.any() else np.array([0])
     with np.errstate(divide="ignore"):

@@ -1,4 +1,4 @@
-"""The equations of motion under a law of groups, whose state is integrated with the student's.
+"""The equations of motion under a group law, whose state is integrated together with the student.
 
 With pulls P_g from the law (docs/interventions.md),
 
@@ -24,9 +24,9 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.ode import rate_at, velocity, weights_at
 from tiltmeter.theory.piecewise_integration import HUGE, Diverged, Solution, by_pieces
 
-#: Tolerances; at kinks of a law that is not smooth they are a hundred times wider.
+#: Tolerances; a hundred times larger for laws that are not smooth.
 RTOL, ATOL = 1e-10, 1e-12
-#: Overlaps of an integration that cannot go on, beyond which the student diverges.
+#: If an integration fails with overlaps beyond this, the student has diverged.
 LARGE = 1e3
 
 
@@ -52,7 +52,7 @@ class SteeredODE:
         return cls(par, sgd, law, start)
 
     def seen(self, t: float, state: np.ndarray) -> tuple[np.ndarray, Seen]:
-        """The law's state and what it sees, from states of shape (N, ...)."""
+        """Return the law's state and what it sees, from states of shape (N, ...)."""
         par, number = self.par, len(self.par.groups)
         M, R, Q, bias = _student(state, number)
         loss = losses(par, M[:, None], R[:, None], Q[:, None], bias[:, None])[:, 0]
@@ -89,7 +89,7 @@ class SteeredODE:
         try:
             found, kept = by_pieces(rhs, self.start.ravel(), times, self.sgd, "DOP853", rtol, atol, keep)
         except Diverged as error:
-            # Pulls that grow with the loss diverge within a finite time, before any bound is met.
+            # Pulls that grow with the loss diverge within a finite time, before the bound is reached.
             error.time, error.state = latest
             raise
         return found.reshape(len(times), *shape), kept
@@ -120,7 +120,8 @@ def _student(state: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np
 def solve_grid(flow: SteeredODE, times: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """States at these times, and when each grid point diverged (NaN: never; None: no point did).
 
-    A single problem that diverges raises; in a grid its states are NaN and the others are integrated without it.
+    A single problem that diverges raises an error; in a grid its states are NaN, and the others are integrated without
+    it.
     """
     size = flow.par.size
     alive, ended = np.arange(size), np.full(size, np.nan)
@@ -132,7 +133,7 @@ def solve_grid(flow: SteeredODE, times: np.ndarray) -> tuple[np.ndarray, np.ndar
             grown = np.abs(np.nan_to_num(np.asarray(error.state).reshape(len(alive), -1), nan=np.inf)).max(1)
             if not flow.par.grid.sizes or grown.max() < LARGE:
                 raise
-            worst = ~(grown < np.sqrt(min(grown.max(), HUGE)))  # far beyond the others, or not a number at all
+            worst = ~(grown < np.sqrt(min(grown.max(), HUGE)))  # much larger than the others, or NaN
             ended[alive[worst]] = error.time
             alive = alive[~worst]
             if not len(alive):

@@ -1,4 +1,4 @@
-"""SteeredTheory: the exact curves of a linear student under a law of groups, as a function of time."""
+"""SteeredTheory: the exact curves of a linear student under a group law, as a function of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tiltmeter.theory.steered_ode import SteeredODE, solve_grid
 
 @dataclass(frozen=True, eq=False)
 class SteeredTheory:
-    """One problem, its SGD and a law, solved; called with times it gives the curves there, among them all pulls.
+    """One problem, its SGD and a law, solved; a call with times returns the curves there, including the pulls.
 
     >>> import tiltmeter as tm
     >>> sgd = tm.SGD(lr=0.1, interventions=(tm.interventions.Tilted(2.0),))
@@ -38,7 +38,7 @@ class SteeredTheory:
     _origin: Origin
 
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-        """The curves (default: those that were asked for first) at these times."""
+        """Return the curves (default: those chosen at first) at these times."""
         at = checked_times(times)
         names = self.names if curves is None else chosen_names(curves, self.sgd.train_bias, ("pull",))
         states, ended = self._states(at)
@@ -48,7 +48,7 @@ class SteeredTheory:
         return Trajectory(found, "t", self._origin, gone, self)
 
     def note(self) -> str:
-        """What the law has to say of the end of training; nothing for a grid."""
+        """The message of the law about the end of training; None for a grid."""
         if self._solved is None:
             return ""
         state = self._solved(np.array([self._solved.end])).reshape(self.flow.start.shape)
@@ -82,6 +82,6 @@ def steered_theory(
     origin = Origin(source, problem.to_json(), {"sgd": sgd.to_json()})
     flow = SteeredODE.of(problem, sgd, law)
     if flow.par.grid.sizes:
-        # A grid is integrated anew for other times: all of its steps would take more memory than they are worth.
+        # A grid is integrated again for other times, because keeping all its steps would take too much memory.
         return SteeredTheory(sgd, names, flow, None, origin)
     return SteeredTheory(sgd, names, flow, flow.states(times, keep=True)[1], origin)

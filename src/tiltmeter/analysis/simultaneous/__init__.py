@@ -1,4 +1,4 @@
-"""Simultaneous bands: how far apart groups are at all looks together, from one number per point and look.
+"""Simultaneous bands: limits for the differences of groups at all looks together, from one number per point and look.
 
 >>> import numpy as np
 >>> from tiltmeter.analysis.simultaneous.bands import bands

@@ -1,4 +1,4 @@
-"""Balance: one critical value for each of several statistics, so that all together exceed theirs as often as stated."""
+"""Balance: critical values for several statistics with a given probability that any of them is exceeded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def balanced(columns: np.ndarray, level: float) -> np.ndarray:
-    """Critical values of the columns of (draws, statistics): at most a share `level` of the rows exceeds any of them.
+    """Return critical values of the columns of (draws, statistics): a share of at most `level` of rows exceeds any.
 
     >>> rng = np.random.default_rng(0)
     >>> draws = rng.normal(size=(1000, 2)) * [1.0, 10.0]
@@ -14,9 +14,9 @@ def balanced(columns: np.ndarray, level: float) -> np.ndarray:
     >>> bool((draws > limits).any(1).mean() <= 0.05), (limits / [1.0, 10.0]).round().tolist()
     (True, [2.0, 2.0])
 
-    Each statistic is replaced by the share of draws below it, so that a loss and a rate, whose largest values are of
-    different size, are exceeded equally often (Beran, 1988). If the first row is the observation and the others are as
-    likely as it, the probability that it exceeds any critical value is at most `level`.
+    Each statistic is replaced by its rank among the draws, so that statistics of different size, such as those of a
+    loss and a rate, are exceeded equally often (Beran, 1988). If the first row is the observation and the rows are
+    exchangeable, the probability that it exceeds any critical value is at most `level`.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")

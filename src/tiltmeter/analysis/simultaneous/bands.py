@@ -1,4 +1,4 @@
-"""Bands of one run: limits of all differences at all looks in all curves asked about, at one error rate."""
+"""Bands of one run: limits of all differences at all looks in all chosen curves, at one error rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tiltmeter.analysis.simultaneous.permutation_gate import ROUNDING, Permutati
 from tiltmeter.analysis.simultaneous.point_curve import PointCurve, check_codes
 from tiltmeter.analysis.simultaneous.rate_limits import clopper_pearson, recovered
 
-#: Draws of the bootstrap and deals of the gate.
+#: Draws of the bootstrap, and permutations of the gate.
 DRAWS, PERMUTATIONS = 1999, 999
 
 
@@ -26,16 +26,17 @@ def bands(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> dict[str, Band]:
-    """For each curve the band of every contrast of groups, all of them true together with probability 1 - `level`.
+    """Return the band of every contrast in each curve; all of them hold together with probability 1 - `level`.
 
     `codes` (points,) says to which group a point belongs; `contrasts` (contrasts, groups) is one for all curves or one
-    for each. The points of each group are drawn anew, the same at all looks and curves. A real-valued curve gets
-    bootstrap-t limits with two tails of their own; a rate the Clopper-Pearson limits of its groups at the critical
-    value of the largest standardised difference. Critical values are balanced over curves. Where the permutation gate
-    does not pass, the band is widened to include zero. The answer depends on the points and `seed` alone.
+    for each. The bootstrap resamples the points of each group, in the same way for all looks and curves. A real-valued
+    curve gets bootstrap-t limits, with a separate critical value for each tail. A rate gets the Clopper-Pearson limits
+    of its groups at the critical value of the largest standardised difference. Critical values are balanced over
+    curves. Where the permutation gate does not pass, the band is widened to include zero. The result depends only on
+    the points and `seed`.
 
-    The limits are about the networks of this run and other points like these. They say nothing about other seeds: see
-    `two_way`. Cost: about draws x points x looks x curves multiplications, done as matrix products.
+    The limits are for the networks of this run and new points from the same population. They say nothing about other
+    seeds: see `two_way`. The cost is about draws x points x looks x curves multiplications, as matrix products.
     """
     return families(curves, codes, contrasts, [[curve.name for curve in curves]], level, draws, permutations, seed)[0]
 
@@ -50,9 +51,9 @@ def families(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> list[dict[str, Band]]:
-    """Bands of several sets of curves, each at the error rate `level` of its own, from the same draws.
+    """Return bands of several sets of curves from the same draws, each set with its own error rate `level`.
 
-    What is asked about one curve alone and about five together costs as much as the five.
+    Testing one curve alone and five together costs as much as testing the five.
     """
     chosen = list(curves)
     by_curve = asked_of(chosen, codes, contrasts)
@@ -65,7 +66,7 @@ def families(
 
 
 def gated(family: dict[str, Band], gate: PermutationGate, level: float) -> dict[str, Band]:
-    """The bands, widened to include zero wherever random groups show as much."""
+    """Return the bands, widened to include zero wherever random groups differ as much."""
     passed = gate.passed(list(family), level)
     return {name: band.gated(passed[name]) for name, band in family.items()}
 
@@ -73,7 +74,7 @@ def gated(family: dict[str, Band], gate: PermutationGate, level: float) -> dict[
 def asked_of(
     curves: list[PointCurve], codes: np.ndarray, contrasts: np.ndarray | Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The contrasts of every curve, once all is checked."""
+    """Return the contrasts of every curve, after all checks."""
     found = {c.name: contrasts[c.name] if isinstance(contrasts, Mapping) else contrasts for c in curves}
     check_codes(curves, codes, next(iter(found.values())).shape[1] if found else 0)
     return found
@@ -90,7 +91,7 @@ class Bootstrap:
         groups = next(iter(contrasts.values())).shape[1]
         members = [np.flatnonzero(codes == group) for group in range(groups)]
         stacked = [np.concatenate([part.columns(own) for part in parts], 1) for own in members]
-        # Groups are drawn in the order of their first points, so that renaming or reordering them changes nothing.
+        # Groups are drawn in the order of their first points, so that their names and order do not matter.
         order = sorted(range(groups), key=lambda group: members[group][0] if len(members[group]) else len(codes))
         sups: list[list[np.ndarray]] = [[] for _ in parts]
         rng = np.random.default_rng([seed, 1])
@@ -115,7 +116,7 @@ class Bootstrap:
 
 
 class _Part:
-    """One curve: what is multiplied with the weights, and what becomes of the product."""
+    """One curve: the matrix that is multiplied with the weights, and the limits computed from the product."""
 
     def __init__(self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray) -> None:
         self.curve = curve
@@ -139,7 +140,7 @@ class _Part:
             if own.shape[1] > 1:
                 self.variance[group] = own.var(1, dtype=np.float64, ddof=1) / own.shape[1]
         if curve.rate:
-            # Shares of several decisions scatter less than one decision: as if there were more points.
+            # Shares of several decisions vary less than single decisions, as if there were more points.
             whole = self.mean * (1.0 - self.mean)
             ratio = np.divide(
                 self.variance * np.maximum(self.counts - 1, 0)[:, None],
@@ -192,7 +193,7 @@ class _Part:
         limits = np.maximum(limits, -ndtri(level / 2.0))  # never narrower than at one look
         if self.curve.rate:
             counts = np.maximum(self.effective, 1.0)
-            # Of plain decisions the hits are whole numbers but for rounding, none and all among them.
+            # For single decisions the hits are whole numbers up to rounding, including none and all.
             hits = self.mean * counts
             whole = np.rint(hits)
             hits = np.where(np.abs(hits - whole) < 1e-6 * counts, whole, hits)

@@ -1,4 +1,4 @@
-"""Bootstrap weights: how often each point is drawn when the points of a group are drawn anew with replacement."""
+"""Bootstrap weights: how often each point is drawn when a group is resampled with replacement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-#: Weights that are held at once, in numbers: the rows of one block depend on the points alone, never on the looks.
+#: Numbers held in memory at once. The size of a block depends on the points, not on the looks.
 BLOCK = 2**22
 
 
@@ -17,8 +17,8 @@ def bootstrap_weights(sizes: Sequence[int], draws: int, rng: np.random.Generator
     >>> [w.sum(1).tolist() for w in blocks[0]] == [[3.0] * 10, [5.0] * 10]
     True
 
-    The same weights serve every look and curve: this keeps the dependence between looks at the same points, which is
-    what makes a band over all looks narrow.
+    The same weights are used for every look and curve. This keeps the correlation between looks at the same points,
+    which makes a band over all looks narrow.
     """
     rows = int(np.clip(BLOCK // max(sum(sizes), 1), 8, 256))
     for start in range(0, draws, rows):

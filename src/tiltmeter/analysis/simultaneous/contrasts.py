@@ -1,4 +1,4 @@
-"""Contrasts: which differences between groups are asked about, as rows of weights."""
+"""Contrasts: the differences between groups that are tested, as rows of weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pairs(groups: int) -> np.ndarray:
 
 
 def against_all(shares: np.ndarray) -> np.ndarray:
-    """Every group minus the mean of all, in which each counts by its share of the points (0: left out of the mean).
+    """Return every group minus the mean of all, weighted by the shares of the points (0: left out of the mean).
 
     >>> against_all(np.array([0.5, 0.5])).tolist()
     [[0.5, -0.5], [-0.5, 0.5]]

@@ -1,4 +1,4 @@
-"""Permutation gate: how large a difference becomes at some look when groups are dealt to the points at random."""
+"""Permutation gate: how large the largest difference over all looks is when groups are assigned at random."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ ROUNDING = 1e-7
 
 
 class PermutationGate:
-    """Whether differences exceed what random groups show at any look, for any set of the curves.
+    """Tests whether differences exceed those of random groups, for any set of the curves.
 
     Groups are permuted among the points that count: for a true-positive rate, among the positives. The statistic is the
     difference over the spread of all points; its largest value over looks and contrasts is compared with that of
-    `permutations` random deals, balanced over curves. If the groups are exchangeable, any curve passes anywhere with
-    probability at most `level`, whatever the distribution. Curves of all points and of some share `level` by number.
+    `permutations` random assignments, balanced over curves. If the groups are exchangeable, the probability that any
+    curve passes anywhere is at most `level`, whatever the distribution. Curves of all points and curves of some points
+    share `level` in proportion to their number.
 
-    It does not test that means are equal while the spread differs: a band must exclude zero as well.
+    Passing does not show that means differ: the spread may differ instead. So a band must exclude zero as well.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class PermutationGate:
         }
 
     def passed(self, names: Sequence[str], level: float) -> dict[str, np.ndarray]:
-        """For each of these curves, (looks, contrasts): where the difference passes."""
+        """Return, for each of these curves, where the difference passes, as (looks, contrasts)."""
         found: dict[str, np.ndarray] = {}
         for some in (False, True):
             scheme = [name for name in names if (self._parts[name].curve.where is not None) == some]
@@ -52,7 +53,7 @@ class PermutationGate:
 
 
 def _deals(parts: list[_Part], permutations: int, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
-    """Blocks of the largest statistic of every curve, the observed first; curves of the same points share deals."""
+    """Yield blocks of the largest statistic of every curve, the observed one first."""
     yield [np.array([part.observed.max(initial=0.0)]) for part in parts]
     rows = int(np.clip(BLOCK // max(len(parts[0].counted), 1), 8, 256))
     for start in range(0, permutations, rows):
@@ -65,7 +66,7 @@ def _deals(parts: list[_Part], permutations: int, rng: np.random.Generator) -> I
 
 
 class _Part:
-    """One curve: standardised values of the points that count, and the statistic of any deal of groups to them."""
+    """One curve: standardised values of the points that count, and the statistic of any assignment of groups."""
 
     def __init__(self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray) -> None:
         self.curve, self.groups = curve, contrasts.shape[1]
@@ -90,6 +91,6 @@ class _Part:
     def statistic(self, labels: np.ndarray) -> np.ndarray:
         """(deals, contrasts, looks) of labels (deals, points)."""
         sums = [(labels == group).astype(np.float32) @ self._points for group in range(self.groups - 1)]
-        # Values are centred, so that the sums of all groups add up to nothing.
+        # Values are centred, so the sums of all groups add up to zero.
         means = np.stack([*sums, -np.sum(sums, axis=0)], 1) * self._share
         return np.asarray(np.abs(self._contrasts @ means) * self._scale)

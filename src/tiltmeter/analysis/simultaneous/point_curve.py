@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: A real-valued curve of a group with fewer points than this is not judged.
+#: A real-valued curve of a group with fewer points than this is not tested.
 FEWEST = 20
 
 
@@ -18,8 +18,8 @@ class PointCurve:
     >>> decided.rate, decided.counts(np.array([0, 1, 1]), 2).tolist()
     (True, [1, 1])
 
-    `where` says which points count (the positives, for a true-positive rate; None: all). Values that are booleans make
-    the curve a rate. Several runs on the same points have shape (seeds, looks, points); `averaged` is their mean.
+    `where` says which points count (for a true-positive rate the positives; None: all). Boolean values make the curve a
+    rate. Several runs on the same points have shape (seeds, looks, points); `averaged` is their mean.
     """
 
     name: str
@@ -43,12 +43,12 @@ class PointCurve:
 
     @property
     def rate(self) -> bool:
-        """Whether every value is yes or no, or a share of several decisions."""
+        """Whether every value is a decision, or a share of several decisions."""
         return self.shares or self.values.dtype == bool
 
     @property
     def averaged(self) -> PointCurve:
-        """The mean over seeds, point by point; of decisions, the share of seeds that decided so."""
+        """The mean over seeds, point by point; for decisions, the share of seeds."""
         return PointCurve(self.name, self.values.mean(0, dtype=np.float64), self.where, self.rate)
 
     @property
@@ -61,7 +61,7 @@ class PointCurve:
         return np.bincount(counted, minlength=groups)
 
     def judged(self, codes: np.ndarray, groups: int) -> np.ndarray:
-        """Groups with enough points for a verdict: one for a rate, 20 for a real-valued curve."""
+        """Return the groups with enough points for a test: one for a rate, 20 for a real-valued curve."""
         return np.asarray(self.counts(codes, groups) >= (1 if self.rate else FEWEST))
 
 

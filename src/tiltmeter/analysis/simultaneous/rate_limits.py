@@ -6,7 +6,7 @@ import numpy as np
 
 
 def clopper_pearson(hits: np.ndarray, counts: np.ndarray, tail: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Exact limits of a share, each missed with probability at most `tail` (Clopper and Pearson, 1934).
+    """Return exact confidence limits of a share, each wrong with probability at most `tail` (Clopper-Pearson, 1934).
 
     >>> low, high = clopper_pearson(np.array([0, 5]), np.array([10, 10]), 0.025)
     >>> low.round(3).tolist(), high.round(3).tolist()
@@ -25,13 +25,13 @@ def clopper_pearson(hits: np.ndarray, counts: np.ndarray, tail: float | np.ndarr
 def recovered(
     rates: np.ndarray, low: np.ndarray, high: np.ndarray, contrasts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Limits of contrasts (contrasts, looks) from those of the groups (groups, looks).
+    """Return limits of contrasts (contrasts, looks) from those of the groups (groups, looks).
 
     >>> rates, low, high = np.array([[0.5], [0.2]]), np.array([[0.4], [0.1]]), np.array([[0.6], [0.3]])
     >>> [limit.round(3).tolist() for limit in recovered(rates, low, high, np.array([[1.0, -1.0]]))]
     [[[0.159]], [[0.441]]]
 
-    The distance of each limit from its rate stands in for a standard error, on the side that matters (MOVER; Zou and
+    The distance of each limit from its rate is used as a standard error, separately for each side (MOVER; Zou and
     Donner, 2008).
     """
     middle = contrasts @ rates

@@ -1,4 +1,4 @@
-"""Bands from recorded standard errors: wider, for curves without a record of every point."""
+"""Bands from recorded standard errors: wider, for curves whose points were not kept."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS
 def recorded_errors(
     values: np.ndarray, errors: np.ndarray | None, contrasts: np.ndarray, level: float, statements: int
 ) -> Band:
-    """Limits of every contrast from values (seeds, looks, groups) and the standard errors of the points, or None.
+    """Return limits of every contrast from values (seeds, looks, groups) and standard errors of the points (or None).
 
     >>> values, errors = np.array([[[0.5, 0.2]]]), np.array([[[0.03, 0.04]]])
     >>> band = recorded_errors(values, errors, np.array([[1.0, -1.0]]), 0.05, 1)
     >>> band.lower.round(3).tolist(), band.upper.round(3).tolist()
     ([[0.202]], [[0.398]])
 
-    Bonferroni's correction for `statements` of them, all looks, contrasts and curves asked about: nothing is known of
-    how looks depend on one another. The variance is that of the points (mean over seeds), plus that of the seeds where
-    there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
+    Bonferroni's correction is made for the number of `statements` (all looks, contrasts and tested curves), because the
+    correlation between looks is not known. The variance is that of the points (mean over seeds), plus that of the seeds
+    if there are at least five, with Student's t for few seeds. Without errors of points, two seeds are enough.
     """
     seeds = len(values)
     gaps = values @ contrasts.T

@@ -31,17 +31,17 @@ def two_way(
 
     >>> rng = np.random.default_rng(0)
     >>> codes = np.repeat([0, 1], 100)
-    >>> shared = rng.normal(size=200)  # the same luck of the points in every seed
+    >>> shared = rng.normal(size=200)  # the same points in every seed
     >>> seeds = PointCurve("loss", shared + 0.01 * rng.normal(size=(5, 3, 200)))
     >>> two_way([seeds], codes, np.array([[1.0, -1.0]]))["loss"].shown.any()
     np.False_
 
-    `curves` hold values of shape (seeds, looks, points). What is not known has two parts (Owen, 2007). For the points,
+    `curves` hold values of shape (seeds, looks, points). The uncertainty has two parts (Owen, 2007). For the points,
     the values averaged over seeds get the limits of one run (`bands`). For the seeds, the differences averaged over
-    points have a variance of their own; its factor is the critical value of the largest Gaussian copy of both parts
-    over all looks, mapped to Student's t, since few seeds say little about their own scatter. The distances add in
-    squares. The scatter over seeds alone knows nothing of the points that all of them share. With `recipe=False` the
-    bands are about the mean of these runs on other points, and two seeds are enough.
+    points have a variance. It is multiplied by the critical value of the maximum over looks of Gaussian copies of both
+    parts, mapped to Student's t, because few seeds estimate their own scatter poorly. The two distances are added in
+    squares. The scatter over seeds alone would miss the error of the points, which all seeds share. With `recipe=False`
+    the bands are about the mean of these runs on new points, and two seeds are enough.
     """
     from scipy.special import ndtr, ndtri, stdtrit
 
@@ -69,16 +69,17 @@ def two_way(
 
 
 def _widened(band: Band, variance: np.ndarray, rate: bool) -> Band:
-    """Both distances from the difference with that of the seeds added in squares; differences of rates end at 1."""
+    """Return both distances of the limits with that of the seeds added in squares; differences of rates end at 1."""
     below, above = (np.sqrt((limit - band.gap) ** 2 + variance) for limit in (band.lower, band.upper))
     most = 1.0 if rate else np.inf
     return Band(band.gap, np.maximum(band.gap - below, -most), np.minimum(band.gap + above, most))
 
 
 def _critical(parts: list[_Seeds], points: int, level: float, draws: int, seed: int) -> np.ndarray:
-    """For each curve the critical value of the largest Gaussian copy of points and seeds together, over all looks.
+    """Return, for each curve, the critical value of the maximum over looks of Gaussian copies of points and seeds.
 
-    Few seeds know little of how looks depend on one another, and the points alone know it better: the larger counts.
+    Few seeds estimate the correlation between looks poorly, and the points alone estimate it better: the larger value
+    is used.
     """
     rng = np.random.default_rng([seed, 3])
     rows = int(np.clip(BLOCK // max(points, 1), 8, 256))

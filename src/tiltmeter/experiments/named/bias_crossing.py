@@ -1,4 +1,4 @@
-"""Bias crossing: without a shift, the group of larger variance leads first and the better represented one last."""
+"""Bias crossing: without a shift, the group of larger variance leads first, and the better represented one last."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ NEEDS: tuple[str, ...] = ()
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of simulation and networks; `batch` examples per step with `lr` = 0.1 `batch` are lr = 0.1, only faster."""
+    """Sizes of simulation and networks; `batch` examples per step with `lr` = 0.1 `batch` act like lr = 0.1, but
+    faster."""
 
     d: int = 1000
     seeds: int = 16
@@ -91,7 +92,7 @@ def _many(number: int) -> Trajectory:
     lr = draw(0.02, 0.95) * 2.0 * mean / (rho * plus**2 + (1.0 - rho) * minus**2)
     times = np.geomspace(1e-5, 60.0 / float((lr * mean).min()), 1200)
     found = predict(teacher_mixture(rho, 0.0, (plus, minus), overlap), SGD(lr=lr), times, ("loss",))
-    # Who leads is all that is asked, and takes an eighth of the space.
+    # Only the sign of the gap is needed, which takes an eighth of the space.
     gap = found["loss"].sel(group="+", drop=True) - found["loss"].sel(group="-", drop=True)
     count = crossing_count(found).expand_dims(time=times[-1:])
     return Trajectory({"crossings": count, "final_gap": gap.isel(time=[-1])}, "t", found.origin)

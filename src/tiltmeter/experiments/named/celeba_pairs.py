@@ -1,4 +1,4 @@
-"""celeba-pairs: an attribute of faces to tell, another one that makes the groups."""
+"""celeba-pairs: predict one attribute of faces; another attribute defines the groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLE = "CelebA: which of two groups of faces is served better, pair by pair of 
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), experiments on CelebA"
 NEEDS: tuple[str, ...] = ("celeba",)
 
-#: What is to be told, and what makes the groups.
+#: The attribute to predict, and the attribute that defines the groups.
 PAIRS = (("Eyeglasses", "Bags_Under_Eyes"), ("Bangs", "Blurry"), ("Young", "Blond_Hair"))
 
 
@@ -52,7 +52,7 @@ FULL = Setting(points=162_770, look=19_962, side=64, width=64, steps=50_000, bat
 
 
 def faces(part: Faces, count: int, side: int) -> tuple[np.ndarray, np.ndarray]:
-    """Some photographs of one part, pixels standardised by fixed numbers so that all parts agree; and their places."""
+    """Return some photographs of one part, with pixels standardised by fixed numbers, and their places."""
     places = np.sort(np.random.default_rng(0).permutation(len(part))[:count])
     return part.pictures(places, side).astype(np.float32) / 127.5 - 1.0, places
 

@@ -31,7 +31,7 @@ GROUPS = {
     "group 2": (("cat", "airplane"), ("automobile", "truck")),
 }
 FIRST, SECOND = GROUPS
-#: The step at which it is asked who leads first, the same for every share of the groups.
+#: The step at which the first leader is determined, the same for every share of the groups.
 EARLY = 100
 #: The early look and the threshold were chosen on seeds 0 to 4; seeds from here on had not been used.
 FRESH = 100
@@ -41,8 +41,8 @@ FRESH = 100
 class Setting:
     """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error.
 
-    `look` points of each group are looked at; 4,000 are all that the test set has. With 500 of them a lead changed that
-    did not change on all.
+    `look` is the number of held-out points of each group; the test set has 4,000. With only 500 of them, a lead changed
+    that does not change on all.
     """
 
     rhos: tuple[float, ...] = (0.5, 0.7, 0.8, 0.9, 0.95)
@@ -61,7 +61,8 @@ FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, per_d
 
 @cache
 def points() -> tuple[GroupedData, GroupedData]:
-    """The pictures of the eight classes, flat and standardised: those of the training set, those of the test set."""
+    """Return the images of the eight classes, flat and standardised: those of the training set, those of the test
+    set."""
     numbers: dict[str, Any] = {
         name: tuple(tuple(CLASSES.index(one) for one in classes) for classes in pair) for name, pair in GROUPS.items()
     }
@@ -101,7 +102,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     names = list(runs)
     first, last = found[names[0]][1], found[names[-1]][1]
     seeds = len(runs[names[0]].origin.seeds)
-    # Each share has a part of the error rate, so that a change at any of them is shown at 5 %.
+    # The error rate is divided among the shares, so that a change at any of them is shown at 5 %.
     shown = {name: crossings(one, "loss", (FIRST, SECOND), level=0.05 / len(runs)) for name, one in runs.items()}
     changes = [name for name, crossed in shown.items() if crossed]
     return (
@@ -129,7 +130,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def gap_at(one: Trajectory, step: float) -> tuple[float, float]:
     """Loss of the first group minus that of the second at the last look up to this step, and its error.
 
-    Seeds look at the same pictures: the error of these adds to the scatter over seeds.
+    Seeds share the held-out images, so the error of these images is added to the scatter over seeds.
     """
     times = one["loss"].coords["time"].values
     look = int(np.searchsorted(times, step, side="right")) - 1

@@ -63,7 +63,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The group of larger variance leads before the better represented one",
             float(np.mean([text.endswith("-+") for text in told.values()])),
-            f"share of {len(told)} depths and widths in which losses do so beyond two standard errors",
+            f"share of {len(told)} depths and widths in which this is shown",
             1.0,
             f"Not so: {', '.join(failing)}."
             if failing
@@ -74,7 +74,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The better represented group wins in the end",
             -gaps[surest][0],
-            f"lead of + in loss at the end, in the least sure network ({surest})",
+            f"lead of + in loss at the end, in the network with the smallest lead ({surest})",
             0.0,
             error=gaps[surest][1],
             seeds=seeds,

@@ -68,7 +68,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """Clones keep up early and fall behind in order; low-order data are learned, then left."""
+    """Clones do as well early and fall behind in order; low-order statistics are learned first."""
     arms = runs["arms"]["accuracy"]
     early = int(runs["arms"].origin.settings["setting"]["early"])  # type: ignore[index, call-overload, arg-type]
     then, last = arms.sel(time=early).mean("seed"), arms.isel(time=-1).mean("seed")
@@ -188,7 +188,7 @@ def _digits(setting: Setting, seed: int) -> tuple[GroupedData, GroupedData]:
 
 
 def _network(setting: Setting) -> nn.Sequential:
-    """He's initialisation: with PyTorch's own, smaller one the first fifty steps are a plateau."""
+    """Make a network with He's initialisation: with PyTorch's default the first fifty steps are a plateau."""
     model = mlp(64, (setting.width, setting.width), 10)
     for layer in model:
         if isinstance(layer, nn.Linear):
@@ -222,7 +222,7 @@ def _train(setting: Setting) -> dict[str, Trajectory]:
     def loss(outputs: Tensor, labels: Tensor) -> Tensor:
         return nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none").mean(1)
 
-    # Clones of the points looked at have the statistics of those trained on: the better estimate of the same law.
+    # Clones of the held-out points use the statistics of the training points, which are estimated better.
     measures = {seed: CloneAccuracy(CLONES, fit=halves[seed][0], seed=seed) for seed in seeds}
     looked = {seed: halves[seed][1] for seed in seeds}
 

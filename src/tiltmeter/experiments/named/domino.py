@@ -1,4 +1,4 @@
-"""domino: an MNIST digit above a CIFAR-10 photograph; do the last features keep the photograph?"""
+"""domino: an MNIST digit above a CIFAR-10 photograph; do the last features keep information on the photograph?"""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """The digit decides; features lose the photograph late; not so without digits; and what decay has to do with it."""
+    """The digit decides; features lose the photograph late, but not without digits; and the effect of weight decay."""
     seeds = len(runs[DECAY].origin.seeds)
     error = runs[DECAY]["error"].isel(time=-1).sel(group="disagree")
     falls = {name: _fall(one) for name, one in runs.items()}
@@ -223,7 +223,7 @@ def _fall(one: Trajectory) -> np.ndarray:
 
 
 def _sure(falls: np.ndarray) -> float:
-    """A mean in its standard errors; nothing where all agree on nothing."""
+    """Return a mean in its standard errors; 0 if all values are 0."""
     error = mean_and_error(falls)[1]
     return float(falls.mean()) / error if error > 0 else 0.0
 

@@ -148,9 +148,9 @@ def _notes(setting: Setting, data: GroupedData, lr: float) -> dict[str, Any]:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The published findings and their controls, each with its verdict.
 
-    Bars of the safe ones leave a wide margin. Over 6 seeds and rates from 0.08 to 0.14 the sharpness rose by 8 to 15
-    times and hovered within 7 % of the edge, the loss rose in 18 to 215 steps, and the chosen points changed sign at
-    every step. (At 0.2 one seed of three drifted to 8 % below the edge and no longer swung.)
+    The thresholds of the safe claims leave a wide margin. Over 6 seeds and rates from 0.08 to 0.14 the sharpness rose
+    by 8 to 15 times and hovered within 7 % of the edge, the loss rose in 18 to 215 steps, and the chosen points changed
+    sign at every step. (At 0.2 one seed of three drifted to 8 % below the edge and no longer swung.)
     """
     edge = [run for name, run in runs.items() if name.startswith("rate")]
     small = next(run for name, run in runs.items() if name.startswith("small"))
@@ -164,7 +164,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     concentrated = [_last(run, "opposing_concentration") - calm for run in edge]
 
     def claim(sentence: str, values: Any, what: str, bar: float, where: str = "", most: bool = False) -> Claim:
-        """The value of the worst rate and seed, and whether it is on the right side."""
+        """Return the claim for the worst rate and seed."""
         worst = float(np.max(values) if most else np.min(values))
         return Claim(sentence, worst, what, bar, where, "at most" if most else "at least", seeds=seeds)
 

@@ -1,4 +1,4 @@
-"""How well forecasts foretell real training, on tasks drawn before looking."""
+"""How well forecasts predict real training, on random tasks fixed in advance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Table
 
-TITLE = "A forecast from the initial weights foretells who leads, when, and by how much"
+TITLE = "A forecast from the initial weights predicts who leads, when, and by how much"
 PAPER = "tiltmeter's own claim, see docs/forecast.md"
 NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas")
 
@@ -92,7 +92,7 @@ class Prepared:
         return self.task.model(int(np.prod(self.points[0].x.shape[1:])))
 
     def forecast(self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None) -> Trajectory:
-        """What is foretold of the network of this seed."""
+        """Return the forecast for the network of this seed."""
         from tiltmeter.forecast.forecast import forecast
 
         return forecast(
@@ -105,7 +105,7 @@ class Prepared:
     def trained(
         self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None, draws: int | None = None
     ) -> Trajectory:
-        """What became of it: plain SGD on points drawn anew at every step; `draws` is their seed, if not the same."""
+        """Train it by plain SGD on points drawn at every step; `draws` is their seed, if it differs."""
 
         from tiltmeter.recipe.sampling import Draws
         from tiltmeter.training.loop import train
@@ -128,13 +128,13 @@ class Prepared:
 
 
 def scores(runs: Runs) -> dict[str, Scored]:
-    """Every trained run beside its forecast, by task and seed."""
+    """Return the scores of every trained run against its forecast, by task and seed."""
     pairs = {name.removesuffix(", trained"): name for name in runs if name.endswith(", trained")}
     return {short: score(runs[f"{short}, forecast"], runs[name]) for short, name in pairs.items()}
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """The three promises of a forecast, over all runs."""
+    """Return the three claims about forecasts, over all runs."""
     found = scores(runs)
     decided = [one.right for one in found.values() if one.right is not None]
     courses = np.array([one.correlation for one in found.values()])
@@ -146,7 +146,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     seeds = len({name.rpartition(" ")[2] for name in found})
     return (
         Claim(
-            "The final leader is foretold",
+            "The final leader is predicted",
             share(decided)[0],
             f"share right of {len(decided)} runs in which a final leader is shown",
             0.95,
@@ -155,7 +155,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         Claim(
-            "The course of the gap is foretold",
+            "The gap over time is predicted",
             float(np.median(courses)) if len(courses) else float("nan"),
             "median correlation of forecast and real gap before the horizon",
             0.95,
@@ -166,7 +166,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         Claim(
-            "Crossings are foretold",
+            "Crossings are predicted",
             share(passed)[0],
             f"share of {len(passed)} crossings shown after step 10 forecast within a factor 1.5",
             0.8,
@@ -198,7 +198,7 @@ def tables(runs: Runs) -> Mapping[str, Table]:
                 f"{sum(one.foretold)} of {len(one.foretold)}" if one.foretold else "",
             )
         )
-    return {"Every run beside its forecast": Table(header, rows)}
+    return {"Every run and its forecast": Table(header, rows)}
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What a forecast says of other weights, and whether training with them does as it says."""
+"""Forecasts for other group weights, compared with training with these weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAYS = ("equal", "inverse frequency", "best")
 
 @dataclass(frozen=True)
 class Setting:
-    """The first `tasks` of those on which forecasts are judged; the step of judgement is the last."""
+    """The first `tasks` of those on which forecasts are judged; they are judged at the last step."""
 
     tasks: int = 2
     seeds: int = 2
@@ -51,7 +51,7 @@ FULL = Setting(tasks=6, seeds=3, steps=6000, sample=2500, look=1000)
 def run(setting: Setting, keep: Keep) -> Runs:
     """For every task, seed and way of weighing, forecast and training; the best weights are those of each seed.
 
-    Reweighted trainings are done again with other batches: no forecast can tell more of a run than this does.
+    Reweighted trainings are repeated with other batches: no forecast can predict a run better than such a repetition.
     """
     runs: dict[str, Trajectory] = {}
     for number in range(setting.tasks):
@@ -96,7 +96,7 @@ def weights_of(run: Trajectory) -> dict[Any, float] | None:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """Whether training follows, and whether the advice pays."""
+    """Return the claims: whether training follows the forecast, and whether its weights help."""
     by_way = {
         way: [
             score(runs[name.replace("trained", "forecast")], run)
@@ -118,14 +118,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     seeds = table.sizes["seed"]
     return (
         Claim(
-            "The final leader of a reweighted training is foretold",
+            "The final leader of a reweighted training is predicted",
             share(decided)[0],
             f"share right of {len(decided)} runs in which a final leader is shown",
             0.95,
             f"Right in {_right([one for one in found if one.horizon is None])} runs that end before their horizon, "
             + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
             + ": the best weights close the forecast gap, and what is learned beyond the horizon opens it again. "
-            f"A second training with other batches tells {_right(twice)}.",
+            f"A second training with other batches predicts {_right(twice)}.",
             error=share(decided)[1],
             seeds=seeds,
             safe=False,
@@ -135,7 +135,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(np.median(known)) if len(known) else float("nan"),
             f"median correlation of forecast and real gap before the horizon, over {len(known)} runs",
             0.95,
-            "Where weights make the gap nearly vanish, little course is left to foretell: "
+            "Where weights make the gap nearly vanish, there is little left to predict: "
             + ", ".join(f"{_course(part):.3f} with {way}" for way, part in by_way.items())
             + f". A second training with other batches correlates with the first by {_course(twice):.3f}.",
             error=median_error(known),
@@ -143,7 +143,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         Claim(
-            "Crossings of a reweighted training are foretold",
+            "Crossings of a reweighted training are predicted",
             share(passed)[0],
             f"share of {len(passed)} crossings shown after step 10 forecast within a factor 1.5",
             0.8,
@@ -180,7 +180,7 @@ def _passed(part: list[Scored], beyond: bool | None = None) -> str:
 
 
 def _twice(runs: Runs) -> list[Scored]:
-    """Every reweighted training beside its second one, up to the horizon of the forecast."""
+    """Compare every reweighted training with its repetition, up to the horizon of the forecast."""
     pairs = {name.removesuffix(", again"): run for name, run in runs.items() if name.endswith(", again")}
     return [
         score(again, runs[f"{short}, trained"], horizon_step(runs[f"{short}, forecast"]))

@@ -88,7 +88,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
         ),
         Claim(
-            "It is bought with the loss of the worst group",
+            "The worst group pays for it with a larger loss",
             last["unguarded"] - last["plain"],
             "rise of the worst group's last loss",
             0.05,

@@ -1,4 +1,4 @@
-"""Networks judge by the simplest feature alone, though others tell as much (Shah et al., Morwani et al.)."""
+"""Networks use only the simplest feature, though others are as predictive (Shah et al., Morwani et al.)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tiltmeter.plot.labelled_lines import labelled_lines
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.training.stacked import Stacked
 
-TITLE = "Networks judge by the simplest of several sufficient features"
+TITLE = "Networks use only the simplest of several sufficient features"
 PAPER = "Shah et al. (2020); Morwani et al. (2023)"
 NEEDS: tuple[str, ...] = ()
 

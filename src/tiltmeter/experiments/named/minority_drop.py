@@ -1,4 +1,4 @@
-"""The minority initial drop: a rare class first gets worse, unless every class pulls with the same force."""
+"""The minority initial drop: a rare class first gets worse, unless the gradients of all classes are normalised."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEEDS: tuple[str, ...] = ()
 
 PLAIN, EQUAL = "gradient descent", "equal force per class"
 MANY, FEW = "many", "few"
-#: The points trained on are looked at as groups of their own.
+#: The training points are looked at as separate groups.
 TRAINED = "{}, trained on"
 
 
@@ -77,7 +77,7 @@ def classes(setting: Setting, ratio: int, seed: int) -> tuple[GroupedData, Group
     new = draw(setting.points, setting.points)
     x, y, group = draw(setting.points, max(2, setting.points // ratio))
     again = (x, y, np.array([TRAINED.format(name) for name in group]))
-    with warnings.catch_warnings():  # that the rare class is small is the point
+    with warnings.catch_warnings():  # the rare class is small on purpose
         warnings.simplefilter("ignore")
         look = GroupedData(*(np.concatenate(parts) for parts in zip(new, again, strict=True)))
         return GroupedData(x, y, group), look
@@ -149,7 +149,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             most.drop,
             "largest mean drop",
             0.1,
-            f"On new points it learns the few examples by heart: at 1 in {max(equal)} recall ends at {new.end:.3f}.",
+            f"On new points the few examples are memorised: at 1 in {max(equal)} recall ends at {new.end:.3f}.",
             rule="at most",
             error=most.error,
             seeds=seeds,

@@ -117,7 +117,7 @@ def _rules(setting: Setting) -> Trajectory:
         rho, T, D = rng.uniform(0.1, 0.9), rng.uniform(-0.95, 0.95), np.exp(rng.uniform(-1.6, 1.4, 2))
         mass = np.array([rho, 1.0 - rho]) * D
         if abs(mass[0] / mass[1] - 1.0) < 0.02 or abs(D[0] / D[1] - 1.0) < 0.02:
-            continue  # at a finite learning rate the rules are blurred where the groups are level
+            continue  # at a finite learning rate the rules may fail where the groups are nearly equal
         problem = teacher_mixture(rho, variance=(D[0], D[1]), overlap=T)
         best = better_order(problem, SGD(lr=1e-4))
         left = forgetting(problem, SGD(lr=1e-4), "+", "-")

@@ -17,7 +17,7 @@ from tiltmeter.problem.sgd import SGD
 TITLE = "The double crossing with weight decay and Adam, in losses and errors"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), figure 10"
 NEEDS: tuple[str, ...] = ()
-#: Names of the protocols, as they are told.
+#: Names of the protocols, as shown.
 PROTOCOLS = ("SGD", "SGD with weight decay", "Adam", "Adam, slower")
 
 

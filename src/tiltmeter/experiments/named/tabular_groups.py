@@ -30,7 +30,7 @@ TABLES: dict[str, Callable[[], tuple[GroupedData, GroupedData]]] = {
     "COMPAS by race": lambda: compas(),
     "German credit by sex": lambda: german("sex"),
 }
-#: Curves in which a leader is asked for: a crossing of one is not one of another.
+#: Curves in which leaders are determined: they may cross in one and not in another.
 ASKED = ("loss", "error", "fpr", "tpr")
 
 
@@ -76,7 +76,7 @@ def _claim(name: str, one: Trajectory) -> Claim:
     found = {curve: crossings(one, curve) for curve in ASKED}
     last = one["error"].isel(time=-1)
     gap = last.isel(group=0) - last.isel(group=1)
-    # Seeds share the people who are looked at: the error of these few adds to the scatter over seeds.
+    # Seeds share the held-out people, so their error is added to the scatter over seeds.
     people = float((one["error_se"].isel(time=-1).mean("seed") ** 2).sum() ** 0.5)
     middle, scatter = mean_and_error(gap)
     a, b = one["error"].coords["group"].values.tolist()

@@ -1,4 +1,4 @@
-"""Agree: whether a run that is to be continued is the one its directory holds."""
+"""Agree: check that a run to be continued is the one in its directory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tiltmeter.record.quoted import quoted
 
 
 def agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> None:
-    """ValueError names the first thing in which two descriptions of a run differ."""
+    """Raise a ValueError that names the first difference between two descriptions of a run."""
     if known.clock != found.clock:
         raise ValueError(f'{directory} counts time in "{known.clock}". Found clock = "{found.clock}".')
     old, new = known.origin.to_json(), found.origin.to_json()
     for part in old:
-        # An upgrade of the code in between is no reason to lose a long run; its file keeps the version it began with.
+        # A run may be continued after an upgrade; its file keeps the first version.
         if part != "version" and old[part] != new[part]:
             place, was, now = _first_difference(part, old[part], new[part])
             raise ValueError(
@@ -25,7 +25,7 @@ def agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> 
 
 
 def _first_difference(place: str, old: JSON, new: JSON) -> tuple[str, str, str]:
-    """Where two descriptions differ first, as a path, and what stands there in each.
+    """Return the path of the first difference between two descriptions, and both values.
 
     >>> _first_difference("recipe", {"lr": 0.1, "batch": {"size": 8}}, {"lr": 0.1, "batch": {"size": 9}})
     ('recipe.batch.size', '8', '9')

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all: written aside, then renamed into place.
+"""Files that appear complete or not at all: written under another name, then renamed.
 
-The promise is against the death of the process at any instant (`kill -9`); nothing is forced through to the
-platter, so a power cut may still cost the last seconds.
+This protects against the death of the process at any instant (`kill -9`). Nothing is synced to the disk, so a power cut
+may still lose the last seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tiltmeter.record.quoted import shortened
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write a file that no reader ever sees half of."""
+    """Write a file so that no reader ever sees only a part of it."""
     aside = path.with_name(path.name + ".aside")
     try:
         aside.write_bytes(data)
@@ -32,19 +32,19 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
 
 
 def explained(error: OSError, before: str, after: str = "") -> OSError:
-    """An error of the system as part of a sentence, of the same kind and with the same number."""
+    """Return an operating system error as part of a sentence, of the same kind and number."""
     sentence = type(error)(f"{before}{error.strerror or error}.{after}")
     sentence.errno = error.errno
     return sentence
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """A JSON file that is read as it is."""
+    """Write a JSON file without a checksum."""
     write_atomically(path, _text(value))
 
 
 def write_sealed_json(path: Path, value: dict[str, Any]) -> None:
-    """A JSON file of a run directory, with its checksum as one more entry."""
+    """Write a JSON file of a run directory, with its checksum as the last entry."""
     write_atomically(path, sealed_file(_text(value)))
 
 
@@ -53,7 +53,7 @@ def _text(value: dict[str, Any]) -> bytes:
 
 
 def write_array(path: Path, values: np.ndarray) -> int:
-    """A NumPy file; its checksum. Built in memory first, since `np.save` to a full disk loses the reason why."""
+    """Write a NumPy file and return its checksum. It is built in memory, because `np.save` hides a full disk."""
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)
     write_atomically(path, buffer.getbuffer())
@@ -61,7 +61,7 @@ def write_array(path: Path, values: np.ndarray) -> int:
 
 
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
-    """The array that `write_array` wrote; a ValueError states in a few words what is wrong with the file."""
+    """Return the array that `write_array` wrote; a ValueError says what is wrong with the file."""
     place = f"{path.parent.name}/{path.name}"
     try:
         with path.open("rb") as file:
@@ -74,7 +74,7 @@ def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | N
             length = math.prod(shape) * np.dtype(dtype).itemsize
             here = file.tell()
             if os.fstat(file.fileno()).st_size - here != length:
-                raise ValueError(f"it has not the {length} bytes of {expected} after its header")
+                raise ValueError(f"it does not have the {length} bytes of {expected} after its header")
             values = np.frombuffer(file.read(length), dtype=dtype).reshape(shape, order="F" if found[2] else "C")
             if checksum is not None:
                 file.seek(0)
@@ -92,11 +92,11 @@ def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | N
 
 
 class _Mismatch(ValueError):
-    """A whole sentence already."""
+    """An error whose text is already a sentence."""
 
 
 def _read_header(file: BinaryIO) -> tuple[str, tuple[int, ...], bool]:
-    """Type, shape and whether columns come first, in words of our own for whatever NumPy's parser trips over."""
+    """Return type, shape and order; errors of NumPy's parser become our own sentences."""
     if file.read(6) != b"\x93NUMPY":
         raise ValueError("it does not begin like a NumPy file")
     file.seek(0)
@@ -104,7 +104,7 @@ def _read_header(file: BinaryIO) -> tuple[str, tuple[int, ...], bool]:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file)
-    except Exception as error:  # a tokenizer, a parser and a type constructor are behind it, each with its own kinds
+    except Exception as error:  # the parser inside may raise many kinds of errors
         raise ValueError("its header is damaged") from error
     if dtype.hasobject:
         raise ValueError("it holds objects, and nothing is ever unpickled")

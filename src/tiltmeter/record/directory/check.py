@@ -1,4 +1,4 @@
-"""Check: how a run directory is doing, in one report that never raises."""
+"""Check: the state of a run directory, in one report that never raises an error."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tiltmeter.record.quoted import quoted, shortened
 
 State: TypeAlias = Ending | Literal["running", "died", "unknown"]
 
-#: One bad line can make many others unreadable; after this many the rest is only counted.
+#: One bad line can make many others unreadable; after this many, the rest are only counted.
 SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found in a run directory. `state` is "unknown" where nothing says how the run ended."""
+    """What was found in a run directory. `state` is "unknown" if nothing says how the run ended."""
 
     path: Path
     state: State
@@ -34,7 +34,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether everything can be read. A run that failed or died can still be in order."""
+        """Whether everything can be read. This may be true of a run that failed or died."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class Check:
         reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
         points = f", {self.looks_with_points} with points ({_listed(self.points)})" if self.points else ""
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
-        verdict = f"Damaged: {wrong}." if wrong else "All is in order."
+        verdict = f"Damaged: {wrong}." if wrong else "No damage found."
         return f"{self.path}: {self.state}{reason}, {looks}{names}{points}. {verdict}"
 
 

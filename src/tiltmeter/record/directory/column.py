@@ -12,11 +12,11 @@ from tiltmeter.record.directory.layout import Layout, Time, build, size
 from tiltmeter.record.labelled import values_from_json
 from tiltmeter.record.quoted import quoted, shortened
 
-#: What to do about a damaged line: its number and, in a few words, what is wrong.
+#: Called for a damaged line with its number and, in a few words, the damage.
 Problem: TypeAlias = Callable[[int, str], None]
 
-#: Readings wait as Python lists until there are this many numbers, then become one block: as fast as converting
-#: everything at the end, without ever holding a whole run as Python objects.
+#: Readings are collected as Python lists up to this many numbers, then converted: as fast as converting
+#: everything at the end, without holding a whole run as Python objects.
 BLOCK = 2**10
 
 
@@ -40,7 +40,7 @@ class Column:
         self.extend((time,), (values,), line)
 
     def extend(self, times: Sequence[Time], values: Sequence[Any], first: int = 0) -> None:
-        """Readings from lines on end, the first of which has this number."""
+        """Append the readings of consecutive lines, the first of which has this number."""
         self._waiting.append((first, times, values))
         self._count += len(times)
         if self._count >= self._patience:
@@ -67,7 +67,7 @@ class Column:
         self._gather()
         if len(self._blocks) > 1:
             self._blocks = [np.concatenate(self._blocks)]
-        self._blocks[0].flags.writeable = False  # so that the trajectory need not copy it
+        self._blocks[0].flags.writeable = False  # so that the trajectory does not copy it
         return build(self.layout, self._blocks[0], self._times)
 
     def _gather(self) -> None:

@@ -37,7 +37,7 @@ class Progress:
 
 
 class Contents:
-    """What has been recorded so far. Whatever contradicts it raises ValueError with a few words."""
+    """What has been recorded so far. A contradiction raises a ValueError."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -53,7 +53,7 @@ class Contents:
 
     @property
     def looks(self) -> int:
-        """At how many times anything was recorded."""
+        """The number of times at which anything was recorded."""
         return len(self._whole_times.union(self._times)) if self._whole_times else len(self._times)
 
     @property
@@ -83,7 +83,7 @@ class Contents:
             self.columns[name].append(time, value, line)
 
     def looks_on_end(self, times: list[Time], values: Mapping[str, list[Any]], first: int) -> bool:
-        """Many looks at known curves, as `look` would take them; False, and nothing done, if any is in doubt."""
+        """Append many looks at known curves, like `look`; return False and do nothing if any is doubtful."""
         if not set(map(type, times)) <= {int, float} or not values.keys() <= self.columns.keys():
             return False
         before = [] if self.last_time is None else [self.last_time]
@@ -115,7 +115,7 @@ class Contents:
             column.cut(last)
         for kept_beside in self.points.values():
             kept_beside.cut(last)
-        # What has no look left is forgotten altogether: a later one says its layout again.
+        # Curves without a look left are dropped; a later look gives their layout again.
         self.columns = {name: column for name, column in self.columns.items() if column.looks}
         self.points = {name: column for name, column in self.points.items() if column.times}
         self._times = [] if last is None else [time for time in self._times if time <= last]
@@ -157,7 +157,7 @@ class Contents:
         self._coords = coords_from_json(coords, sizes)
 
     def diverge(self, at: Mapping[str, Any]) -> None:
-        """The times of divergence; the last ones said hold."""
+        """Set the times of divergence; the last call counts."""
         found = array_from_json(at)
         if found.dtype.kind != "f":
             raise ValueError("times of divergence should be floats")
@@ -178,7 +178,7 @@ class Contents:
         return (*self.columns, *self._arrays)
 
     def gather(self) -> None:
-        """Everything through to arrays, for the sake of what may be wrong with it."""
+        """Convert everything to arrays, to find errors."""
         for column in self.columns.values():
             column.array()
         self.dataset({})

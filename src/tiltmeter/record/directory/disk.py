@@ -1,4 +1,4 @@
-"""Disk: a run directory as the place a recorder writes to, readable after every look."""
+"""Disk: a run directory that a recorder writes to, readable after every look."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Disk:
         self._directory = directory
         self._header = header
         self._writers: dict[str, RecordWriter] = {}
-        # Asked first without the lock, so that a directory that is refused is left as it was.
+        # Checked first without the lock, so that a refused directory is not changed.
         holder = live_writer(directory / LOCK)
         if holder is not None:
             raise BlockingIOError(busy(directory / LOCK, holder))
@@ -57,7 +57,7 @@ class Disk:
     def _begin(self) -> Contents:
         self._lines = Lines(self._directory / CURVES)
         try:
-            # Last, since it is what makes the directory a run.
+            # Last, because this file makes the directory a run.
             write_header(self._directory, self._header)
         except BaseException:
             self._lines.close()
@@ -70,7 +70,7 @@ class Disk:
             raise ValueError(f"{self._directory} holds a dataset, which cannot be resumed. Choose a new name.")
         agree(self._directory, known, self._header)
         contents, end = read(self._directory, stop(self._directory), known.unchecked)
-        contents.gather()  # whoever continues a damaged run should know at once
+        contents.gather()  # a damaged run should be noticed before it is continued
         for column in contents.points.values():
             column.stored(self._directory).read()
         if known.unchecked is None:
@@ -139,7 +139,7 @@ class Disk:
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the directory without saying that the run ended."""
+        """Release the directory without marking the run as ended."""
         for records in self._writers.values():
             records.close()
         self._writers.clear()
@@ -150,7 +150,7 @@ class Disk:
         return str(self._directory)
 
     def _column(self, name: str, layout: Layout) -> PointColumn:
-        """The records of points that no line describes yet; the same again if that line failed."""
+        """Return the records of points that no line describes yet; the same ones if that line failed."""
         column = self._points.get(name)
         if column is None or column.layout != layout:
             column = self._points[name] = PointColumn(name, layout, f"{self._next_file}.bin")
@@ -158,14 +158,14 @@ class Disk:
         return column
 
     def _keep(self, column: PointColumn, array: np.ndarray) -> dict[str, JSON]:
-        # Counted first: after an interrupt a record may be lost, but none that a line names is written over.
+        # Counted first: after an interrupt a record may be lost, but none that a line names is overwritten.
         record, column.free = column.free, column.free + 1
         if column.file not in self._writers:
             self._writers[column.file] = RecordWriter(self._directory / POINTS / column.file)
         return {"record": record, "crc": f"{self._writers[column.file].write(record, encode(array)):08x}"}
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """One line, acknowledged only if it can be found again."""
+        """Write one line; acknowledge it only if the file is still in place."""
         self._known_end = None  # unknown if an interrupt comes
         self._lines.append(entry)
         if not self._lines.in_place() or any(records.deleted() for records in self._writers.values()):
@@ -174,7 +174,7 @@ class Disk:
         self._lock.beat()
 
     def _own(self) -> None:
-        """Raise unless this is still the one writer of these files."""
+        """Raise an error unless this is still the only writer of these files."""
         if not self._lines.in_place():
             raise self._gone()
         if self._lock.held():

@@ -1,4 +1,4 @@
-"""Journal: what the lines of `curves.jsonl` mean.
+"""Journal: the meaning of the lines of `curves.jsonl`.
 
 Every line is an object with a `kind`, and ends with its checksum `crc`:
 
@@ -56,7 +56,7 @@ def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
 
 
 def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[Contents, int]:
-    """Everything in `curves.jsonl`, and the byte at which its whole lines end; damage goes to `problem`."""
+    """Read `curves.jsonl`; return its contents and the byte at which complete lines end. Damage goes to `problem`."""
     if not (directory / CURVES).exists():
         raise ValueError(f"{directory} is damaged: its {CURVES} is missing.")
     contents, whole = Contents(problem), 0
@@ -71,7 +71,7 @@ def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[
                         raise entry
                     _add(contents, directory, entry, number)
                 except BadLine:
-                    raise  # it names its line already, which may be an earlier one
+                    raise  # it already names its line, which may be an earlier one
                 except KeyError as error:
                     problem(number, f"{shortened(str(error))} is missing")
                 except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
@@ -84,7 +84,7 @@ class BadLine(ValueError):
 
 
 def stop(directory: Path) -> Problem:
-    """Makes damage a `BadLine`."""
+    """Raise damage as a `BadLine`."""
 
     def raise_it(line: int, fact: str) -> None:
         raise BadLine(f"{directory / CURVES}, line {line}: {fact.rstrip('.')}.") from None
@@ -93,7 +93,7 @@ def stop(directory: Path) -> Problem:
 
 
 def _alike(block: Block) -> Iterator[tuple[int, list[Any]]]:
-    """Lines on end that are plain looks at the same curves, together; every other by itself."""
+    """Yield consecutive plain looks at the same curves together, and all other lines one by one."""
     if _all_alike(block.entries):
         yield block.first, block.entries
         return

@@ -1,4 +1,4 @@
-"""Layout: everything about the readings of one curve but their values, as plain JSON."""
+"""Layout: everything about the readings of one curve except their values, as plain JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reading(name: str, value: object) -> tuple[Layout, np.ndarray]:
         raise ValueError(
             f"A reading of {name!r} is taken at one time: it should have no `time` dimension. Found dims {value.dims}."
         )
-    if "time" in value.coords:  # a reading cut out of a curve still carries the time it was cut at
+    if "time" in value.coords:  # a reading selected from a curve still has its time as a coordinate
         value = value.drop_vars("time")
     return layout(name, value), value.values
 
@@ -79,7 +79,7 @@ def plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def difference(known: Layout, found: Layout) -> str:
-    """In words, where the second layout first departs from the first."""
+    """Describe the first difference between two layouts."""
     for part in ("dims", "shape", "dtype"):
         if known[part] != found[part]:
             return f"`{part}` was {_brief(known[part])} and is now {_brief(found[part])}"
@@ -116,7 +116,7 @@ def checked(value: object, labels: bool = True) -> Layout:
 
 
 def build(layout: Layout, values: np.ndarray, times: list[Time] | None = None) -> xr.DataArray:
-    """The array of this layout with these values; with times, one such reading after another."""
+    """Return the array of this layout with these values; with times, one reading after another."""
     dims = list(layout["dims"]) if times is None else ["time", *layout["dims"]]
     coords = {} if times is None else {"time": ("time", np.asarray(times))}
     coords.update(coords_from_json(layout["coords"], dict(zip(dims, values.shape, strict=True))))

@@ -1,4 +1,4 @@
-"""Lines: an append-only file of strict JSON in which a line is whole or absent, except a torn last one."""
+"""Lines: an append-only file of strict JSON whose lines are complete, except possibly the last."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import msgspec
 from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
 
 #: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
-#: garbage collector has nothing to walk through.
+#: garbage collector stays fast.
 BLOCK_BYTES = 2**14
 
 
 class Lines:
-    """The writing end. A line is one `os.write`: once `append` returns it is with the operating system."""
+    """Writes lines. A line is one `os.write`: once `append` returns, the operating system has it."""
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
@@ -29,18 +29,18 @@ class Lines:
 
     @property
     def end(self) -> int:
-        """Where the next line will start. Asked of the file: an interrupt cannot put it out of date."""
+        """The byte where the next line will start, asked of the file itself."""
         return os.fstat(self._descriptor).st_size if self._whole is None else self._whole
 
     def in_place(self) -> bool:
-        """Whether the file is still found under its name: a deleted one takes lines that nobody can ever read."""
+        """Whether the file still exists under its name: lines written to a deleted file are lost."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return False
 
     def deleted(self) -> bool:
-        """Whether no name leads to the file any more."""
+        """Whether the file was deleted."""
         return os.fstat(self._descriptor).st_nlink == 0
 
     def append(self, entry: Mapping[str, Any]) -> None:
@@ -50,7 +50,7 @@ class Lines:
             self.cut(self._whole)
         start = self.end
         try:
-            # A full disk takes what fits; only writing the rest tells why.
+            # A full disk takes a part of the line; only writing the rest raises the error.
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except BaseException:
@@ -69,7 +69,7 @@ class Lines:
 
 
 class Block(NamedTuple):
-    """Some lines on end: the number of the first, what each says but its checksum, and the byte where the last ends.
+    """Consecutive lines: the number of the first, the content of each without its checksum, and the byte of the end.
 
     A ValueError in place of an entry says what is wrong with that line.
     """
@@ -80,13 +80,13 @@ class Block(NamedTuple):
 
 
 def read_blocks(path: Path, unchecked: int | None = 0) -> Iterator[Block]:
-    """All whole lines. Those that begin before byte `unchecked` (None: all) need no checksum, as in format 1."""
+    """Yield all complete lines. Those before byte `unchecked` (None: all) need no checksum, as in format 1."""
     first, end = 1, 0
     with path.open("rb") as file:
         while lines := file.readlines(BLOCK_BYTES):
             torn = not lines[-1].endswith(b"\n")
             if torn:
-                lines.pop()  # or still being written: more may follow it by the time it is read
+                lines.pop()  # or still being written
             if lines:
                 entries = _decode(lines, end, unchecked)
                 end += sum(map(len, lines))
@@ -104,7 +104,7 @@ def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
             if len(entries) == len(lines):
                 return entries
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            pass  # one by one, to say which; a few texts that Python takes, as 1e400, are left to it as well
+            pass  # one by one, to find the bad one
     found = []
     for line in lines:
         found.append(_decode_one(line, required=unchecked is not None and start >= unchecked))

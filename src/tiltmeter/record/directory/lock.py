@@ -1,10 +1,10 @@
 """The writer's lock of a run directory: a file that names the process that writes.
 
-Who holds the lock is a matter of what the file says, not of a held `flock`: workers forked from the writer inherit
-its descriptors and would otherwise keep its lock alive, or drop it. `flock` only guards the instant of deciding.
+The content of the file says who holds the lock, not a held `flock`: workers forked from the writer inherit its
+descriptors and would keep its lock alive, or drop it. `flock` only protects the moment of taking the lock.
 
-A writer on another host cannot be asked whether it lives. It shows it by touching the file, at most once a minute; one
-that has been silent for longer than the `patience` it wrote down counts as dead.
+It is not possible to ask whether a writer on another host is alive. So a writer touches the file at most once a minute
+(its heartbeat). If it has not done so for longer than the `patience` in the file, it counts as dead.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from pathlib import Path
 
 from tiltmeter.record.directory.process import Process
 
-#: Seconds between two touches, at least.
+#: The fewest seconds between two heartbeats.
 BEAT = 60.0
-#: Seconds of silence after which a writer on another host counts as dead.
+#: Seconds without a heartbeat after which a writer on another host counts as dead.
 PATIENCE = 3600.0
-#: The same, as a multiple of its longest silence so far.
+#: The same, as a multiple of its longest pause so far.
 TIMES_LONGEST = 10.0
 
 
 class Lock:
-    """Taken on construction: `BlockingIOError` if a live process holds it; a dead one's is taken over.
+    """Takes the lock when it is made: `BlockingIOError` if a live process holds it; that of a dead one is taken over.
 
-    `patience` is how many seconds of silence another host should take for death: the more often a writer beats, the
-    fewer are needed.
+    `patience` is the number of seconds without a heartbeat after which another host may count this writer as dead. The
+    more often a writer beats, the smaller it can be.
     """
 
     def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self._path = path
-        self._token = uuid.uuid4().hex  # tells two writers within one process
+        self._token = uuid.uuid4().hex  # distinguishes two writers within one process
         self._process = Process.this()
         self._patience = patience
         self._beaten = time.monotonic()
@@ -50,7 +50,7 @@ class Lock:
             holder = live_writer(self._path, by_its_clock=True)
             if holder is not None and _read(self._path).get("token") != known:
                 raise BlockingIOError(busy(self._path, holder))
-            # Overwritten in place and padded: a reader without the guard sees the old owner or the new one.
+            # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
             said = {**self._process.to_json(), "token": self._token, "patience": self._patience}
             os.write(descriptor, json.dumps(said).ljust(512).encode())
 
@@ -60,11 +60,11 @@ class Lock:
         return os.getpid() == self._process.pid
 
     def held(self) -> bool:
-        """Whether the file still names this lock. None other may have written meanwhile."""
+        """Whether the file still names this lock, so that nobody else has written meanwhile."""
         return _read(self._path).get("token") == self._token
 
     def taken_by(self) -> Process | None:
-        """Whom the file names instead; None if it names nobody."""
+        """The owner that the file names instead; None if it names nobody."""
         return writer(self._path)
 
     def take_again(self) -> None:
@@ -72,7 +72,7 @@ class Lock:
         self._take(None)
 
     def beat(self) -> None:
-        """Show that the writer lives. Call it as often as you like: a minute must pass before the file is touched."""
+        """Show that the writer is alive. It may be called often: the file is touched at most once a minute."""
         now = time.monotonic()
         silence = now - self._beaten
         if silence < BEAT or not self.mine:
@@ -85,13 +85,13 @@ class Lock:
             os.utime(self._path)
 
     def release(self) -> None:
-        """Give the lock up; does nothing in a forked child, or once the file names another."""
+        """Release the lock; does nothing in a forked child, or if the file names another owner."""
         if not self.mine:
             return
         with contextlib.suppress(FileNotFoundError), _guard(self._path, create=False) as descriptor:
             if _read(self._path).get("token") == self._token:
                 os.ftruncate(descriptor, 0)
-                with contextlib.suppress(PermissionError):  # Windows keeps open files; an empty one is free too
+                with contextlib.suppress(PermissionError):  # Windows keeps open files; an empty one is free
                     self._path.unlink()
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ class Lock:
 
 
 def writer(path: Path) -> Process | None:
-    """Whom the lock file names; None without a file, or with one that nobody filled."""
+    """Return the owner in the lock file; None without a file, or if it is empty."""
     try:
         return Process.from_json(_read(path))
     except (ValueError, KeyError):
@@ -107,9 +107,10 @@ def writer(path: Path) -> Process | None:
 
 
 def live_writer(path: Path, by_its_clock: bool = False) -> Process | None:
-    """Whom the lock file names, if that process still lives, as far as this host can tell.
+    """Return the owner in the lock file if that process is still alive, as far as this host can tell.
 
-    The silence of another host is measured by the clock that dates the lock file, if the caller may write beside it.
+    For another host, the time without a heartbeat is measured by the clock of the file system, if the caller may write
+    there.
     """
     holder = writer(path)
     if holder is None or not holder.alive():
@@ -134,7 +135,7 @@ def busy(path: Path, holder: Process) -> str:
 
 
 def _clock_beside(path: Path) -> float:
-    """The time by the clock that dates the lock file, which on a shared disk need not be that of this host."""
+    """Return the time by the clock of the file system, which on a shared disk may differ from that of this host."""
     with tempfile.TemporaryFile(dir=path.parent) as probe:
         return os.fstat(probe.fileno()).st_mtime
 
@@ -149,13 +150,13 @@ def _read(path: Path) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _guard(path: Path, *, create: bool) -> Iterator[int]:
-    """The lock file, open, while every other process that decides about it waits."""
+    """Open the lock file while every other process that wants to take it waits."""
     while True:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
         try:
             _flock(descriptor)
             try:
-                # Between opening and locking, its last owner may have deleted the file: then look again.
+                # Between opening and locking, its last owner may have deleted the file: then try again.
                 current = os.path.samestat(os.fstat(descriptor), os.stat(path))
             except FileNotFoundError:
                 current = False
@@ -170,7 +171,7 @@ def _guard(path: Path, *, create: bool) -> Iterator[int]:
 if sys.platform == "win32":
 
     def _flock(descriptor: int) -> None:
-        """Windows has no `flock`: two takeovers of one dead lock in the same instant are not told apart."""
+        """Windows has no `flock`: two takeovers of one dead lock at the same instant are not detected."""
 
     def _unlock(descriptor: int) -> None:
         """Nothing to undo."""
@@ -182,11 +183,11 @@ else:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as error:
-            # Some cluster file systems have no locks at all; there the file's content alone must do.
+            # Some cluster file systems have no locks; there the content of the file must be enough.
             if error.errno not in (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK):
                 raise
 
     def _unlock(descriptor: int) -> None:
-        # Explicitly, since a child forked meanwhile shares the descriptor and would go on holding it.
+        # Explicitly, because a child forked meanwhile shares the descriptor and would keep holding it.
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,4 +1,4 @@
-"""Memory: the place a recorder writes to when nothing should touch the disk."""
+"""Memory: keeps the looks of a recorder in memory, without files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.record.trajectory import Trajectory
 
 
 class Memory:
-    """What `Disk` does, forgotten when the process ends."""
+    """Like `Disk`, but lost when the process ends."""
 
     mine = True
 
@@ -40,7 +40,7 @@ class Memory:
         fresh_points: Mapping[str, Layout],
         points: Mapping[str, np.ndarray],
     ) -> None:
-        # The caller may use its buffers again for the next look.
+        # The caller may reuse its buffers for the next look.
         self._contents.look(time, fresh, {name: array.copy() for name, array in values.items()})
         for name, layout in fresh_points.items():
             file = str(len(self._contents.point_files))

@@ -1,7 +1,7 @@
 """Point records: the arrays of `points/`, one file for each name, one record of fixed length for each look kept.
 
-A record is the values in C order, little-endian; truth values are packed eight to a byte, the first in the highest
-bit. It is written before the line that names it, so a record without a line is free to be written over.
+A record is the values in C order, little-endian; truth values are packed eight to a byte, the first in the highest bit.
+It is written before the line that names it, so a record without a line may be overwritten.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(values: np.ndarray) -> bytes:
 
 
 def decode(data: bytes | memoryview, layout: Layout, count: int) -> np.ndarray:
-    """So many records, one after another, as one array that cannot be written to."""
+    """Return consecutive records as one read-only array."""
     kind, shape = np.dtype(layout["dtype"]), (count, *layout["shape"])
     if kind.kind == "b":
         rows = np.frombuffer(data, np.uint8).reshape(count, record_bytes(layout))
@@ -58,7 +58,7 @@ class RecordWriter:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
 
     def write(self, record: int, data: bytes) -> int:
-        """Put a record in its place, over whatever a failed look left there; its checksum."""
+        """Write a record to its place, over what a failed look may have left there; return its checksum."""
         os.lseek(self._descriptor, record * len(data), os.SEEK_SET)
         left = memoryview(data)
         while left:
@@ -128,7 +128,7 @@ class PointColumn:
         self.times: list[Time] = []
         self.records: list[int] = []
         self.checksums: list[int] = []
-        self.free = 0  # the next record; one that was ever named is not used again
+        self.free = 0  # the next record; a record that was ever named is not reused
 
     def extend(self, times: Sequence[Time], records: Sequence[int], checksums: Sequence[int]) -> None:
         self.times += times

@@ -1,4 +1,4 @@
-"""A process that can be told from a later one with the same pid, and asked whether it still runs."""
+"""A process, distinguished from later ones with the same pid, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Process:
         if status is None:
             return True
         state, started = status
-        # A zombie has ended and only waits for its parent to notice.
+        # A zombie process has ended.
         return state not in "ZX" and self.started in (None, started)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Process:
 
 
 def _status(pid: int) -> tuple[str, str] | None:
-    """State letter and start of a process, from Linux; None elsewhere. Boot and tick together never repeat."""
+    """Return state letter and start of a process on Linux; None elsewhere. Boot and tick together are unique."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -74,7 +74,7 @@ def _status(pid: int) -> tuple[str, str] | None:
 if sys.platform == "win32":
 
     def _exists(pid: int) -> bool:
-        # `os.kill(pid, 0)` would not ask there but interrupt.
+        # `os.kill(pid, 0)` would interrupt the process there.
         import ctypes
 
         handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)

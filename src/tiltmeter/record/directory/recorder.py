@@ -1,4 +1,4 @@
-"""Recorder: looks at a run in, a trajectory out; what was recorded survives whatever happens next."""
+"""Recorder: records the looks at a run, safe against crashes, and returns them as a trajectory."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Recorder:
       loss       (time: 4)  time 0 .. 30
       sharpness  (time: 1)  time 30 .. 30
 
-    Once `append` has returned, the look is with the operating system: killing the process loses nothing. Leaving
-    the `with` block says how the run ended: finished, failed (with the reason) or interrupted.
+    Once `append` has returned, the operating system has the look: killing the process loses nothing. Leaving the `with`
+    block records how the run ended: finished, failed (with the reason) or interrupted.
 
-    A directory that already holds a run is refused, unless `resume=True` says to continue after its last look.
+    A directory that already holds a run is refused, unless `resume=True` continues it after its last look.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class Recorder:
                 raise  # a sentence of our own
             raise explained(error, f"A run cannot be recorded in {self.path}: ") from error
         self._follow(self._place.progress)
-        # Threads take turns. A thread that is interrupted by its own signal handler must not wait for itself.
+        # Threads wait for each other. A thread interrupted by its own signal handler must not wait for itself.
         self._turn = threading.RLock()
         self._writing = False
-        # A recorder that is dropped without being closed must not lock its directory for the rest of the session.
+        # A recorder that is garbage collected without being closed must release its directory.
         self._abandon = weakref.finalize(self, self._place.abandon)
 
     def _follow(self, progress: Progress) -> None:
@@ -92,9 +92,8 @@ class Recorder:
         A reading is a number or a DataArray without `time`. A curve keeps the layout of its first reading: dims,
         labels, type of number and attributes. Curves need not be part of every look.
 
-        `points` are arrays to keep beside the curves, such as the loss of every point looked at (`float32`) and the
-        decisions (`bool`, kept as bits). Their labels are told once, by the first reading; later ones may leave them
-        out. `Trajectory.points` gives them back.
+        `points` are arrays to keep in addition to the curves, such as the loss of every held-out point (`float32`) and
+        the decisions (`bool`, kept as bits). Only the first reading needs labels. `Trajectory.points` returns them.
         """
         self._writable()
         with self._one_at_a_time():
@@ -133,7 +132,7 @@ class Recorder:
         self._looks += 1
 
     def _read(self, name: str, value: Any) -> tuple[Layout, np.ndarray]:
-        """Layout and values of one reading; labels that are the very objects of the last one are not read again."""
+        """Return layout and values of one reading; labels that are the same objects as before are not read again."""
         known = self._last_readings.get(name)
         if known is not None and isinstance(value, xr.DataArray):
             before, found = known
@@ -161,7 +160,7 @@ class Recorder:
             self._diverged = array
 
     def rewind(self, time: Time | None) -> None:
-        """Forget every look after `time` (None: all): the training goes on from an older checkpoint.
+        """Drop every look after `time` (None: all), because training continues from an older checkpoint.
 
         >>> recorder = Recorder(None, clock="step", origin=Origin("example"))
         >>> for step in (0, 10, 20):
@@ -180,10 +179,10 @@ class Recorder:
             self._follow(self._place.progress)
 
     def beat(self) -> None:
-        """Say that this process still records, for others that share the disk; cheap enough for every step.
+        """Show that this process is still recording, for other hosts that share the disk; cheap enough for every step.
 
-        Without it, another host takes a writer for dead after an hour without a look, or ten times the longest pause
-        so far if that is longer.
+        Without it, another host counts a writer as dead after an hour without a look, or after ten times the longest
+        pause so far if that is longer.
         """
         self._place.beat()
 
@@ -193,7 +192,7 @@ class Recorder:
             return self._place.trajectory()
 
     def close(self) -> None:
-        """Say that the run is finished. Closing again does nothing."""
+        """Mark the run as finished. Closing twice does nothing."""
         self._end("finished", None)
 
     def __enter__(self) -> Self:
@@ -212,7 +211,7 @@ class Recorder:
             error.add_note(str(second))
 
     def _end(self, state: Ending, reason: str | None) -> None:
-        # A forked child leaves its parent's run alone, however it exits.
+        # A forked child does not touch its parent's run, however it exits.
         if not self._place.mine:
             return
         with self._one_at_a_time():
@@ -286,7 +285,7 @@ class Recorder:
 
 _NO_LABELS = xr.Variable((), None)
 
-#: Up to here integers and floats are the same times, however they are mixed.
+#: Up to this number, integers and floats give the same times.
 LAST_TIME = 2**53
 
 

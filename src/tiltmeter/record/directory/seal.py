@@ -1,7 +1,7 @@
 """Seal: the checksum that ends every line and every small file.
 
 `crc` is the last member of an object: eight hexadecimal digits, the CRC-32 of all bytes before the comma in front of
-it. It tells a changed digit; it is no protection against someone who changes it as well.
+it. It detects accidental changes, not deliberate ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def line_is_intact(line: bytes) -> bool:
 def texts_if_intact(lines: list[bytes]) -> list[bytes] | None:
     """The texts of many lines without their checksums and closing braces, or None if any was changed."""
     texts = [line[:-_TAIL] for line in lines]
-    # One text for all: to format and compare line by line takes longer than the checksums.
+    # Joined into one text: formatting and comparing line by line takes longer than the checksums.
     expected = b',"crc":"%08x"}\n' * len(lines) % tuple(map(zlib.crc32, texts))
     return texts if expected == b"".join([line[-_TAIL:] for line in lines]) else None
 

@@ -1,4 +1,4 @@
-"""The small files of a run directory: `run.json`, which reveals it, and `end.json`, which says how it ended."""
+"""The small files of a run directory: `run.json`, which marks it as a run, and `end.json`, which says how it ended."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class DatasetHeader:
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended. `bytes` is the length of `curves.jsonl`, so that a later cut shows."""
+    """How a run ended. `bytes` is the length of `curves.jsonl`, so that a later truncation is detected."""
 
     state: Ending
     bytes: int
@@ -69,14 +69,14 @@ def write_header(directory: Path, header: TrajectoryHeader | DatasetHeader) -> N
 
 
 def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
-    """What `run.json` says; a sentence for everything that is no run, or one from the future."""
+    """Return what `run.json` says; raise an error for anything that is not a run, or has a newer format."""
     if not directory.exists():
         raise FileNotFoundError(f"`path` should be a run directory. Found nothing at {directory}.")
     if not directory.is_dir():
         raise NotADirectoryError(f"`path` should be a run directory. Found a file at {directory}.")
     if not (directory / RUN).exists():
         curves = directory / CURVES
-        # An empty file is what a writer leaves that died before its run began.
+        # A writer that died before its run began leaves an empty file.
         if (curves.exists() and curves.stat().st_size) or (directory / ARRAYS).exists() or (directory / END).exists():
             raise ValueError(f"{directory} was a run once, but its {RUN} is missing.")
         raise ValueError(f"{directory} is not a run directory: it has no {RUN}.")
@@ -115,7 +115,7 @@ def write_end(directory: Path, end: End) -> None:
 
 
 def read_end(directory: Path, sealed: bool = False) -> End | None:
-    """What `end.json` says, which has a checksum if `sealed`; None while the run goes on, or after it died."""
+    """Return what `end.json` says (with a checksum if `sealed`); None for a run that is going on or died."""
     path = directory / END
     if not path.exists():
         return None

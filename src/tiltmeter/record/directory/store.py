@@ -33,7 +33,7 @@ from tiltmeter.record.trajectory import Trajectory
 def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a trajectory, or a dataset, as a new run directory: completely, or not at all.
 
-    What exists is never overwritten. The points of a trajectory are stored with it; its `evaluate` is not.
+    Existing files are never overwritten. The points of a trajectory are stored with it; its `evaluate` is not.
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
         raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
@@ -52,14 +52,14 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
-    """Read a run directory, of a run that ended, goes on or died: a Trajectory, or the Dataset that was saved.
+    """Read a run directory, whether the run ended, is going on or died; return a Trajectory, or the Dataset saved.
 
-    A torn last line is what a killed writer leaves and is dropped; any other damage is an error that names it. Points
-    stay in their files until they are asked for, so the directory should stay where it is as long as they are needed.
+    An incomplete last line, as a killed writer leaves it, is dropped. Any other damage is an error that names it.
+    Points stay in their files until they are used, so do not move the directory while they are needed.
     """
     directory = Path(path)
     header = read_header(directory)
-    # Only to hear about damage; what it says of the curves is in their lines as well.
+    # Read only to detect damage.
     read_end(directory, sealed=header.unchecked == 0)
     try:
         if isinstance(header, TrajectoryHeader):
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
         raise
     except (ValueError, TypeError) as error:
         if str(directory) in str(error):
-            raise  # a sentence already
+            raise  # already a sentence
         fact = shortened(str(error)).rstrip(".")
         raise ValueError(f"{directory} is damaged: its parts do not fit together. {fact}.") from None
 

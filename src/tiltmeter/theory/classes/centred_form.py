@@ -1,8 +1,8 @@
-"""The closed form of several classes in centred groups from a zero start: the second route, independent of integration.
+"""The closed form of several classes in centred groups from a zero start: a second route, independent of integration.
 
 With W_inf = sum_g p_g sqrt(D_g) J_g / D, gamma = lr D and q = lr (2 D - lr D2), D and D2 the mean variance and the mean
 squared variance, W(t) = W_inf (1 - e^{-gamma t}) and tr Q(t) is a sum of 1, e^{-gamma t} and e^{-qt}. Class losses also
-contain e^{-2 gamma t}, through W K W': one rate more than group losses, and so one crossing more.
+contain e^{-2 gamma t}, through W K W': one rate more than group losses, which allows one crossing more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tiltmeter.problem.sgd import SGD
 def centred_class_losses(
     problem: ClassMixture, sgd: SGD, times: np.ndarray, quadrature: Sobol = moments.NODES
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Losses of groups (T, G) and of classes (T, G, C), by the sums of exponentials.
+    """Return losses of groups (T, G) and of classes (T, G, C) as sums of exponentials.
 
     >>> from tiltmeter.problem.class_mixture_of_two import class_mixture
     >>> centred_class_losses(class_mixture(3), SGD(lr=0.2), np.array([0.0]))[0].round(4)
@@ -30,12 +30,12 @@ def centred_class_losses(
     """
     data = class_moments(problem, quadrature)
     if data.mu.any():
-        raise ValueError("`centred_class_losses` is for groups without means. Use `predict`, which has them.")
+        raise ValueError("`centred_class_losses` is for groups without means. Use `predict`.")
     for field in fields(SGD):
         if field.name != "lr" and getattr(sgd, field.name) != field.default:
             raise ValueError(f"`centred_class_losses` is for plain SGD from zero, without {field.name}. Use `predict`.")
     if callable(sgd.lr):
-        raise ValueError("`centred_class_losses` needs a constant learning rate. Use `predict`, which has schedules.")
+        raise ValueError("`centred_class_losses` needs a constant learning rate. For schedules use `predict`.")
     lr, p, D, count = float(sgd.lr), data.p, data.D, len(data.classes)  # type: ignore[arg-type]
     mix, mix2 = float(p @ D), float(p @ D**2)
     gamma, q = lr * mix, lr * (2.0 * mix - lr * mix2)
@@ -47,6 +47,6 @@ def centred_class_losses(
     both = times * fast if abs(q - gamma) < 1e-9 * q else (slow - fast) / (q - gamma)
     trace = (noise + pull) / q * (1.0 - fast) - pull * both
     Q = np.zeros((len(times), count, count))
-    Q[:, 0, 0] = trace  # of Q only the trace enters a loss
+    Q[:, 0, 0] = trace  # losses depend only on the trace of Q
     students = ClassStudents(limit * (1.0 - slow)[:, None, None], Q, np.zeros((len(times), count)))
     return square_losses(data, students), square_class_losses(data, students)

@@ -1,4 +1,4 @@
-"""initial_class_rates: which classes of which groups are first unlearnt, in closed form."""
+"""initial_class_rates: which classes of which groups get worse at first, in closed form."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class InitialClassRates:
 
 
 def initial_class_rates(problem: ClassMixture, sgd: SGD) -> InitialClassRates:
-    """How fast the loss of every class changes at the first step of a student that starts from zero.
+    """Return how fast the loss of every class changes at the first step of a student that starts from zero.
 
     >>> from tiltmeter.problem.class_mixture_of_two import class_mixture
     >>> rare = class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
     >>> print(initial_class_rates(rare, SGD(lr=0.2, train_bias=True)))
     First unlearnt: class 2 of +, class 2 of -. Every other class is learnt from the first step.
 
-    Rare classes may get worse before they get better: the frequent ones pull the scores away from them, and the noise
-    of the steps adds to all losses.
+    Rare classes may get worse before they get better: frequent classes pull the scores away from them, and the noise of
+    the steps adds to all losses.
 
-    It is about the squared error; a loss that falls does not mean that the class is decided right.
+    The rates are those of the squared error. A falling loss does not mean that the class is classified correctly.
     """
     if not isinstance(sgd, SGD) or not isinstance(sgd.start, Zero):
         raise ValueError("`initial_class_rates` is for an SGD that starts from Zero(). From elsewhere use `predict`.")

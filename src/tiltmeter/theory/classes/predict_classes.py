@@ -1,4 +1,4 @@
-"""The part of `predict` that serves several classes."""
+"""The part of `predict` for several classes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict_classes(
     student: Student,
     quadrature: Sobol | None,
 ) -> Trajectory:
-    """Curves of C linear scores: per group, per group and class, and the confusion of classes."""
+    """Return curves of C linear scores: per group, per group and class, and the confusion of classes."""
     if not isinstance(student, (Linear, Softmax)):
         raise ValueError(
             "The theory of several classes is for Linear() and Softmax() students. Train a Network on `samples`."
@@ -63,7 +63,7 @@ def predict_classes(
 
 
 def _solve(settings: ClassSettings, nodes: softmax_nodes.SoftmaxNodes | None, times: np.ndarray) -> Solution:
-    """The state as a function of time, up to the last of these."""
+    """Return the state as a function of time, up to the last of these times."""
     if nodes is None:
         velocity, rtol, atol = partial(square_velocity, settings), 1e-11, 1e-13
     else:
@@ -74,7 +74,7 @@ def _solve(settings: ClassSettings, nodes: softmax_nodes.SoftmaxNodes | None, ti
 
 
 def _check_stability(settings: ClassSettings) -> None:
-    """The limit of one score holds for each of several: its length obeys the same equation."""
+    """Check the stability limit: each of several scores has the limit of a single one."""
     if callable(settings.sgd.lr):
         return
     lr, p, s = settings.at(0.0)

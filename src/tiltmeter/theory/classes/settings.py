@@ -15,7 +15,7 @@ from tiltmeter.problem.start import Overlaps, Random
 
 @dataclass(frozen=True)
 class ClassSettings:
-    """The SGD in numbers: decay, batch, trained bias and start; `at(t)` has what may change."""
+    """The SGD in numbers: decay, batch, trained bias and start; `at(t)` returns what may change with time."""
 
     data: ClassMoments
     sgd: SGD
@@ -44,7 +44,7 @@ class ClassSettings:
 
 
 def class_settings(data: ClassMoments, sgd: SGD) -> ClassSettings:
-    """Refuses what the theory of several classes does not have, naming what has it."""
+    """Return the settings; refuse what the theory of several classes cannot treat, naming what can."""
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     for name, value in (("lr", sgd.lr), ("batch", sgd.batch), ("weight_decay", sgd.weight_decay)):
@@ -60,12 +60,12 @@ def class_settings(data: ClassMoments, sgd: SGD) -> ClassSettings:
         raise ValueError(f"With several classes `predict` cannot apply {names}. Use `weights` or `proportions`.")
     if isinstance(sgd.start, Overlaps):
         raise ValueError(
-            "`Overlaps` starts one score; with several classes start from Zero() or Random(scale), or train before by "
+            "`Overlaps` starts one score; with several classes start from Zero() or Random(scale), or pre-train by "
             "a schedule of `proportions`."
         )
     for key in sgd.weights or {}:
         if isinstance(key, tuple) and len(key) == 2 and key[0] in data.groups and key[1] in data.classes:
-            raise ValueError(f"`weights` per (group, class), such as {key!r}, do not close here: use `simulate`.")
+            raise ValueError(f"`weights` per (group, class), such as {key!r}, are not solved here: use `simulate`.")
     count, rank = len(data.classes), data.mu.shape[1]
     scale = float(sgd.start.scale) if isinstance(sgd.start, Random) else 0.0
     start = np.concatenate([np.zeros(count * rank), (scale**2 * np.eye(count)).ravel(), np.zeros(count)])

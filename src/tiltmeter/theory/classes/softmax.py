@@ -1,4 +1,4 @@
-"""Cross-entropy of a softmax: closed equations whose averages are taken over fixed nodes.
+"""Cross-entropy of a softmax: closed equations whose averages are taken over fixed quadrature nodes.
 
 With e = softmax(s) - e_y and x the input,
 

@@ -1,4 +1,4 @@
-"""Overlaps at all times of many problems, compiled: nodes, resolvents, filters and sums, problem by problem."""
+"""Overlaps of many problems at all times, compiled: nodes, resolvents, filters and sums, problem by problem."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                 own[j, 2 * number] = weight[j] * bx[j]
             real_sum(psi, own, found)
             if not bias:
-                # Without data nothing moves but by weight decay: what the contour does not find of the start.
+                # In directions without data only weight decay acts: this is the part of the start outside the contour.
                 flat = np.array([decay[n] + 0.0j])
                 if steps.shape[0]:
                     _, still = descent_filters(flat, lr[n] / alpha[n], momentum, steps)
@@ -74,5 +74,5 @@ def fill_overlaps(  # type: ignore[no-untyped-def]
                     total += (weight[j] * f * f * S[j, 0]).real
             if started and not bias:
                 total += still[i, 0].real ** 2 * whole
-            # The contour gives the length of the student with its bias as one more coordinate.
+            # The contour gives the length of the student including its bias as a coordinate.
             Q[n, i] = total - b[n, i] ** 2

@@ -1,4 +1,4 @@
-"""What time does to an eigenvalue z of the Hessian: the filters phi and psi of w = phi(H) h + psi(H) w0, compiled."""
+"""The filters phi and psi of w = phi(H) h + psi(H) w0, as functions of time and eigenvalue, compiled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The two-time equations of SGD with a new shuffle every epoch, compiled.
 
-Time runs in cells of width dt = alpha / cells; chi(k, m) = 1 where the cells k and m lie in different epochs, for an
-example is used once per epoch. `response[k, j + 1]` is what a push at cell j leaves at cell k, and column 0 what is
-left of the start; `memory[g, k, l]` is how the residual of a group at l comes back at k through the revisits between.
+Time is divided into cells of width dt = alpha / cells. chi(k, m) = 1 if the cells k and m lie in different epochs,
+because an example is used once per epoch. `response[k, j + 1]` is the effect at cell k of a push at cell j; column 0 is
+the effect of the start. `memory[g, k, l]` is the effect at k of the residual of a group at l, through examples used
+again in between.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def shuffled_run(  # type: ignore[no-untyped-def]
     """w (count, r), Q (count) and residuals r2 (count, G) at the cells 0..count-1.
 
     `start` (r) is the visible part of the student, `rest` the squared length of its other part; `square` is the mean
-    squared label, 1, or 0 for the equations without labels that tell what becomes of a disturbance.
+    squared label: 1, or 0 for the equations without labels, which describe how a disturbance decays.
     """
     number, rank = means.shape
     dt = alpha / cells
@@ -48,7 +49,7 @@ def shuffled_run(  # type: ignore[no-untyped-def]
     w[0] = start
     for k in range(count):
         epoch = k // cells
-        # Cells of other epochs have been seen before: chi R.
+        # Examples of other epochs have been used before: chi R.
         for j in range(k):
             seen[j] = response[k, j + 1] if replace or j // cells != epoch else 0.0
         for g in range(number):

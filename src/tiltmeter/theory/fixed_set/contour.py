@@ -1,4 +1,4 @@
-"""The contour: an ellipse around the spectrum, close enough that no filter of time explodes on it.
+"""The contour: an ellipse around the spectrum, so close that the filters stay bounded on it.
 
     z = centre + radius cosh(beta + i theta),  theta_j = (j + 1/2) pi / N,   <F> = sum_j Re(weight_j F(z_j))
 
@@ -15,9 +15,9 @@ import numpy as np
 from tiltmeter.problem.fixed_arrays import FixedParameters
 from tiltmeter.theory.fixed_set.spectrum import Spectrum
 
-#: Nodes times beta; half as many leave errors of 1e-5 at late times, so many leave rounding.
+#: Nodes times beta: enough for rounding errors only; half as many leave errors of 1e-5 at late times.
 NODES = 42.0
-#: By how much, in the exponent, a filter may grow on the contour.
+#: The largest exponent by which a filter may grow on the contour.
 GROWTH = 2.0
 
 
@@ -32,7 +32,7 @@ class Contour:
 
 
 def flow_contour(fixed: FixedParameters, found: Spectrum, last: float) -> Contour:
-    """For filters that fall like e^{-rate z t} up to the time `last`."""
+    """Return the contour for filters that fall like e^{-rate z t} up to the time `last`."""
     left, radius = _ends(fixed, found)
     rate = fixed.par.lr / fixed.alpha
     with np.errstate(divide="ignore"):
@@ -41,7 +41,7 @@ def flow_contour(fixed: FixedParameters, found: Spectrum, last: float) -> Contou
 
 
 def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentum: float) -> Contour:
-    """For polynomials of degree `steps` in z: they grow outside the spectrum, on all sides of it."""
+    """Return the contour for polynomials of degree `steps` in z, which grow on all sides of the spectrum."""
     left, radius = _ends(fixed, found)
     rate = fixed.par.lr / fixed.alpha
     gap = np.maximum(GROWTH * (1.0 - momentum) / (rate * max(steps, 1)), 0.5 * left)
@@ -65,15 +65,15 @@ def descent_contour(fixed: FixedParameters, found: Spectrum, steps: int, momentu
 def _ends(fixed: FixedParameters, found: Spectrum) -> tuple[np.ndarray, np.ndarray]:
     """The left focus and half the distance of the foci.
 
-    A trained bias may relax more slowly than the bulk: then the contour must go around zero, too. Directions without
-    data are not inside; what a start leaves there is what is missing in the whole (see `compiled_curves`).
+    A trained bias may relax more slowly than the bulk; then the contour must enclose zero as well. Directions without
+    data are not enclosed; the part of a start in these directions is added separately (see `compiled_curves`).
     """
     left = np.zeros_like(found.low) if fixed.par.train_bias else found.low
     return left, 0.5 * (found.top - left)
 
 
 def _clear(fixed: FixedParameters, found: Spectrum, gap: np.ndarray) -> np.ndarray:
-    """A gap that does not lead past the directions without data, where the resolvent of a start has a pole."""
+    """Return a distance that excludes the directions without data, where the resolvent of a start has a pole."""
     if not fixed.started or fixed.par.train_bias:
         return gap
     away = found.low - fixed.alpha * fixed.par.decay

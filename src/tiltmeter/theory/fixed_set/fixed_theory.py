@@ -28,19 +28,19 @@ from tiltmeter.theory.fixed_set.overlaps import full_batch_overlaps
 from tiltmeter.theory.fixed_set.stochastic import Replaced, Shuffled
 from tiltmeter.theory.fixed_set.training_curves import training_curves
 
-#: Curves that only training sets have.
+#: Curves that exist only for fixed training sets.
 FULL_BATCH = ("training_loss", "training_error")
 STOCHASTIC = ("training_loss", "batch_noise")
-#: Below this share of the limit with replacement nobody has seen shuffled epochs diverge.
+#: Below this share of the limit with replacement, shuffled epochs have always been found stable.
 SAFE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class FixedTheory:
-    """A problem, its training and its data, solved; called with times it gives the curves there.
+    """A problem, its training and its data, solved; a call with times returns the curves there.
 
-    It is the `evaluate` of a trajectory. Test curves share one set of overlaps; the curves of the training set cost
-    most and are computed when asked for. The equations of SGD are solved once, to the last time that was asked for.
+    It is the `evaluate` of a trajectory. Test curves share one set of overlaps. The curves of the training set are the
+    most expensive and are computed only when needed. The equations of SGD are solved once, up to the last time.
     """
 
     training: SGD | Flow | Descent
@@ -52,7 +52,7 @@ class FixedTheory:
     _solved: list[Replaced | Shuffled]
 
     def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
-        """The curves (default: those that were asked for first) at these times; steps for Descent."""
+        """Return the curves (default: those chosen at first) at these times; steps for Descent."""
         at = checked_times(times)
         names = self.names if curves is None else self._checked(curves)
         descends = isinstance(self.training, Descent)
@@ -93,7 +93,7 @@ class FixedTheory:
 def fixed_theory(
     problem: Mixture, training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | None = None
 ) -> FixedTheory:
-    """Check what is asked for, refuse what has no exact solution or diverges, and prepare the rest."""
+    """Check the arguments, refuse what has no exact solution or diverges, and prepare the solution."""
     wanted = None if curves is None else ((curves,) if isinstance(curves, str) else tuple(curves))
     refuse(training, data, wanted)
     fixed = fixed_parameters(problem, training, data)
@@ -113,7 +113,7 @@ def _names(training: SGD | Flow | Descent, curves: Iterable[str] | None, bias: b
 
 
 def refuse(training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | None) -> None:
-    """What has no exact solution on a fixed set, each with what has one."""
+    """Refuse what has no exact solution on a fixed set, naming what treats it."""
     if not isinstance(training, (SGD, Flow, Descent)):
         raise TypeError(f"`sgd` should be an SGD, Flow or Descent. Found {type(training).__name__}.")
     wanted = () if curves is None else ((curves,) if isinstance(curves, str) else tuple(curves))
@@ -172,7 +172,7 @@ def _stochastic(
 
 
 def _divergence(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fixed) -> np.ndarray | None:
-    """Which grid points diverge, or None if none does; a single problem raises with its limit."""
+    """Return which grid points diverge, or None; a single problem raises an error with its limit."""
     lr = fixed.par.lr
     if isinstance(training, SGD):
         drawn = np.array([replacement_limit(fixed, n) for n in range(fixed.size)])
@@ -201,6 +201,6 @@ def _divergence(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fi
 
 
 def _tamed(fixed: FixedParameters, gone: np.ndarray) -> FixedParameters:
-    """The same with a harmless learning rate where training diverges, so that the equations can be solved."""
+    """Return the same with a small learning rate where training diverges, so that the equations can be solved."""
     lr = np.where(gone, 1e-3, fixed.par.lr)
     return replace(fixed, par=replace(fixed.par, lr=lr))

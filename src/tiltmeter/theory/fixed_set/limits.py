@@ -1,4 +1,4 @@
-"""The largest stable learning rates on a fixed training set: of descent, and of SGD by either way of drawing."""
+"""The largest stable learning rates on a fixed training set: of descent, and of SGD with either kind of batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.theory.fixed_set.resolvents import Resolvents, resolvents_at
 from tiltmeter.theory.fixed_set.shuffled import LEAST_CELLS, RESOLUTION, two_times
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 
-#: Epochs over which the growth of a disturbance is watched, and at most so many cells in all of the coarser run.
+#: Epochs over which the growth of a disturbance is measured, and the most cells of the coarser run.
 EPOCHS, CELLS = 8, 192
 
 
@@ -35,7 +35,7 @@ def fixed_limit(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fi
 def replacement_limit(fixed: FixedParameters, n: int) -> float:
     """batch / lr is the spectral radius of the kernel's integral over lr t, which is linear in lr."""
     found = spectrum(fixed)
-    # Beyond the spectrum itself lies nothing: a contour that stays right of zero makes all integrals over time finite.
+    # A contour right of zero makes all integrals over time finite.
     close = replace(found, low=np.maximum(found.low, 1e-6 * found.top))
     at = resolvents_at(_without_start(fixed), flow_contour(_without_start(fixed), close, np.inf), n)
     total = _integrated_kernel(fixed, at, n)
@@ -66,7 +66,7 @@ def _integrated_kernel(fixed: FixedParameters, at: Resolvents, n: int) -> np.nda
 
 
 def shuffled_limit(fixed: FixedParameters, n: int, guess: float) -> float:
-    """Where a disturbance of the student neither grows nor fades from epoch to epoch; to about one in a thousand."""
+    """Return where a disturbance of the student neither grows nor decays from epoch to epoch, to about 0.1 %."""
     low, high = 0.5 * guess, 1.5 * guess
     while growth(fixed, n, high) < 0.0:
         low, high = high, 1.5 * high

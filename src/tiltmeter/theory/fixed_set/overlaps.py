@@ -10,7 +10,7 @@ from tiltmeter.theory.fixed_set.contour import Contour, descent_contour, flow_co
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 from tiltmeter.threads import in_blocks
 
-#: A contour of more nodes than this says that the last time is beyond what can be evaluated.
+#: With more nodes than this, the last time is too late to be evaluated.
 MOST_NODES = 200_000
 
 

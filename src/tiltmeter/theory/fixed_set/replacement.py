@@ -22,14 +22,14 @@ from tiltmeter.theory.fixed_set.contour import flow_contour
 from tiltmeter.theory.fixed_set.resolvents import Divided, Resolvents, resolvents_at
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 
-#: The fastest decay of the kernel loses this share per step of the fine grid.
+#: The share by which the fastest mode of the kernel decays per step of the fine grid.
 RESOLUTION = 0.1
 LEAST_STEPS, MOST_STEPS = 200, 12_000
 
 
 @dataclass(frozen=True)
 class BatchNoise:
-    """On a uniform grid of times: what batches add to Q (n), and the mean squared residuals of the examples (n, G)."""
+    """On a uniform grid of times: the contribution of batches to Q (n), and mean squared residuals (n, G)."""
 
     times: np.ndarray
     length: np.ndarray
@@ -37,7 +37,7 @@ class BatchNoise:
 
 
 def batch_noise(fixed: FixedParameters, flow_training_loss: np.ndarray, times: np.ndarray, n: int) -> BatchNoise:
-    """The noise at grid point n; `flow_training_loss` (T, G) is that of gradient flow at the uniform `times`."""
+    """Return the noise at grid point n; `flow_training_loss` (T, G) is that of gradient flow at the uniform `times`."""
     from tiltmeter.theory.fixed_set.compiled_filters import flow_filters
     from tiltmeter.theory.fixed_set.compiled_volterra import convolve, solve_volterra
 
@@ -61,7 +61,7 @@ def batch_noise(fixed: FixedParameters, flow_training_loss: np.ndarray, times: n
 
 
 def grid_of_times(fixed: FixedParameters, last: float, n: int) -> np.ndarray:
-    """A uniform grid, with an even number of steps, that resolves the fastest decay; refused where it is too long."""
+    """Return a uniform grid, with an even number of steps, that resolves the fastest decay."""
     fastest = 2.0 * fixed.par.lr[n] / fixed.alpha[n] * spectrum(fixed).top[n]
     count = max(LEAST_STEPS, int(np.ceil(last * fastest / RESOLUTION)))
     if count > MOST_STEPS:

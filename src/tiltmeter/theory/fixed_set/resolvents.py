@@ -1,4 +1,4 @@
-"""Resolvents: everything that the training set says at the nodes of one contour, for one grid point."""
+"""Resolvents of the training set at the nodes of one contour, for one grid point."""
 
 from __future__ import annotations
 

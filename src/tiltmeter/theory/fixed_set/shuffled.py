@@ -1,8 +1,8 @@
 """Multi-pass SGD with a new shuffle every epoch, as data loaders do: equations in two times.
 
-An example is used once per epoch, so the residuals of two cells of one epoch never meet: that is all that tells a
-shuffle from drawing with replacement, and the first epoch is online SGD exactly. The equations are of first order in
-the width of a cell; three widths are extrapolated to none.
+An example is used once per epoch, so two cells of one epoch never use the same example. This is the only difference
+from drawing with replacement, and the first epoch is exactly online SGD. The equations are of first order in the width
+of a cell; runs with three widths are extrapolated to zero width.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tiltmeter.problem.fixed_arrays import FixedParameters
 from tiltmeter.problem.geometry import factor
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 
-#: Cells per epoch of the coarsest of three runs: at least so many, and this much of the fastest relaxation per cell.
+#: Fewest cells per epoch of the coarsest of three runs, and the largest part of the fastest relaxation per cell.
 LEAST_CELLS, RESOLUTION = 10, 0.28
-#: The finest run may have so many cells: its cost grows with their cube, its memory with their square.
+#: The most cells of the finest run: its cost grows with their cube, its memory with their square.
 MOST_CELLS = 1600
-#: Two extrapolations of Q should agree to this, relative to Q, else cells are halved.
+#: If two extrapolations of Q differ by more than this, relative to Q, cells are halved.
 AGREED = 3e-3
 
 
@@ -61,7 +61,7 @@ def coarse_cells(fixed: FixedParameters, n: int) -> int:
 
 
 def shuffled(fixed: FixedParameters, last: float, n: int) -> ShuffledRun:
-    """The solution at grid point n over the whole epochs that reach the time `last`."""
+    """Return the solution at grid point n, over whole epochs up to the time `last` or later."""
     alpha, cells = float(fixed.alpha[n]), coarse_cells(fixed, n)
     epochs = max(1, int(np.ceil(last / alpha * (1.0 - 1e-12))))
     while 4 * cells * epochs <= MOST_CELLS:
@@ -80,7 +80,7 @@ def shuffled(fixed: FixedParameters, last: float, n: int) -> ShuffledRun:
 
 
 def _extrapolated(runs: tuple[tuple[np.ndarray, ...], ...], alpha: float, cells: int, epochs: int) -> ShuffledRun:
-    """Three widths of cells extrapolated to none: the finest run plus a smooth correction."""
+    """Extrapolate three widths of cells to zero: the finest run plus a smooth correction."""
     places = np.linspace(0.0, epochs * alpha, epochs * cells + 1)
     correction = ShuffledRun(
         places,

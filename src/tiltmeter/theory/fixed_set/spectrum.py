@@ -3,8 +3,8 @@
 With V = s_g D_g q and q = (1/d) Tr (H - z)^-1,    1/q = decay - z + alpha sum_g p_g tau_g / (1 + tau_g q),
 
 so z is an explicit function of q. The bulk ends where dz/dq = 0, that is where alpha sum_g p_g x_g^2 = 1 with x_g =
-tau_g q / (1 + tau_g q), a monotone condition on the branches below and above the bulk. An outlier lies where the
-means see a singular matrix. `decay` = alpha times the weight decay shifts all but the bias.
+tau_g q / (1 + tau_g q), a monotone condition on the branches below and above the bulk. An outlier is where the matrix
+of the means is singular. `decay` = alpha times the weight decay shifts all eigenvalues except that of the bias.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from tiltmeter.problem.fixed_arrays import FixedParameters
 
-#: Halvings of an interval: to rounding.
+#: Bisection steps, down to rounding errors.
 HALVINGS = 80
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Lowest and highest eigenvalue that training can feel, per grid point; `atom`: some directions have no data."""
+    """Lowest and highest eigenvalue that affect training, per grid point; `atom`: some directions have no data."""
 
     low: np.ndarray
     edge: np.ndarray
@@ -72,7 +72,7 @@ def spectrum(fixed: FixedParameters) -> Spectrum:
 
 
 def _outlier(fixed: FixedParameters, q_edge: np.ndarray, z_of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """The largest z above the bulk at which the means (and the bias) see a singular matrix; -inf where none does."""
+    """Return the largest z above the bulk where the matrix of means (and bias) is singular; -inf if none."""
     par = fixed.par
     if not par.K.any() and not par.train_bias:
         return np.full(fixed.size, -np.inf)
@@ -91,7 +91,7 @@ def _outlier(fixed: FixedParameters, q_edge: np.ndarray, z_of: Callable[[np.ndar
 
 
 def _bisect(rising: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The zero of a function that rises from below zero, at all grid points at once."""
+    """Return the zero of an increasing function, at all grid points at once."""
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
         above = rising(middle) > 0.0

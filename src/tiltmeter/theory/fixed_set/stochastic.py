@@ -1,4 +1,4 @@
-"""SGD on a fixed set as a function of time: solved once to the last time asked for, then read off anywhere."""
+"""SGD on a fixed set as a function of time: solved once up to the last time, then interpolated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Replaced:
 
 
 class Shuffled:
-    """A new shuffle every epoch: everything by the equations in two times."""
+    """A new shuffle every epoch: all curves from the equations in two times."""
 
     def __init__(self, fixed: FixedParameters, last: float) -> None:
         self._fixed, self.last = fixed, last

@@ -6,7 +6,8 @@ share of wrong labels, is    cy y + mean + cnu nu + sqrt(var) xi    with xi an i
     cy = <phi (1 - u)>,   mean = <phi u (M + b)> + <psi u (Mx + bx)>,   cnu = sqrt(D) (<phi u R> + <psi u Rx>)
     cnu^2 + var = D << u1 u2 (phi1 phi2 [S] + 2 phi1 psi2 [S0h] + psi1 psi2 [S00]) >>,   [F] = (F1 - F2) / (z1 - z2)
 
-less what the bias adds to S, for it has no variance. cy is what the example adds to its own score: memory.
+minus the contribution of the bias to S, because it has no variance. cy is the effect of the example on its own score:
+memorisation.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from tiltmeter.theory.fixed_set.overlaps import contour_of
 from tiltmeter.theory.fixed_set.resolvents import Divided, Resolvents, resolvents_at
 from tiltmeter.threads import in_blocks
 
-#: Pairs of nodes are kept in memory: beyond so many nodes the training curves are refused.
+#: The most nodes, because all pairs of nodes are kept in memory.
 MOST_NODES = 4000
-#: Variances of scores below this are rounding: all examples of a label have the same score.
+#: Smaller variances of scores are rounding errors: all examples of a label have the same score.
 ROUNDING = 1e-14
 
 
@@ -90,7 +91,7 @@ def _loss_and_error(
         for eps, share in ((1.0, 1.0 - f), (-1.0, f)):
             y = side * eps
             margin = cy + y * mean
-            # Without variance the margin alone decides; a score of zero is no positive decision.
+            # Without variance only the sign of the margin matters; a score of zero is a negative decision.
             fixed_side = np.where((margin < 0.0) | ((margin == 0.0) & (y > 0)), np.inf, -np.inf)
             threshold = np.where(moved, -margin / deviation, fixed_side)
             error += share * bivariate_normal_cdf(side * a, threshold, -side * y * r)

@@ -42,7 +42,7 @@ class BetterOrder:
 
 
 def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float] | None = None) -> BetterOrder:
-    """Which of two centred groups should be learnt last, after phases of these lengths (default: each to its end).
+    """Find which of two centred groups should be learnt last, with phases of these lengths (default: to the end).
 
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()

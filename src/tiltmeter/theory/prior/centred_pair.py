@@ -67,7 +67,7 @@ class CentredPair:
 
 
 def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
-    """The numbers of two centred groups under plain SGD; anything else is refused, naming what treats it."""
+    """Return the numbers of two centred groups under plain SGD; refuse anything else, naming what treats it."""
     refuse_laws(sgd, function)
     par = parameters(problem, sgd)
     if len(par.groups) != 2:
@@ -85,7 +85,7 @@ def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
             said = ", ".join(type(law).__name__ for law in sgd.interventions) if name == "interventions" else name
             raise ValueError(f"`{function}` is for plain SGD, without {said}. Use `predict`, or `crossing_bound`.")
     if callable(sgd.lr):
-        raise ValueError(f"`{function}` needs a constant learning rate. Use `predict`, which has schedules.")
+        raise ValueError(f"`{function}` needs a constant learning rate. For schedules use `predict`.")
     if par.bias0[0] != 0.0:
         raise ValueError(f"`{function}` is for a student without bias. Found bias = {par.bias0[0]:g}. Use `predict`.")
     limit = 2.0 * (par.p[0] @ par.D[0]) / (par.p[0] @ par.D[0] ** 2)

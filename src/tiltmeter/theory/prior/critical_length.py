@@ -1,4 +1,4 @@
-"""critical_length: how much pre-training on something irrelevant it takes to remove the crossing of two groups."""
+"""critical_length: how much irrelevant pre-training removes the crossing of two groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CriticalLength:
     above: int
 
     def crossings(self, Q: float) -> int:
-        """How often the losses cross after irrelevant pre-training of squared length Q."""
+        """Return how often the losses cross after irrelevant pre-training of squared length Q."""
         if not Q >= 0:
             raise ValueError(f"`Q` is a squared length and should not be negative. Found Q = {Q:g}.")
         return self.from_zero if Q == 0 else self.below if self.length > Q else self.above
@@ -48,7 +48,7 @@ class CriticalLength:
 
 
 def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
-    """The squared length of irrelevant prior knowledge above which the losses of two centred groups no longer cross.
+    """Return the squared length of irrelevant prior knowledge above which two centred groups no longer cross.
 
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -56,16 +56,16 @@ def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
     The losses of + and - cross once from zero, cross twice after irrelevant pre-training of squared length below
     0.0227883, and never cross above it.
 
-    Irrelevant: a student of squared length Q (over d) that has no overlap with either teacher. It costs a group half
-    its variance times Q at first, and so the group of larger variance more.
+    Irrelevant means a student of squared length Q (over d) without overlap with either teacher. It first adds half the
+    variance of a group times Q to its loss, so it costs the group of larger variance more.
 
-    It says nothing of pre-training that knows something of a teacher: `gap_parabola` and `crossing_bound` do.
+    It does not cover pre-training that has learnt something of a teacher: use `gap_parabola` or `crossing_bound`.
     """
     if isinstance(sgd, SGD) and not isinstance(sgd.start, Zero):
         raise ValueError("`critical_length` varies the start itself. Found a start in `sgd`; use `crossing_bound`.")
     pair = centred_pair(problem, sgd, "critical_length")
     end, slow, fast, slope = gap_coefficients(pair)
-    first = slow * -pair.gamma + fast * -pair.q  # the gap is 0 at t = 0: its derivative tells who leads first
+    first = slow * -pair.gamma + fast * -pair.q  # the gap is 0 at t = 0, so its derivative decides who leads first
     from_zero = int(end * first < 0)
     names = (pair.groups[0], pair.groups[1])
     if slope == 0.0:
@@ -91,7 +91,7 @@ def gap_coefficients(pair: CentredPair) -> tuple[float, float, float, float]:
 
 
 def _tangent(pair: CentredPair, end: float, slow: float, fast: float, slope: float) -> float:
-    """Where end + slow u + f u^p, u = e^{-gamma t}, touches zero from the side of its end, as a length."""
+    """Return the length at which end + slow u + f u^p, u = e^{-gamma t}, touches zero from the side of its end."""
     power = pair.q / pair.gamma
     touch = -end * power / (slow * (power - 1.0))
     needed = -slow / (power * touch ** (power - 1.0))

@@ -14,11 +14,11 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.modes import Modes, modes
 from tiltmeter.theory.stability import divergence
 
-#: Rates closer than this, relative to the larger, are one rate.
+#: Rates closer than this, relative to the larger, count as equal.
 SAME = 1e-9
-#: Coefficients below this share of the largest are rounding.
+#: Coefficients below this share of the largest are rounding errors.
 NOTHING = 1e-12
-#: Where a rate meets q, t e^{-qt} is written as a difference of two exponentials so much apart.
+#: If a rate equals q, t e^{-qt} is written as a difference of two exponentials with this relative distance.
 APART = 1e-6
 
 
@@ -37,7 +37,7 @@ class CrossingBound:
 
     @property
     def least(self) -> int:
-        """At least so many."""
+        """The smallest possible number of crossings."""
         return int(self.odd)
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class CrossingBound:
 
 
 def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] | None = None) -> CrossingBound:
-    """How often the losses of two groups can cross after the start, from the signs of a few coefficients.
+    """Bound how often the losses of two groups cross after the start, from the signs of a few coefficients.
 
     >>> from tiltmeter import cases, starts
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -61,10 +61,11 @@ def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] |
     The losses of + and - cross at most 2 times, an even number of times, perhaps never.
 
     The gap of the linear student is a sum of exponentials, so by Descartes' rule of signs it has at most as many zeros
-    as its coefficients, ordered by rate, have changes of sign; and an odd number iff both ends differ in sign. A start
-    from zero uses up one zero at t = 0: centred groups then cross at most once, from any other start at most twice.
+    as its coefficients, ordered by rate, have changes of sign. The number is odd if and only if both ends differ in
+    sign. A start from zero has one of these zeros at t = 0, so centred groups then cross at most once; from any other
+    start at most twice.
 
-    A bound is not a count: `crossings` counts. It is for the losses; errors are no sums of exponentials.
+    This is a bound; `crossings` counts. It is for losses only, because errors are not sums of exponentials.
     """
     refuse_laws(sgd, "crossing_bound")
     if sgd.scheduled:
@@ -136,13 +137,13 @@ def _merged(found: list[tuple[float, float]]) -> dict[float, float]:
 
 
 def _first_sign(values: np.ndarray) -> float:
-    """The sign of the slowest term that is there: who leads in the end."""
+    """Return the sign of the slowest non-zero term: who leads in the end."""
     kept = values[values != 0.0]
     return float(np.sign(kept[0])) if kept.size else 0.0
 
 
 def _sign_at_start(rates: np.ndarray, values: np.ndarray, scale: float) -> float:
-    """The sign of the gap right after t = 0: of its value, or of the first derivative that is not zero there."""
+    """Return the sign of the gap right after t = 0: of its value, or of its first non-zero derivative."""
     for order in range(len(rates)):
         terms = values * (-rates) ** order
         size = np.abs(terms).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""forgetting: what is left of one group after the other has been learnt alone for long."""
+"""forgetting: how well one group is still known after a long phase on the other alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tiltmeter.theory.prior.centred_pair import G, centred_pair
 class Forgetting:
     """Loss and error of `group` after a long phase of `after` alone; an untrained student has loss 1/2.
 
-    `critical_overlap` is the overlap of the teachers below which the group is worse off than never learnt.
+    `critical_overlap` is the overlap of the teachers below which the loss is worse than that of an untrained student.
     """
 
     group: Hashable
@@ -41,7 +41,7 @@ class Forgetting:
 
 
 def forgetting(problem: Mixture, sgd: SGD, group: Hashable, after: Hashable) -> Forgetting:
-    """What remains of `group` once `after` has been learnt alone to the end, whatever was known before.
+    """Return loss and error of `group` once `after` has been learnt alone to the end, whatever was learnt before.
 
     >>> from tiltmeter import SGD, teacher_mixture
     >>> problem = teacher_mixture(rho=0.5, variance=(2.0, 0.5), overlap=0.9)
@@ -49,7 +49,7 @@ def forgetting(problem: Mixture, sgd: SGD, group: Hashable, after: Hashable) -> 
     After a long phase of - alone the loss of + is 0.6275, worse than never learnt at every overlap
     (critical overlap 1, here 0.9); its error is 0.1436.
 
-    Loss and error may disagree: the loss also punishes scores that are too long, the error depends on the angle alone.
+    Loss and error may disagree: the loss also depends on the length of the student, the error only on its angle.
     """
     pair = centred_pair(problem, sgd, "forgetting")
     for name in (group, after):

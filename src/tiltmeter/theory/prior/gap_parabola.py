@@ -1,4 +1,4 @@
-"""gap_parabola: at small learning rates the gap in loss is a parabola, and two numbers of the prior decide it."""
+"""gap_parabola: the gap in loss at small learning rates is a parabola, set by two numbers of the prior knowledge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GapParabola:
     """Gap in loss, first group minus second: end + linear x + quadratic x^2, with x = exp(-mean variance * lr * t).
 
     `overlap` is delta.Delta and `distance` delta.delta, with delta = start - end of the student and Delta = best
-    student of the second group minus best student of the first. Of all prior knowledge only these two numbers count.
+    student of the second group minus best student of the first. Only these two numbers of the prior knowledge matter.
     """
 
     groups: tuple[Hashable, Hashable]
@@ -54,7 +54,7 @@ class GapParabola:
 
 
 def gap_parabola(problem: Mixture, sgd: SGD) -> GapParabola:
-    """The gap in loss of two centred groups in the limit lr -> 0, from the start that `sgd` gives.
+    """Return the gap in loss of two centred groups in the limit lr -> 0, from the start of `sgd`.
 
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -62,7 +62,7 @@ def gap_parabola(problem: Mixture, sgd: SGD) -> GapParabola:
     At small learning rates the losses of + and - cross at lr t = 0.8066: the prior overlaps by 0.4932 with what the
     groups disagree on, and is 0.8208 away from where training ends.
 
-    Its only use of `sgd.lr` is that it must be stable; at a finite learning rate `crossing_bound` is exact.
+    `sgd.lr` must be stable and is not used otherwise. At a finite learning rate use `crossing_bound`, which is exact.
     """
     pair = centred_pair(problem, sgd, "gap_parabola")
     D, p, Dmix = pair.D, pair.p, pair.Dmix

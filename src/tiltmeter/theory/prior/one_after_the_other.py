@@ -32,7 +32,7 @@ class OneAfterTheOther:
 
 
 def one_after_the_other(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float]) -> OneAfterTheOther:
-    """Where the student stands after phases of one group each, in this order and for these times (np.inf: to its end).
+    """Return the student after phases of one group each, in this order and for these times (np.inf: to the end).
 
     >>> from tiltmeter import cases
     >>> problem, sgd, _ = cases.centred_crossing()
@@ -63,7 +63,7 @@ def one_after_the_other(problem: Mixture, sgd: SGD, durations: Mapping[Hashable,
 
 
 def phase(pair: CentredPair, group: int, duration: float, R: np.ndarray, Q: float) -> tuple[np.ndarray, float]:
-    """R and Q after one group alone: its loss obeys a closed equation, whatever was learnt before."""
+    """Return R and Q after one group alone: its loss obeys a closed equation, whatever was learnt before."""
     D = float(pair.D[group])
     x = pair.lr * D
     if not x < 2.0:

@@ -1,0 +1,136 @@
+"""Laws in a forecast: exact for a model that is linear in its weights, near for a wide network."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tiltmeter as tm
+
+I = tm.interventions
+PULLS = {g: tm.schedules.Steps((0.0, 20.0), pair) for g, pair in {"common": (0.2, 0.5), "rare": (0.8, 0.5)}.items()}
+LAWS = [
+    I.Balanced(),
+    I.PullSchedule(PULLS),
+    I.GroupDRO(0.2, proportional=1.0),
+    I.GroupDRO(0.2, adjust=2.0, every=4),
+    I.DualAscent({"common": 0.05, "rare": 0.02}, 0.5),
+    I.VREx(2.0, memory=500.0),
+    I.Tilted(3.0, every=3),
+    I.ChiSquareDRO(),
+    I.GroupCVaR(),
+    I.NormalisedGradient(0.1, every=2),
+    I.UPGrad(),
+]
+
+
+def points(count=260):
+    rng = np.random.default_rng(0)
+    rare, y = rng.random(count) < 0.25, rng.integers(0, 2, count)
+    x = rng.normal(size=(count, 5))
+    x[:, 0] += 2 * y - 1
+    x[:, 1] += np.where(rare, -1, 1) * (2 * y - 1)
+    return tm.GroupedData(x, y, np.where(rare, "rare", "common"))
+
+
+TRAIN, LOOK = points().split(0.4)
+
+
+def linear():
+    torch.manual_seed(1)
+    return nn.Linear(5, 1).double()
+
+
+@cache
+def kernels():
+    return tm.tangent(linear(), TRAIN, LOOK)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize(
+    "more",
+    [{"loss": tm.Logistic(), "momentum": 0.3, "weight_decay": 0.05}, {"loss": tm.Square(), "weights": {"rare": 1.5}}],
+    ids=["logistic", "square"],
+)
+def test_it_is_the_training_of_a_linear_model(law, more):
+    recipe = tm.Recipe(lr=0.2, steps=40, batch=None, interventions=(law,), **more)
+    ahead = kernels().forecast(recipe, horizon=False)
+    run = tm.train(linear(), TRAIN, LOOK, recipe)
+    plain = tm.train(linear(), TRAIN, LOOK, replace(recipe, interventions=()))
+    np.testing.assert_allclose(ahead["loss"], run["loss"], atol=2e-6)
+    np.testing.assert_allclose(ahead["pull"], run["pull"], atol=2e-5)
+    assert abs(plain["loss"] - run["loss"]).max() > 1e-3  # the law does something
+
+
+def test_mini_batches_are_forecast_by_their_mean():
+    recipe = tm.Recipe(lr=0.02, steps=400, batch=64, loss=tm.Logistic(), interventions=(I.GroupDRO(0.01, memory=200),))
+    ahead = tm.forecast(linear(), TRAIN, LOOK, recipe)
+    runs = tm.ensemble(linear, TRAIN, LOOK, recipe, seeds=12)
+    difference = (runs["loss"].mean("seed") - ahead["loss"]).isel(time=slice(1, None))
+    start = runs["loss"].isel(time=0, seed=0) - ahead["loss"].isel(time=0)
+    assert abs(difference).max() < 0.05 + abs(start).max()
+    assert abs(runs["pull"].mean("seed") - ahead["pull"]).max() < 0.03
+
+
+def test_a_sample_of_the_data_is_corrected_and_tells_the_pull():
+    recipe = tm.Recipe(lr=0.1, steps=30, batch=None, loss=tm.Logistic(), interventions=(I.GroupDRO(0.2),))
+    whole, part = (tm.tangent(linear(), TRAIN, LOOK, sample=size).forecast(recipe) for size in (1000, 100))
+    assert abs(whole["loss"] - part["loss"]).max() < 0.05
+    np.testing.assert_allclose(whole["pull"], part["pull"], atol=0.05)
+
+
+def test_down_sampling_is_done_before_the_kernels():
+    recipe = tm.Recipe(lr=0.1, steps=20, batch=None, loss=tm.Logistic(), interventions=(I.Downsampled(),))
+    ahead, run = tm.forecast(linear(), TRAIN, LOOK, recipe), tm.train(linear(), TRAIN, LOOK, recipe)
+    np.testing.assert_allclose(ahead["loss"], run["loss"], atol=1e-6)
+    assert tm.Recipe.from_json(ahead.origin.settings["recipe"]) == recipe
+    with pytest.raises(ValueError, match=r"A Tangent has its data: Downsampled changes them before. Use `forecast`."):
+        tm.tangent(linear(), TRAIN, LOOK).forecast(recipe)
+
+
+def test_real_steps_are_plain():
+    recipe = tm.Recipe(lr=0.1, steps=20, loss=tm.Logistic(), interventions=(I.GroupDRO(),))
+    with pytest.raises(ValueError, match="`real_steps` are plain steps, without GroupDRO"):
+        tm.tangent(linear(), TRAIN, LOOK).forecast(recipe, real_steps=3)
+
+
+def digits_with_a_patch(points=500, aligned=0.95):
+    """Digits of at least 5 against the rest, and four more pixels that agree with the label in most training points."""
+    from sklearn.datasets import load_digits
+
+    raw, rng = load_digits(), np.random.default_rng(0)
+    order = rng.permutation(len(raw.target))
+    y = np.where(raw.target[order] >= 5, 1, -1)
+    patch = np.where(rng.random(len(y)) < aligned, y, -y)
+    patch[points:] = np.where(rng.random(len(y) - points) < 0.5, 1, -1)
+    x = np.concatenate([raw.data[order] / 16, np.repeat(1.5 * patch[:, None], 4, 1)], axis=1).astype("float32")
+    group = np.array(["-+"[int(a > 0)] + "-+"[int(b > 0)] for a, b in zip(y, patch, strict=True)])
+    data = tm.GroupedData(x, y, group)
+    return data.take(np.arange(points)), data.take(np.arange(points, len(y)))
+
+
+#: Fixed before the run: the first 100 steps, in which the law changes the conflicting groups' loss by more than .1.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "law",
+    [I.GroupDRO(0.02), I.VREx(5.0), I.NormalisedGradient(0.05), I.UPGrad()],
+    ids=lambda law: type(law).__name__,
+)
+def test_a_wide_network_follows_within_two_hundredths(law):
+    train, look = digits_with_a_patch()
+
+    def network():
+        torch.manual_seed(0)
+        made = nn.Sequential(nn.Linear(68, 1024), nn.ReLU(), nn.Linear(1024, 1))
+        for parameter in made[2].parameters():
+            parameter.requires_grad_(False)
+        return made
+
+    recipe = tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square(), interventions=(law,))
+    ahead, run = tm.forecast(network(), train, look, recipe), tm.train(network(), train, look, recipe)
+    plain = tm.train(network(), train, look, replace(recipe, interventions=()))
+    assert abs(ahead["loss"] - run["loss"]).max() <= 0.02
+    assert abs(plain["loss"] - run["loss"]).max() > 0.1
