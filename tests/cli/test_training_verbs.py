@@ -72,11 +72,14 @@ class TestTrain:
         assert found["curve"] == "error"
         code, out, _ = run("report", "one", "two", "-o", "page.html", "--title", "Mine")
         assert code == 0
-        assert out.startswith("The model finds ")
+        assert out.startswith("The model errs on ")
         assert out.splitlines()[-1].startswith("Page: ")
         assert "<title>Mine</title>" in (tmp_path / "page.html").read_text(encoding="utf-8")
-        code, out, _ = run("report", "one", "-o", "page.html", "--positive", "burden", "--json")
-        assert json.loads(out)["headline"].startswith("The model wrongly says yes to ")
+        code, out, _ = run("report", "one", "-o", "page.html", "--json")
+        assert json.loads(out)["headline"].startswith("The model errs on ")
+        code, _, err = run("report", "one", "--positive", "burden")
+        assert code == 2
+        assert "`positive` is for runs that decide between two labels." in err
         assert run("report", "one", "--positive", "good")[0] == 2
         assert tm.load("two").origin.settings["recipe"]["proportions"] == [["turned", 0.5], ["upright", 0.5]]
 
