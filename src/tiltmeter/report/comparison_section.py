@@ -90,7 +90,8 @@ def _chart(runs: list[Findings], curve: str) -> str:
         parts += [svg.line(60, y, 560, y, "grid"), svg.text(55, y + 4, words, "tick", "end")]
     for time in axis.ticks(500.0):
         parts.append(svg.text(60 + float(axis.place(time)) * 500, 250, moment(time), "tick", "middle"))
-    names = []
+    names: list[str] = []
+    ends_at: list[tuple[float, float, str, str]] = []
     for place, (run, one) in enumerate(zip(same, courses, strict=True)):
         assert one is not None
         x = 60 + axis.place(one.coords["time"].values.astype(float)) * 500
@@ -98,8 +99,10 @@ def _chart(runs: list[Findings], curve: str) -> str:
             heights = 12 + (high - one.values[:, group]) / (high - low) * 220
             parts.append(svg.path(x, heights, f"line thin {kind}"))
             if np.isfinite(heights[-1]):
-                parts.append(svg.text(x[-1] + 4, heights[-1] + 4, str(place + 1), f"lab {kind}"))
+                ends_at.append((float(x[-1]), float(heights[-1]), str(place + 1), kind))
         names.append(f"{place + 1} {run.name}")
+    for (x_end, _, words, kind), y in zip(ends_at, svg.spread([end[1] for end in ends_at], 13.0, 12, 240), strict=True):
+        parts.append(svg.text(x_end + 6, y + 4, words, f"lab {kind}"))
     term = same[0].rows[curve].term
     caption = f"by {runs[0].clock}. Colours are groups, numbers at the ends are runs: {', '.join(names)}."
     drawn = svg.picture(600, 258, parts, f"{term.title} of all runs", f"Runs: {', '.join(names)}", "")

@@ -28,7 +28,11 @@ WIDE = Frame(620.0, 118.0, 112.0)
 NARROW = Frame(360.0, 76.0, 84.0, height=220.0)
 
 
-def short(name: str, frame: Frame) -> str:
-    """A name that fits beside the picture."""
-    most = 10 if frame is NARROW else 13
+def short(name: str, room: float) -> str:
+    """A name cut to fit a room of so many pixels.
+
+    >>> short("Female", 100.0), short("Amer-Indian-Eskimo", 70.0)
+    ('Female', 'Amer-Ind…')
+    """
+    most = max(3, int(room / 7.4))
     return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -14,6 +14,9 @@ from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.strips import strips
 from tiltmeter.report.wording import moment, number, percent, when
 
+#: The width of a letter of a label, in pixels.
+WIDE_LETTER = 7.4
+
 
 def hero(found: Findings) -> str:
     """Two pictures of the same: one for a wide page and one for a narrow one."""
@@ -107,14 +110,28 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
             labels.append(place)
     if len(found.groups) >= MANY and found.look is not None and row.judged:
         parts.append(svg.path(x, scale.place(_together(row)), "line all"))
-    heights = [float(scale.place(row.values[place].value)) for place in labels]
-    known = [(place, height) for place, height in zip(labels, heights, strict=True) if np.isfinite(height)]
-    apart = svg.spread([height for _, height in known], 15.0, frame.top, frame.bottom)
-    for (place, height), y in zip(known, apart, strict=True):
-        end = frame.left + frame.room
-        parts.append(svg.mark(end, height, f"dot {kinds[place]}", square=place % 2 == 1))
-        label = f"{short(found.names[place], frame)} {_value(row, row.values[place].value)}"
-        parts.append(svg.text(end + 8, y + 4, label, f"lab {kinds[place]}"))
+    return [*parts, *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], scale, frame)]
+
+
+def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:
+    """Marks and names at the ends of lines, moved apart; a long name goes below its value."""
+    row, kinds, end = found.headline, colours(found), frame.left + frame.room
+    values = [_value(row, row.values[place].value) for place in places]
+    room = frame.right - 12
+    long = any(WIDE_LETTER * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
+    long = long and len(places) <= 2  # more would not fit one above the other
+    heights = [float(scale.place(row.values[place].value)) for place in places]
+    apart = svg.spread(heights, 29.0 if long else 15.0, frame.top, frame.bottom - (12.0 if long else 4.0))
+    parts = []
+    for place, value, height, y in zip(places, values, heights, apart, strict=True):
+        kind, name = kinds[place], found.names[place]
+        parts.append(svg.mark(end, height, f"dot {kind}", square=place % 2 == 1))
+        if long:
+            parts.append(svg.text(end + 8, y - 2, value, f"lab {kind}"))
+            parts.append(svg.text(end + 8, y + 11, short(name, room), f"lab {kind}"))
+        else:
+            fitting = short(name, room - WIDE_LETTER * (len(value) + 1))
+            parts.append(svg.text(end + 8, y + 4, f"{value} {fitting}", f"lab {kind}"))
     return parts
 
 

@@ -8,7 +8,7 @@ from tiltmeter.analysis.difference import Difference
 from tiltmeter.names import NOBODY
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import Frame, short
+from tiltmeter.report.frame import NARROW, Frame, short
 from tiltmeter.report.stretched_axis import StretchedAxis
 from tiltmeter.report.wording import group_name
 
@@ -31,7 +31,12 @@ def strips(found: Findings, axis: StretchedAxis, frame: Frame, y: float) -> tupl
         return [], y - 20
     parts = [svg.text(frame.left, y - 6, title, "sh")]
     for name, one in rows:
-        parts.append(svg.text(frame.left - 5, y + 12, short(name, frame), "sl", "end"))
+        above = frame is NARROW and not found.two  # names of groups need more room than those of measures
+        if above:
+            parts.append(svg.text(frame.left, y + 10, short(name, frame.room + frame.right), "sl"))
+            y += 14
+        else:
+            parts.append(svg.text(frame.left - 5, y + 12, short(name, frame.left - 5), "sl", "end"))
         parts += _strip(found, one, axis, frame, y)
         y += 21
     return parts, y
