@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
+    from tiltmeter.recipe import BatchOrder as BatchOrder
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch
     from tiltmeter.record import Origin as Origin
@@ -115,6 +116,7 @@ _HOMES = {
     # real training
     "GroupedData": "data.grouped",
     "Recipe": "recipe",
+    "BatchOrder": "recipe",
     "Watch": "recipe",
     "Probe": "training.probe",
     "train": "training.loop",

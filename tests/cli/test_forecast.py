@@ -102,12 +102,28 @@ def test_several_initialisations_have_bands(run):
     assert tm.load("many")["loss"].sizes["seed"] == 3
 
 
+def test_other_routes(run, in_a_folder):
+    adam = DIGITS.replace("lr = 0.01", "lr = 0.001\noptimiser = 'adam'").replace("sample = 300", "")
+    (in_a_folder / "adam.toml").write_text(adam)
+    code, _, err = run("forecast", "adam.toml", "--to", "chosen")
+    assert code == 0
+    assert "Route Twin(share=0.125" in err
+    assert tm.load("chosen").origin.settings["recipe"]["order"] == 0  # the seed of the file orders its run
+    code, out, _ = run("forecast", "adam.toml", "--route", "coordinates", "--json")
+    assert code == 0
+    assert json.loads(out)["horizon"] is None
+
+
 @pytest.mark.parametrize(
     ("old", "new", "argv", "sentence"),
     [
         ("lr = 0.01", "", (), "needs `lr`"),
         ("lr = 0.01", "lr = 0.01\noptimiser = 'adam'", (), "knows SGD"),
         ("sample = 300", "sampel = 300", (), "unknown key 'sampel'"),
+        ("sample = 300", "route = 'twin'\nsample = 300", (), "sample does not belong to route 'twin'"),
+        ("sample = 300", "share = 2.0", (), "`share` should be a share above 0, up to 1."),
+        ("", "", ("--route", "oracle"), "no 'oracle'. There are: kernel, coordinates, twin."),
+        ("sample = 300", "", ("--route", "twin", "--best-weights", "gap"), "needs the kernel"),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--sample", "1"), "`sample` should be"),
         ("", "", ("--real-steps", "300"), "`real_steps` should be at most the 200 steps forecast."),

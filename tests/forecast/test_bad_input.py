@@ -78,7 +78,7 @@ class TestBadInput:
         def never(*_, **__):
             raise AssertionError("The kernels were computed first.")
 
-        monkeypatch.setattr(import_module("tiltmeter.forecast.forecast"), "tangent", never)
+        monkeypatch.setattr(import_module("tiltmeter.forecast.forecast_by_kernel"), "tangent", never)
         with pytest.raises((ValueError, TypeError, KeyError)):
             asked(two_labels, **settings)
 
@@ -96,9 +96,10 @@ class TestBadInput:
                 model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights={"c": 2.0}, loss=tm.Square())
             )
         with pytest.raises(TypeError, match=r"Found MSELoss: use Square\(\) with twice the learning rate"):
-            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=nn.MSELoss()))
+            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, loss=nn.MSELoss()), route=tm.routes.Kernel())
+        recipe = tm.Recipe(lr=0.1, steps=10, loss=nn.BCEWithLogitsLoss())
         with pytest.raises(TypeError, match=r"Found BCEWithLogitsLoss: use Logistic\(\)."):
-            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=nn.BCEWithLogitsLoss()))
+            tm.forecast(model, train, look, recipe, route=tm.routes.Kernel())
         with pytest.raises(TypeError, match=r"`weights` should map groups to numbers. Found list."):
             tm.forecast(
                 model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights=[1.0, 2.0], loss=tm.Square())

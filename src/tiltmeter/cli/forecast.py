@@ -7,9 +7,11 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from tiltmeter.cli.flags import Curve, Json, Save, To
+from tiltmeter.cli.forecast_route import route_of
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
@@ -29,6 +31,7 @@ def forecast(
     config: Path,
     *,
     to: To = None,
+    route: str | None = None,
     sample: int | None = None,
     real_steps: int | None = None,
     seeds: int | None = None,
@@ -43,6 +46,8 @@ def forecast(
     ----------
     config
         A TOML file with tables [data], [model], [training], [looks] and, optionally, [forecast].
+    route
+        kernel, coordinates or twin; by default the best that the recipe allows and that costs little.
     sample
         Number of training points whose kernel is computed (default 2500).
     real_steps
@@ -58,43 +63,40 @@ def forecast(
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
+    flags = {name: value for name, value in (("sample", sample), ("real_steps", real_steps)) if value is not None}
+    taken = route_of(route, tables["forecast"], flags)
+    if best_weights is not None and not isinstance(taken, (Kernel, NoneType)):
+        raise ValueError(f"--best-weights needs the kernel: leave out route {type(taken).__name__}.")
     import torch  # noqa: F401  # said now rather than after the data are read
-
-    from tiltmeter.forecast.forecast import forecast as look_ahead
-    from tiltmeter.forecast.inputs import checked_real_steps
-    from tiltmeter.forecast.network_kernels import tangent
-    from tiltmeter.forecast.question import check_before_work
 
     if to is not None:
         holds_run(to, resume=False)  # an error now, not after the work
     data, look = build_data(tables["data"], config.parent, tables["problem"])
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
-    given = tables["forecast"]
-    points = given.get("sample", 2500) if sample is None else sample
-    real = given.get("real_steps", 0) if real_steps is None else real_steps
-    used = min(points, len(data)) if isinstance(points, int) else points
-    print(f"Forecasting from {used} of {len(data)} points, for {len(look)} held-out points ...", file=sys.stderr)
     said: list[str] = []
     advice: Any = None
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         if seeds is not None:
+            from tiltmeter.forecast.forecast import forecast as look_ahead
 
             def make() -> Any:
                 return build_model(tables["model"], data, recipe.loss)
 
-            route = Kernel(sample=points, real_steps=real)
-            trajectory = look_ahead(make, data, look, recipe, watch=watch, route=route, seeds=seeds)
+            trajectory = look_ahead(make, data, look, recipe, watch=watch, route=taken, seeds=seeds)
         else:
-            check_before_work(recipe, data)
-            checked_real_steps(real, recipe.total_steps(len(data)))
-            kernels = tangent(build_network(tables, data, recipe.loss), data, look, sample=points)
-            trajectory = kernels.forecast(recipe, watch=watch, real_steps=real)
-            said.append(_why(kernels, trajectory, recipe))
-            if best_weights is not None:
-                advice = _advice(kernels, best_weights, recipe)
-                said.append(str(advice))
+            network = build_network(tables, data, recipe.loss)
+            if taken is None:
+                taken = Kernel() if best_weights is not None else _chosen(network, data, look, recipe)
+            if isinstance(taken, Kernel):
+                trajectory, kernels = _by_kernel(network, data, look, recipe, taken, watch)
+                said.append(_why(kernels, trajectory, recipe))
+                if best_weights is not None:
+                    advice = _advice(kernels, best_weights, recipe)
+                    said.append(str(advice))
+            else:
+                trajectory = _of_this_run(network, data, look, recipe, taken, watch, tables)
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
     if to is not None:
@@ -102,7 +104,44 @@ def forecast(
         print(f"Saved to {to}", file=sys.stderr)
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
-    _tell(summary, [str(noted_horizon(trajectory)), *said], trajectory, advice, json)
+    horizon = noted_horizon(trajectory)
+    _tell(summary, [*([] if horizon is None else [str(horizon)]), *said], trajectory, advice, json)
+
+
+def _chosen(network: Any, data: Any, look: Any, recipe: Recipe) -> Any:
+    """The route that suits the recipe, told with its cost."""
+    from tiltmeter.forecast.choice import choose
+
+    choice = choose(network, data, look, recipe)
+    print(f"Route {choice}", file=sys.stderr)
+    return choice.route
+
+
+def _by_kernel(
+    network: Any, data: Any, look: Any, recipe: Recipe, route: Kernel, watch: Watch
+) -> tuple[Trajectory, Any]:
+    """The forecast, and the kernels to ask more of."""
+    from tiltmeter.forecast.inputs import checked_real_steps
+    from tiltmeter.forecast.network_kernels import tangent
+    from tiltmeter.forecast.question import check_before_work
+
+    used = min(route.sample, len(data))
+    print(f"Forecasting from {used} of {len(data)} points, for {len(look)} held-out points ...", file=sys.stderr)
+    check_before_work(recipe, data)
+    checked_real_steps(route.real_steps, recipe.total_steps(len(data)))
+    kernels = tangent(network, data, look, sample=route.sample)
+    return kernels.forecast(recipe, watch=watch, real_steps=route.real_steps), kernels
+
+
+def _of_this_run(
+    network: Any, data: Any, look: Any, recipe: Recipe, route: Any, watch: Watch, tables: Any
+) -> Trajectory:
+    """The forecast of the run that `train` would make of this file, whose seed orders its batches."""
+    from tiltmeter.forecast.forecast import forecast as look_ahead
+
+    seed = tables["training"].get("seed", 0)
+    own = replace(recipe, order=seed) if recipe.order is None else recipe
+    return look_ahead(network, data, look, own, watch=watch, route=route)
 
 
 def _why(kernels: Any, trajectory: Trajectory, recipe: Recipe) -> str:

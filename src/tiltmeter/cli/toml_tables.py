@@ -80,7 +80,14 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "checkpoint": Count,
     },
     "looks": {"per_decade": Annotated[int, Between(1, 10_000)]},
-    "forecast": {"sample": Count, "real_steps": Annotated[int, Between(0, 10**9)]},
+    "forecast": {
+        "route": str,
+        "sample": Count,
+        "real_steps": Annotated[int, Between(0, 10**9)],
+        "count": Count,
+        "replicas": Count,
+        "share": float,
+    },
 }
 
 #: The file of `predict`, `simulate` and `equilibrium`.

@@ -196,6 +196,12 @@ class GroupedData:
         check_finite(points, self.y)
         return self._like(points, self.reading)
 
+    def with_weights(self, weights: Any) -> GroupedData:
+        """The same points with these weights of their losses, checked where they are made."""
+        other = object.__new__(GroupedData)
+        other._set(self.x, self.y, self.codes, self.groups, np.asarray(weights, dtype=float), self.reading)
+        return other
+
     def _like(self, x: Any, reading: TableReading | None) -> GroupedData:
         other = object.__new__(GroupedData)
         other._set(x, self.y, self.codes, self.groups, self.weights, reading)

@@ -51,6 +51,7 @@ from tiltmeter.passes.untouched import untouched
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.lowered import constant_pull, group_law, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
+from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
@@ -154,6 +155,11 @@ class Tangent:
         for law in checked_recipe(recipe).interventions:
             if isinstance(law, DataLaw):
                 raise ValueError(f"A Tangent has its data: {type(law).__name__} changes them before. Use `forecast`.")
+        if isinstance(recipe.order, GivenOrder):
+            raise ValueError(
+                "`order` says which points come, which kernels that were made before do not know: pass the recipe to "
+                "`forecast`."
+            )
         lowered = lowered_recipe(recipe, self.sample, self.shares)
         found = question_of(lowered, int(self.sizes.sum()), self.sample, self.columns)
         if recipe.optimiser is not None:

@@ -10,6 +10,8 @@ from torch import Tensor
 
 #: Steps taken to see what an optimiser does; some warm up for six.
 STEPS = 8
+#: The longest side of the tensors on which it is tried.
+SIDE = 4
 #: Decay and small constants in an optimiser's formula change a step by less than this part.
 TOLERANCE = 0.02
 
@@ -31,7 +33,7 @@ def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who
     >>> kind_of(lambda given: torch.optim.Adam(given), [torch.zeros(2, 3)], "A twin")
     Kind(normalised=True, decoupled=False)
     """
-    shapes = [tuple(one.shape) for one in like]
+    shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
     name = type(_made(make, shapes)).__name__
     refused = f"{who} knows optimisers that treat every weight by itself, as SGD and Adam. Found {name}"
     if isinstance(_made(make, shapes), torch.optim.LBFGS):

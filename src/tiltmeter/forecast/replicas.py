@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.choice import Choice
 from tiltmeter.passes.description import describe
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
@@ -21,6 +22,19 @@ def averaged(found: Trajectory) -> Trajectory:
     curves = {name: curve.mean("seed", keep_attrs=True) for name, curve in found.items()}
     ended = None if found.diverged is None else found.diverged.min("seed")
     return Trajectory(curves, found.clock, found.origin, ended)
+
+
+def noted(found: Trajectory, choice: Choice) -> Trajectory:
+    """The same curves; the Origin says why this route was taken and what it was to cost."""
+    settings: dict[str, Any] = {**found.origin.settings}
+    settings["route"] = {**settings["route"], **choice.to_json()}
+    origin = replace(found.origin, settings=settings)
+    return Trajectory(dict(found), found.clock, origin, found.diverged, points=found.points)
+
+
+def route_to_json(route: Any) -> dict[str, Any]:
+    """A route by its name and fields."""
+    return {"name": type(route).__name__, **asdict(route)}
 
 
 def told_by_replicas(
@@ -45,7 +59,7 @@ def told_by_replicas(
         "steps": recipe.total_steps(len(train)),
         "loss": found["loss"].attrs.get("definition"),
         "when": watch.when.to_json(),
-        "route": {"name": type(route).__name__, **asdict(route)},
+        "route": route_to_json(route),
         "calculation": account,
         "replicas": int(found["loss"].sizes.get("seed", 1)),
     }

@@ -11,7 +11,8 @@ A `Recipe` holds everything that decides the updates and nothing else; a `Watch`
 same two values go to `train`, `ensemble`, `forecast` and `Probe`.
 """
 
+from tiltmeter.recipe.batch_order import BatchOrder
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 
-__all__ = ["Recipe", "Watch"]
+__all__ = ["BatchOrder", "Recipe", "Watch"]

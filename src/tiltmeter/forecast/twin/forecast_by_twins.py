@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
+from tiltmeter.forecast.laws import check_twin_laws
+from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
 from tiltmeter.forecast.twin.one_by_one import train_one_by_one
@@ -25,6 +26,7 @@ from tiltmeter.measures.output_kind import gives_probabilities
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import bare, like_weights
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
@@ -50,6 +52,8 @@ def forecast_by_twins(
     check_labels_known(train, look)
     if held_out:
         say_held_out()
+    asked, recipe = recipe, lowered_recipe(recipe, train)
+    check_twin_laws(recipe)
     own = deep_copy(bare(checked_model(model)))
     x = _points(own, train), _points(own, look)
     with untouched(own):
@@ -78,12 +82,7 @@ def forecast_by_twins(
             keep = len(measures) > len(DEFAULTS)
             answers = Answers(networks[0], by_place(train, look)[1], recipe.loss, watch.decide, None, 256, keep)
         found = train_side_by_side(twins, networks, recipe, rates, seeds, train, look, watch, measures, answers)
-    return told_by_replicas(found, own, train, look, recipe, watch, route, _account(twins, recipe, rates is not None))
-
-
-def replica_seeds(seed: int, count: int) -> list[int]:
-    """Seeds of orders that no run of the user will have by chance."""
-    return [int(one) for one in np.random.SeedSequence((seed, 2**31)).generate_state(count, np.uint32)]
+    return told_by_replicas(found, own, train, look, asked, watch, route, _account(twins, recipe, rates is not None))
 
 
 def _points(model: nn.Module, data: GroupedData) -> Tensor:

@@ -1,0 +1,136 @@
+"""choose: the best route that a forecast can take for its recipe and afford, before any work is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.cost import Work, coordinates_cost, kernel_cost, twin_cost, work_of
+from tiltmeter.forecast.inputs import checked_data, checked_model
+from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
+from tiltmeter.forecast.optimiser_kind import kind_of
+from tiltmeter.forecast.question import check_before_work
+from tiltmeter.forecast.route import Coordinates, Kernel, Twin
+from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.measures.answers import trial_scores
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.passes.forward import Read, bare, like_weights
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.lowered import lowered_recipe
+from tiltmeter.recipe.optimisers import check_alike
+from tiltmeter.recipe.recipe import Recipe, checked_recipe
+
+#: A forecast is affordable at this share of the training, or below so many seconds whatever the training takes.
+HALF, SECONDS = 0.5, 10.0
+#: Networks of more hidden dimensions than this, none wider than that, keep half of their units.
+DEEP, NARROW = 2, 256
+
+Route = Kernel | Coordinates | Twin
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A route, why it was taken, and what it will cost: seconds on one core, and as a share of the training.
+
+    Both are counted, not measured: right to about a factor of two.
+    """
+
+    route: Route
+    why: str
+    seconds: float
+    of_training: float
+
+    def __str__(self) -> str:
+        return f"{self.route!r}: {self.why}. About {self.seconds:.2g} s, {self.of_training:.0%} of the training."
+
+    def to_json(self) -> dict[str, Any]:
+        return {"why": self.why, "seconds": self.seconds, "of_training": self.of_training}
+
+
+def choose(
+    model: nn.Module, train: GroupedData, look: GroupedData | None, recipe: Recipe, *, read: Read | None = None
+) -> Choice:
+    """The route that `forecast` takes where none is given, and its cost in advance.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> data = GroupedData(rng.normal(size=(400, 5)), rng.choice([0, 1], 400), rng.choice(["a", "b"], 400))
+    >>> choose(nn.Linear(5, 1), *data.split(0.5), Recipe(lr=0.5, steps=100)).route
+    Kernel(sample=2500, seed=0, horizon=True, real_steps=0)
+
+    SGD without an order of batches: the kernel, which gives the mean over orders. With an order, or with another
+    optimiser: twins, which learn features and follow the run's own batches; then coordinates. The first of them that
+    knows the recipe and costs at most half of the training, or ten seconds, is taken; else the cheapest.
+    """
+    train, look = checked_data(train, look)
+    own = deep_copy(bare(checked_model(model)))
+    steps, batch = checked_recipe(recipe).total_steps(len(train)), recipe.batch_size(len(train))
+    few = like_weights(own, train.tensors()[0][:2])
+    with untouched(own):
+        trial = trial_scores(own, few, read)
+    outputs = trial.shape[1] if trial.ndim == 2 else 1
+    whole = work_of(own, few)
+    training = steps * whole.step(batch)
+    points = len(train)
+    lowered = lowered_recipe(recipe, train)
+    found: dict[str, tuple[Route, str, float]] = {}
+    refused: list[str] = []
+    try:
+        _check_kernel(recipe, train, own)
+        kernel = Kernel()
+        why = "SGD without an order of batches, whose mean the kernel gives"
+        found["kernel"] = kernel, why, kernel_cost(kernel, whole, points, len(look), outputs)
+    except (ValueError, TypeError) as error:
+        refused.append(str(error))
+    try:
+        kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
+        narrow = _twin(own, few, read)
+        check_twin_laws(lowered)
+        if narrow is not None:
+            twin, work = narrow
+            why = "the run's own batches and features" if recipe.order is not None else "this optimiser, and features"
+            found["twin"] = twin, why, twin_cost(twin, whole, work, steps, batch, points, len(look))
+        check_coordinate_laws(lowered)
+        sampled = Coordinates(replicas=1 if recipe.order is not None else 2)
+        cost = coordinates_cost(sampled, whole, steps, batch, points, len(look), outputs)
+        found["coordinates"] = sampled, "this optimiser, on a network that twins do not make cheaper", cost
+    except (ValueError, TypeError) as error:
+        refused.append(str(error))
+    if not found:
+        raise ValueError(refused[-1])
+    first = ["kernel", "twin"] if recipe.order is None else ["twin", "kernel"]
+    order = [name for name in (*first, "coordinates") if name in found]
+    chosen = next((name for name in order if found[name][2] <= max(HALF * training, SECONDS)), None)
+    if chosen is None:
+        chosen = min(order, key=lambda name: found[name][2])
+    route, why, seconds = found[chosen]
+    return Choice(route, why, seconds, seconds / max(training, 1e-9))
+
+
+def _check_kernel(recipe: Recipe, train: GroupedData, model: nn.Module) -> None:
+    """Refuse what the kernel does not know."""
+    check_before_work(recipe, train)
+    if recipe.optimiser is not None:
+        weights = list(model.parameters())
+        check_alike(recipe.make_optimiser(weights), weights)
+
+
+def _twin(model: nn.Module, few: Tensor, read: Read | None) -> tuple[Twin, Work] | None:
+    """A twin of the share that suits this network, if it does less than half of its multiplications."""
+    kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
+    share = 1 / 4 if any(isinstance(module, kinds) for module in model.modules()) else 1 / 8
+    try:
+        found = cut(model, few, share, 0, read)
+        sizes = [count for _, count in found.cut.values()]
+        if share == 1 / 8 and len(sizes) > DEEP and max(sizes) <= NARROW:
+            share = 1 / 2
+            found = cut(model, few, share, 0, read)
+    except ValueError:
+        return None
+    work, whole = work_of(found.model, few), work_of(model, few)
+    if not found.cut or (share < 1 / 2 and work.multiplications > whole.multiplications / 2):
+        return None
+    return Twin(share=share), work

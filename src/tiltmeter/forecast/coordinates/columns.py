@@ -1,0 +1,139 @@
+"""Columns: derivatives of a network's outputs with respect to sampled weights, at many points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tiltmeter.forecast.coordinates.strata import Stratum
+from tiltmeter.passes.forward import Read
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.tangent.layer_capture import capture, placed
+from tiltmeter.tangent.memory import CHUNK_BYTES
+from tiltmeter.tangent.rules.generic import Written, mapped, one_by_one
+
+#: Points that go through the network together.
+CHUNK = 256
+#: How far the columns of a rule may be from true gradients, over their size.
+TOLERANCE = 1e-3
+
+
+def columns(model: nn.Module, chosen: Sequence[Stratum], x: Tensor, read: Read | None) -> Tensor:
+    """The Jacobian (points, outputs, weights) of these weights, in evaluation mode; the model is not changed.
+
+    >>> import numpy as np
+    >>> line = nn.Linear(2, 1)
+    >>> columns(line, [Stratum("weight", np.array([1]), 2.0)], torch.tensor([[3.0, 5.0]]), None)
+    tensor([[[5.]]])
+    """
+    layers = _layers(model, chosen)
+    with untouched(model):
+        write, layers = _checked(model, chosen, layers, x[: min(2, len(x))], read)
+        rest = [one for one in chosen if one.name.rpartition(".")[0] not in layers]
+        held = sum(model.get_parameter(one.name).numel() for one in rest) * 4
+        outputs = _block(model, chosen, layers, x[:1], read, write).shape[1]
+        most = max(1, min(CHUNK, CHUNK_BYTES // max(1, held * outputs)))
+        return torch.cat(
+            [_block(model, chosen, layers, part, read, write) for part in torch.split(placed(model, x), most)], 0
+        )
+
+
+def _block(
+    model: nn.Module,
+    chosen: Sequence[Stratum],
+    layers: dict[str, nn.Module],
+    x: Tensor,
+    read: Read | None,
+    write: Written,
+) -> Tensor:
+    """The columns of a few points, in the order of the weights chosen."""
+    found: dict[str, Tensor] = {}
+    if layers:
+        _, taps = capture(model, list(layers.values()), x, read)
+        for name, layer in layers.items():
+            pair = taps.get(layer)
+            for one in chosen:
+                owner, _, own = one.name.rpartition(".")
+                if owner == name:
+                    found[one.name] = _of_layer(layer, own, one, pair, x)
+    rest = [one for one in chosen if one.name not in found]
+    if rest:
+        rows = write(model, [one.name for one in rest], x, read).gradients
+        sizes = [model.get_parameter(one.name).numel() for one in rest]
+        for one, part in zip(rest, torch.split(rows, sizes, 2), strict=True):
+            found[one.name] = part[:, :, torch.as_tensor(one.places)]
+    outputs = max(part.shape[1] for part in found.values())
+    return torch.cat([found[one.name].expand(-1, outputs, -1) for one in chosen], 2)
+
+
+def _of_layer(layer: nn.Module, own: str, one: Stratum, taps: list[Tensor] | None, x: Tensor) -> Tensor:
+    if taps is None:  # not reached by these points
+        return x.new_zeros(len(x), 1, len(one.places), dtype=torch.float32)
+    inputs, slopes = taps[0], taps[1]
+    places = torch.as_tensor(one.places)
+    if isinstance(layer, nn.Conv2d):
+        slopes = slopes.flatten(3)  # (points, outputs, channels, positions)
+        if own == "bias":
+            return slopes.sum(3)[:, :, places]
+        patches = functional.unfold(inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride)  # type: ignore[arg-type]
+        return torch.einsum("pcol,pql->pcoq", slopes, patches).flatten(2)[:, :, places]
+    if slopes.ndim > 3:  # several positions
+        slopes, inputs = slopes.flatten(2, -2), inputs.flatten(1, -2)
+    else:
+        slopes, inputs = slopes[:, :, None], inputs[:, None]
+    if own == "bias":
+        return slopes.sum(2)[:, :, places]
+    width = inputs.shape[-1]
+    return (slopes[..., places // width] * inputs[:, None][..., places % width]).sum(2)
+
+
+def _layers(model: nn.Module, chosen: Sequence[Stratum]) -> dict[str, nn.Module]:
+    """Layers whose weights are products of inputs and slopes."""
+    owners = {one.name.rpartition(".")[0] for one in chosen}
+    return {
+        name: layer
+        for name, layer in model.named_modules()
+        if name in owners and (type(layer) is nn.Linear or _plain_convolution(layer))
+    }
+
+
+def _plain_convolution(layer: nn.Module) -> bool:
+    return (
+        type(layer) is nn.Conv2d
+        and layer.groups == 1
+        and layer.padding_mode == "zeros"
+        and not isinstance(layer.padding, str)
+    )
+
+
+def _checked(
+    model: nn.Module, chosen: Sequence[Stratum], layers: dict[str, nn.Module], few: Tensor, read: Read | None
+) -> tuple[Written, dict[str, nn.Module]]:
+    """The layers whose columns are their true gradients on a few points, and a way to write the others out."""
+    few = placed(model, few)
+    true = _block(model, chosen, {}, few, read, one_by_one)
+    parts = torch.split(true, [len(one.places) for one in chosen], 2)
+    trusted = {}
+    for name, layer in layers.items():
+        own = [one.name.rpartition(".")[0] == name for one in chosen]
+        mine = [one for one, is_own in zip(chosen, own, strict=True) if is_own]
+        expected = torch.cat([part for part, is_own in zip(parts, own, strict=True) if is_own], 2)
+        try:
+            found = _block(model, mine, {name: layer}, few, read, one_by_one)
+        except (RuntimeError, KeyError):
+            continue
+        if _near(found, expected):
+            trusted[name] = layer
+    rest = [one for one in chosen if one.name.rpartition(".")[0] not in trusted]
+    try:
+        quick = not rest or _near(*(_block(model, rest, {}, few, read, how) for how in (mapped, one_by_one)))
+    except (RuntimeError, ValueError, TypeError, NotImplementedError):
+        quick = False
+    return (mapped if quick else one_by_one), trusted
+
+
+def _near(found: Tensor, true: Tensor) -> bool:
+    return float((found - true).norm()) <= TOLERANCE * float(true.norm()) + 1e-12
