@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Mixture, drivers, phases, predict, teacher_mixture
+from tiltmeter import SGD, Mixture, class_mixture, drivers, phases, predict, teacher_mixture
 from tiltmeter.analysis.drivers import DRIVERS, switched
 from tiltmeter.problem import cases
 from tiltmeter.problem.start import Random
@@ -101,3 +101,15 @@ def test_reasons_are_seen_from_the_leader():
 def test_drivers_can_be_evaluated_again():
     split = drivers(*cases.three_phases())
     assert split.evaluate([4.0])["variance"].item() == pytest.approx(0.08355, abs=5e-6)
+
+
+def test_drivers_of_classes_add_up_and_vanish_where_nothing_differs():
+    problem = class_mixture(3, 0.7, (0.5, 1.5), overlap=0.6, shift=0.5, class_bias=(0.3, 0.0, -0.2))
+    sgd, looks = SGD(lr=0.2), [0.5, 5.0]
+    split = drivers(problem, sgd, looks)
+    parts = sum(split[name].values for name in ("shift", "variance", "representation", "rest"))
+    whole = predict(problem, sgd, looks, ("loss",))["loss"]
+    np.testing.assert_allclose(parts, (whole.sel(group="+") - whole.sel(group="-")).values, atol=1e-9)
+    assert float(abs(split["variance"]).max()) > 0.01
+    equal = drivers(class_mixture(3, overlap=0.6), sgd, looks)
+    assert max(float(abs(equal[name]).max()) for name in equal) < 1e-6

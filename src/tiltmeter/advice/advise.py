@@ -86,4 +86,4 @@ def advise(
 def _described(route: Kernel | Twin) -> str:
     if isinstance(route, Kernel):
         return "linearised network"
-    return f"{route.count} twins with {route.share:.3g} of the width"
+    return f"{route.count} twin{'s' if route.count > 1 else ''} with {route.share:.3g} of the width"

@@ -75,10 +75,6 @@ class Calibration:
 def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS) -> Calibration | None:
     """How far the probabilities that a run gave at its last look lie from what happened; None where none were kept.
 
-    For two labels these are probabilities of the positive one, for several the confidence in the decision. Limits come
-    from outcomes drawn with the probabilities that the model gave (Broecker and Smith, 2007). Several seeds, which
-    share their points, are averaged, with the same luck for all of them.
-
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
     >>> rng = np.random.default_rng(0)
@@ -89,6 +85,10 @@ def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS
     >>> points = {name: xr.DataArray(one[None], dims=("time", "point"), coords=coords) for name, one in arrays.items()}
     >>> print(calibration(Trajectory({}, "step", Origin("training"), points=points)))
     a: off by 2.6 points on average, chance alone gives 2.2; b: off by 16.8 points on average, more than chance (3.4).
+
+    For two labels these are probabilities of the positive one, for several the confidence in the decision. Limits come
+    from outcomes drawn with the probabilities that the model gave (Broecker and Smith, 2007). Several seeds, which
+    share their points, are averaged, with the same luck for all of them.
 
     A small error does not mean that the model is useful: the base rate for everyone is calibrated.
     """

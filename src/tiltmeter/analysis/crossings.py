@@ -120,6 +120,8 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     """
     values = trajectory[curve]
     extra = [dim for dim in values.dims if dim not in ("time", "group", "seed")]
+    if extra == ["class"]:
+        raise ValueError(f"Curve {curve!r} has one value per class: use `class_crossings`, or select a class.")
     if extra:
         raise ValueError(
             f"`crossings` is for one run; this one has a grid over {', '.join(map(str, extra))}. "

@@ -12,8 +12,10 @@ import xarray as xr
 
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.names import described
+from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow, Training
+from tiltmeter.problem.geometry import factor
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
@@ -28,7 +30,11 @@ _WEIGHT = {0: 1.0 / 3.0, 1: 1.0 / 6.0, 2: 1.0 / 3.0}
 
 
 def drivers(
-    problem: Mixture, sgd: SGD | Flow | Descent, times: Any, pair: Pair | None = None, data: Fixed | None = None
+    problem: Mixture | ClassMixture,
+    sgd: SGD | Flow | Descent,
+    times: Any,
+    pair: Pair | None = None,
+    data: Fixed | None = None,
 ) -> Trajectory:
     """Split the loss gap of two groups into contributions of shift, variance and representation, and a rest.
 
@@ -43,8 +49,9 @@ def drivers(
     gives a gap for each of the eight subsets. The contributions are the Shapley values of these gaps. Together with
     `rest` (the gap with all three off, due to teachers, start or loss weights) they add up to `loss_gap` exactly.
 
-    With `data=Fixed(...)` all eight are trained on a fixed set of that size. A group law that changes during training
-    is refused, because it reacts to the gap that would be split.
+    With `data=Fixed(...)` all eight are trained on a fixed set of that size. A `ClassMixture` has the same three:
+    without shift its means overlap with no teacher, and no class is more frequent by its bias. A group law that changes
+    during training is refused, because it reacts to the gap that would be split.
 
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
     """
@@ -92,9 +99,13 @@ def drivers(
 
 
 def switched(
-    problem: Mixture, sgd: Training, *, shift: bool, variance: bool, representation: bool
-) -> tuple[Mixture, Training]:
+    problem: Mixture | ClassMixture, sgd: Training, *, shift: bool, variance: bool, representation: bool
+) -> tuple[Mixture | ClassMixture, Training]:
     """The problem with some asymmetries switched off (False), and the SGD that draws from it."""
+    if not representation and sgd.proportions is not None:
+        sgd = replace(sgd, proportions=dict.fromkeys(problem.groups, 1.0 / len(problem.groups)))
+    if isinstance(problem, ClassMixture):
+        return _switched_classes(problem, shift, variance, representation), sgd
     changes: dict[str, Any] = {}
     groups = problem.groups
     if not shift:
@@ -108,9 +119,27 @@ def switched(
         changes["variance"] = dict.fromkeys(groups, problem.variance.mean("group"))
     if not representation:
         changes["weight"] = dict.fromkeys(groups, 1.0 / len(groups))
-        if sgd.proportions is not None:
-            sgd = replace(sgd, proportions=dict.fromkeys(groups, 1.0 / len(groups)))
     return problem.replace(**changes), sgd
+
+
+def _switched_classes(problem: ClassMixture, shift: bool, variance: bool, representation: bool) -> ClassMixture:
+    """Without shift the means keep their lengths and angles in directions of their own, and biases are zero."""
+    groups, means, teachers, bias = problem.groups, problem.means, problem.teachers, problem.label_bias
+    if not shift:
+        rows = np.stack([means[g] for g in groups])
+        own, none = factor(rows @ rows.T), np.zeros(rows.shape[1])
+        means = {g: np.concatenate([none, own[i]]) for i, g in enumerate(groups)}
+        pad = np.zeros(own.shape[1])
+        teachers = {g: {c: np.concatenate([v, pad]) for c, v in teachers[g].items()} for g in groups}
+        bias = None
+    even = float(np.mean([problem.variance[g] for g in groups]))
+    return ClassMixture(
+        problem.weight if representation else dict.fromkeys(groups, 1.0 / len(groups)),
+        problem.variance if variance else dict.fromkeys(groups, even),
+        means,
+        teachers,
+        bias,
+    )
 
 
 def mean_over_log_time(curve: xr.DataArray) -> float:

@@ -21,14 +21,14 @@ DRAWS = 1999
 class Rates:
     """Groups by label: how many points, which share of them was decided positive, and their mean loss.
 
-    Each array ends with dimensions (group, label), label 0 the negative one; dimensions before them are draws. All that
-    is asked of decisions between two labels follows. Several seeds are averaged before ratios are taken.
-
     >>> found = Rates(np.array([[90.0, 10.0]]), np.array([[0.1, 0.5]]), np.array([[0.2, 1.0]]))
     >>> found.base_rate.tolist(), found.positive_rate.round(3).tolist(), found.error.round(3).tolist()
     ([0.1], [0.14], [0.14])
     >>> found.ppv.round(3).tolist(), found.errors_removed.round(3).tolist()
     ([0.357], [-0.4])
+
+    Each array ends with dimensions (group, label), label 0 the negative one; dimensions before them are draws. All that
+    is asked of decisions between two labels follows. Several seeds are averaged before ratios are taken.
     """
 
     count: np.ndarray

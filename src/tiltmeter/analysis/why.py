@@ -82,15 +82,15 @@ def split_sentence(split: BaseRateSplit) -> str:
 def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None = None, level: float = 0.05) -> Reasons:
     """Why two groups differ at the end of a run (by default the only two, or those whose losses are furthest apart).
 
-    The differences in error and loss are split exactly into what the groups' base rates make and what remains within
-    labels. That is arithmetic on the points looked at. What the training data did to it a run cannot tell; pass what a
-    forecast found, `ahead=tm.tangent(model, train, look).why(recipe, step=...)`.
-
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
     >>> loss = xr.DataArray([[0.5, 0.2]], dims=("time", "group"), coords={"time": [9], "group": ["a", "b"]})
     >>> print(why(Trajectory({"loss": loss}, "step", Origin("training"))))  # doctest: +ELLIPSIS
     What base rates contribute is not known: no decisions between two labels were kept. Whether shares, ...
+
+    The differences in error and loss are split exactly into what the groups' base rates make and what remains within
+    labels. That is arithmetic on the points looked at. What the training data did to it a run cannot tell; pass what a
+    forecast found, `ahead=tm.tangent(model, train, look).why(recipe, step=...)`.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")

@@ -16,6 +16,7 @@ from tiltmeter import plot
 from tiltmeter.analysis.drivers import drivers
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.stopping import Stopping, stopping
+from tiltmeter.cli.demo_cure import cure_section
 from tiltmeter.cli.demo_digits import digits_section
 from tiltmeter.cli.flags import Json
 from tiltmeter.cli.terminal import print_table
@@ -44,7 +45,10 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     """
     print("Digits: forecast, then trained ...", file=sys.stderr)
     first, told = digits_section()
-    sections, rows = [first], []
+    print("Digits with a shortcut: cures forecast, the best one trained ...", file=sys.stderr)
+    cured, told_of_cures = cure_section()
+    told += told_of_cures
+    sections, rows = [first, cured], []
     for heading, case in STORIES.items():
         print(f"{heading} ...", file=sys.stderr)
         problem, sgd, times = case()

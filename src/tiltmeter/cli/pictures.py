@@ -17,6 +17,9 @@ def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
     from tiltmeter import plot
     from tiltmeter.theory.stability import timescales
 
+    if "class" in summary.trajectory[summary.curve].dims:
+        draw(plot.class_curves(summary.trajectory, summary.curve), paths)
+        return
     scales = timescales(*summary.theory) if summary.theory and not summary.theory[1].scheduled else None
     draw(plot.curves(summary.trajectory, curve=summary.curve, phases=summary.phases, timescales=scales), paths)
 

@@ -17,9 +17,9 @@ LOOK = 4000
 def problem_data(given: Mapping[str, Any], problem: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
     """`points` examples in `d` dimensions, and `look` others, in one world; labels -1 and +1, or classes 0, 1, ...
 
-    >>> train, look = problem_data({"d": 20, "points": 100, "look": 40}, {"classes": 3, "rho": 0.7})
+    >>> train, look = problem_data({"d": 20, "points": 100, "look": 60}, {"classes": 3, "rho": 0.7})
     >>> train.sizes, look.sizes, train.labels
-    ({'+': 70, '-': 30}, {'+': 20, '-': 20}, (0, 1, 2))
+    ({'+': 70, '-': 30}, {'+': 30, '-': 30}, array([0, 1, 2]))
     """
     check_keys(given, ("source", "d", "points", "look", "seed"), '[data] of source = "problem"')
     if not problem:

@@ -28,10 +28,10 @@ class Kind(NamedTuple):
 def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who: str) -> Kind:
     """Try an optimiser on parameters of these shapes; one that no route knows is refused with a sentence.
 
-    `like` are the parameters of the network, which are not changed; `who` is named in messages.
-
     >>> kind_of(lambda given: torch.optim.Adam(given), [torch.zeros(2, 3)], "A twin")
     Kind(normalised=True, decoupled=False)
+
+    `like` are the parameters of the network, which are not changed; `who` is named in messages.
     """
     shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
     name = type(_made(make, shapes)).__name__

@@ -11,7 +11,8 @@
 
 `curves` draws theory and measurement on one axis, `order_parameters` draws M, R and Q, `drivers` the contributions to
 the gap, `phase_diagram` the leader over a grid of two parameters, `double_descent` the effect of the size of the
-training set, `feature_sweep` that of the number of features; `equilibrium_sweep` and `frontier` draw trained
+training set, `memorisation` what such a set moved, `feature_sweep` the effect of the number of features, `class_curves`
+one panel per class; `equilibrium_sweep` and `frontier` draw trained
 students; `loss_plane`, `who_paid`, `areas` and `pulls` draw interventions beside the plain training,
 `variance_shares` and `cell_means` draw studies. A group has the same colour in all of them, and also a dash pattern,
 shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out time zero.
@@ -26,6 +27,7 @@ from tiltmeter.lazy_names import offer
 if TYPE_CHECKING:
     from tiltmeter.plot.areas import areas as areas
     from tiltmeter.plot.cell_means import cell_means as cell_means
+    from tiltmeter.plot.class_curves import class_curves as class_curves
     from tiltmeter.plot.curves import curves as curves
     from tiltmeter.plot.double_descent import double_descent as double_descent
     from tiltmeter.plot.drivers import drivers as drivers
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from tiltmeter.plot.feature_sweep import feature_sweep as feature_sweep
     from tiltmeter.plot.frontier import frontier as frontier
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane
+    from tiltmeter.plot.memorisation import memorisation as memorisation
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
     from tiltmeter.plot.pulls import pulls as pulls
@@ -43,9 +46,9 @@ if TYPE_CHECKING:
 _HOMES = {
     name: f"plot.{name}"
     for name in (
-        *("areas", "cell_means", "curves", "double_descent", "drivers", "equilibrium_sweep", "feature_sweep"),
-        *("frontier", "loss_plane", "order_parameters", "phase_diagram", "pulls", "save", "variance_shares"),
-        "who_paid",
+        *("areas", "cell_means", "class_curves", "curves", "double_descent", "drivers", "equilibrium_sweep"),
+        *("feature_sweep", "frontier", "loss_plane", "memorisation", "order_parameters", "phase_diagram", "pulls"),
+        *("save", "variance_shares", "who_paid"),
     )
 }
 

@@ -48,18 +48,20 @@ def feature_sweep(
     low, high = airy(float(np.nanmin(values)), float(np.nanmax(values)))
     across = alt.X(
         "x:Q", scale=alt.Scale(type="log", domain=[float(places.min()), float(places.max())], nice=False),
-        axis=axis(x, format="~g"),
+        axis=axis("features per dimension" if x == "features" else x, format="~g"),
     )  # fmt: skip
     meaning = CURVES[curves[0]].meaning if curves[0] in CURVES else curves[0]
     up = alt.Y("y:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=axis(meaning))
+    both = len({name.startswith("training") for name in curves}) > 1
+    key = "group (thin: training)" if both else "group"
     colour = alt.Color(
         "group:N",
         sort=None,
-        legend=legend("group"),
+        legend=legend(key),
         scale=alt.Scale(domain=names, range=[look.colour for look in looks]),
     )
     dash = alt.StrokeDash(
-        "group:N", sort=None, legend=legend("group"), scale=alt.Scale(domain=names, range=[look.dash for look in looks])
+        "group:N", sort=None, legend=legend(key), scale=alt.Scale(domain=names, range=[look.dash for look in looks])
     )
     layers: list[alt.Chart] = []
     for name in curves:

@@ -81,6 +81,10 @@ def groups_among(trajectories: Sequence[Trajectory], curve: str) -> list[Hashabl
         values = trajectory[curve]
         extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "pair", "seed")]
         if extra:
+            if extra == ["class"]:
+                raise ValueError(
+                    f"Curve {curve!r} has one value per class: use `plot.class_curves`, or select a class."
+                )
             places = ", ".join(f"{dim}=..." for dim in extra)
             raise ValueError(
                 f"Curve {curve!r} has a grid over {', '.join(extra)}, and a picture over time shows one run. Select a "

@@ -25,7 +25,10 @@ class _FullBatch:
     def __post_init__(self) -> None:
         plain = self.plain()  # the same checks, with the same messages, as SGD
         if plain.scheduled:
-            raise TypeError(f"{type(self).__name__} has no schedules: `lr` and `weights` should be numbers. Use SGD.")
+            raise TypeError(
+                f"{type(self).__name__} has no schedules: `lr`, `weights` and `proportions` should be numbers. Use SGD "
+                "in `simulate` with method=Direct()."
+            )
         for name in ("lr", "weight_decay", "weights", "proportions"):
             object.__setattr__(self, name, getattr(plain, name))
 

@@ -21,8 +21,12 @@ class Chain:
     """Simulates SGD in d dimensions with the exact distribution of its curves, at a cost per step independent of d.
 
     Inputs are isotropic around their means, so the student's part outside the span of means and teachers matters only
-    through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`.
+    through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`. Results do not depend
+    on `threads` (None: all cores). With `progress`, work of more than a few seconds shows its progress on stderr.
     """
+
+    threads: int | None = None
+    progress: bool = True
 
     def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
         if not isinstance(setting.optimiser, SGD):

@@ -69,4 +69,4 @@ def student(d: int, hidden: Sequence[int]) -> Any:
 
 def told(run: Trajectory, source: str) -> Trajectory:
     """Return the run with another source, which charts show as its name."""
-    return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged)
+    return Trajectory(dict(run), run.clock, replace(run.origin, source=source), run.diverged, points=run.points)

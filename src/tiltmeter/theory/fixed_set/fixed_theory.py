@@ -123,6 +123,11 @@ def refuse(training: SGD | Flow | Descent, data: Fixed, curves: Iterable[str] | 
         if "batch_noise" in wanted:
             raise ValueError(f"`batch_noise` is about batches of SGD; {type(training).__name__} has none.")
         return
+    if training.curriculum:
+        raise ValueError(
+            "A fixed set keeps the proportions it was drawn with. Schedules of `proportions` are for fresh examples: "
+            "leave out `data`, or give a schedule of `weights` to `simulate` with method=Direct()."
+        )
     reasons = {
         "a schedule": training.scheduled,
         "clip": training.clip is not None,

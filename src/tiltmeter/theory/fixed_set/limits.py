@@ -18,6 +18,9 @@ from tiltmeter.theory.fixed_set.spectrum import spectrum
 
 #: Epochs over which the growth of a disturbance is measured, and the most cells of the coarser run.
 EPOCHS, CELLS = 8, 192
+#: Share of the largest eigenvalue up to which the slowest directions are left out of the limit with replacement. They
+#: change it by 2e-5 at one example per dimension, like NEAR^1.5; nodes grow like NEAR^-0.5, memory like 1 / NEAR.
+NEAR = 1e-3
 
 
 def fixed_limit(fixed: FixedParameters, training: SGD | Flow | Descent, data: Fixed) -> np.ndarray:
@@ -36,7 +39,7 @@ def replacement_limit(fixed: FixedParameters, n: int) -> float:
     """batch / lr is the spectral radius of the kernel's integral over lr t, which is linear in lr."""
     found = spectrum(fixed)
     # A contour right of zero makes all integrals over time finite.
-    close = replace(found, low=np.maximum(found.low, 1e-6 * found.top))
+    close = replace(found, low=np.maximum(found.low, NEAR * found.top))
     at = resolvents_at(_without_start(fixed), flow_contour(_without_start(fixed), close, np.inf), n)
     total = _integrated_kernel(fixed, at, n)
     return float(fixed.par.batch[n] / np.abs(np.linalg.eigvals(total)).max())
