@@ -94,6 +94,7 @@ TINY = {
     },
     "forecast-accuracy": {"tasks": 3, "steps": 8, "sample": 40, "look": 20, "most": 3},
     "advice-ranks": {"tasks": 1, "steps": 6, "points": 120, "look": 60, "twins": 1},
+    "forecast-routes": {"tasks": 1, "seeds": 1, "steps": 12, "look": 40, "coordinates": 400},
     "forecast-what-if": {"tasks": 2, "steps": 8, "sample": 40, "look": 20},
     "spectral-1d": {"frequencies": (5, 10), "points": 32, "width": 16, "steps": 40, "look": 10},
     "spectral-interpolation": {"width": 8, "steps": 20, "lines": 4},

@@ -42,6 +42,7 @@ EXPERIMENTS: dict[str, str] = {
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
+    "forecast-routes": "forecast_routes",
     # interventions
     "group-dro-rings": "group_dro_rings",
     "upweight-or-upsample": "upweight_or_upsample",

@@ -12,6 +12,7 @@ from tiltmeter.analysis.variance.design import Design, make_design
 from tiltmeter.analysis.variance.estimate import Variances, estimate, moments, total_effects
 from tiltmeter.analysis.variance.permute import paired_often, permute
 from tiltmeter.analysis.variance.resample import resample
+from tiltmeter.notebook_text import NotebookText
 
 #: Names of the two parts that are no factors.
 REST, SEED = "rest", "seed"
@@ -39,7 +40,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(NotebookText):
     """Shares of variance over a grid, largest first."""
 
     response: str
