@@ -10,6 +10,7 @@ import numpy as np
 from tiltmeter.analysis.estimate import Estimate, wilson
 from tiltmeter.analysis.kept_points import kept_points
 from tiltmeter.analysis.simultaneous.point_curve import FEWEST
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: Points are sorted by probability into so many bins of equal size, and draws give what chance does to them.
@@ -51,7 +52,7 @@ class GroupCalibration:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(NotebookText):
     """All groups at one look; `of` says what the probabilities are of. Groups of fewer than 20 points are left out."""
 
     groups: tuple[GroupCalibration, ...]

@@ -11,6 +11,7 @@ import numpy as np
 from tiltmeter.analysis.base_rate_split import BaseRateSplit, base_rate_split
 from tiltmeter.analysis.last_look import last_look
 from tiltmeter.analysis.pairs import Pair, the_pair
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
 
@@ -22,7 +23,7 @@ UNKNOWN = "Noise in labels, and how much the inputs say about them in each group
 
 
 @dataclass(frozen=True)
-class Reasons:
+class Reasons(NotebookText):
     """Why the loss and the error of two groups differ at the end of a run, as far as it tells.
 
     `splits` divide each difference into the part of the base rates and the part within labels (empty where points or

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tiltmeter.measures.answers import Answers
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 
@@ -23,7 +24,7 @@ SHARES, BASE_RATES, SPREAD = "equal shares of the data", "equal base rates in tr
 
 
 @dataclass(frozen=True)
-class Why:
+class Why(NotebookText):
     """Why the group `worse` has the larger forecast loss than `better` at a step.
 
     `losses` are the forecast losses of the groups, `gap` that of worse minus better. `without` is the gap of the same

@@ -29,3 +29,14 @@ def permute(values: np.ndarray, axis: int, shared: bool, generator: np.random.Ge
     np.put_along_axis(rows, target, drawn, -1)
     found = rows.reshape(moved.shape)
     return np.moveaxis(np.swapaxes(found, -1, -2) if shared else found, -2, axis)
+
+
+def paired_often(values: np.ndarray, axis: int) -> bool:
+    """Whether most runs have another that differs in this factor alone: without such pairs, shuffling changes nothing.
+
+    >>> paired_often(np.ones((2, 3, 1)), 0), paired_often(np.array([[[1.0], [np.nan]], [[np.nan], [1.0]]]), 0)
+    (True, False)
+    """
+    there = np.moveaxis(np.isfinite(values).any(-1), axis, -1)
+    several = there.sum(-1) > 1
+    return bool(there[several].sum() >= 0.5 * there.sum())
