@@ -172,8 +172,9 @@ def test_what_cannot_be_reported(tmp_path):
 
 
 def test_the_card_gives_values_with_limits(made):
-    card = model_card(findings(small(made), "", "benefit"), ["b leads."])
-    assert "- b leads." in card
+    card = model_card(findings(small(made), "", "benefit"))
+    assert "- The model finds 40% of the positives in a and 70% in b." in card
+    assert "- Who is worse off? a. Of 100 positives in a the model finds 40, of 100 in b 70: 30 points apart (" in card
     assert "| a | 40% (31 to 50) |" in card  # Wilson's limits of 40 of 100
     assert markdown(["x|y"], [["1"]])[0] == r"| x\|y |"
 

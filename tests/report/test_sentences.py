@@ -62,7 +62,7 @@ class TestHeadline:
         assert headline.lead(found).startswith("c is worse off than the rest by tpr (20%)")
 
     def test_many_groups_are_counted(self, many):
-        assert headline.headline(many) == "1 of 8 groups is found less often than the rest: x, g."
+        assert headline.headline(many) == "1 of 8 groups is found less often than the rest: x & g."
 
     def test_what_the_numbers_are_of(self, census, five):
         assert headline.scope_line(census).endswith(
@@ -184,11 +184,11 @@ class TestAnswers:
     def test_what_is_not_known(self, census, five, many):
         assert answers.unknown(census).startswith("What another start would give: this is one run.")
         assert "one run" not in answers.unknown(five)
-        assert answers.unknown(many).startswith("What happens to x, h: fewer than 10 positives held out in each.")
+        assert answers.unknown(many).startswith("What happens to x & h: fewer than 10 positives held out in each.")
 
     def test_many_groups_have_no_ranking(self, many):
         text = answers.who(many)
-        assert text.startswith("Worse off than the rest by tpr: x, g (")
+        assert text.startswith("Worse off than the rest by tpr: x & g (")
         assert "No difference from the rest is shown for" in text
         assert "Could be the worst off: " in text
 

@@ -9,11 +9,12 @@ import numpy as np
 from tiltmeter.analysis.estimate import Estimate
 from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.shuffled_groups import shuffled_groups
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.headline import MANY, disagree, values_of
 from tiltmeter.report.onset import when_did_it_arise
-from tiltmeter.report.wording import COUNTED, between, group_name, listed, minus, number, percent, percents, points
+from tiltmeter.report.wording import COUNTED, between, listed, minus, number, percent, percents, points
 
 #: A difference below this is small, one above it large, when nothing is shown.
 SMALL, LARGE = 0.02, 0.10

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.wording import capital, group_name, minus, number, percents, points, when
+from tiltmeter.report.wording import capital, minus, number, percents, points, when
 
 #: Looks whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1

@@ -6,11 +6,12 @@ import json
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, paragraph, section
-from tiltmeter.report.wording import group_name, percent
+from tiltmeter.report.wording import percent
 
 
 def data_section(found: Findings) -> str:

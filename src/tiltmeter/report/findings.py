@@ -20,9 +20,9 @@ from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import better_of
+from tiltmeter.plot.theme import group_name
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_of
-from tiltmeter.report.wording import group_name
 
 #: Measures of the last look that no band over all looks judges: their differences share an error rate of their own.
 EXTRA = {

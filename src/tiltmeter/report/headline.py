@@ -6,8 +6,9 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.wording import group_name, listed, number, percents, points, when
+from tiltmeter.report.wording import listed, number, percents, points, when
 
 #: From so many groups on the headline counts groups instead of naming the worst and the best.
 MANY = 6

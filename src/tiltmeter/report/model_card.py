@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tiltmeter.report.answers import answers
 from tiltmeter.report.findings import Findings
+from tiltmeter.report.headline import headline
 from tiltmeter.report.wording import between, number, percent
 from tiltmeter.visible_text import visible
 
+#: The title of the section, by which an older one is found.
+HEADING = "## Bias during training"
 
-def model_card(found: Findings, sentences: Sequence[str]) -> str:
-    """Sentences, then the value of every group at the last look with 95 % limits."""
+
+def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """The headline and the answers, then the value of every group at the last look with 95 % limits."""
+    sentences = [headline(found), *(f"{one.question} {one.text}" for one in answers(found, others))]
     rows = [*found.rows.values(), *found.extra.values()]
     head = ["group", *(row.term.curve for row in rows)]
     body = []
@@ -23,7 +29,7 @@ def model_card(found: Findings, sentences: Sequence[str]) -> str:
             limits = between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}"
             cells.append(f"{value} ({limits})" if one.known else value)
         body.append(cells)
-    lines = ["## Bias during training", "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
+    lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
     lines += [*markdown(head, body), "", "Values at the last look, with 95% limits of each number alone."]
     return "\n".join([*lines, f"Measured with tiltmeter {found.run.origin.version}."])
 

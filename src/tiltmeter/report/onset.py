@@ -9,8 +9,9 @@ import numpy as np
 
 from tiltmeter.analysis.difference import Change, Difference, Stretch
 from tiltmeter.names import NOBODY
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.wording import group_name, moment, percents, points, when
+from tiltmeter.report.wording import moment, percents, points, when
 
 #: The model begins or ceases to say yes where its share passes this.
 HARDLY = 0.005

@@ -6,11 +6,12 @@ from tiltmeter.analysis.base_rate_split import BaseRateSplit
 from tiltmeter.analysis.calibration import Calibration
 from tiltmeter.analysis.phases import phases
 from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
-from tiltmeter.report.wording import group_name, listed, minus, number, percent, points
+from tiltmeter.report.wording import listed, minus, number, percent, points
 
 #: What a run leaves open, and what to run for it.
 TO_ASK = (

@@ -147,11 +147,10 @@ def _method(found: Findings) -> str:
 
 
 def _along(found: Findings, others: tuple[Findings, ...]) -> str:
-    told = [headline(found), *(f"{one.question} {one.text}" for one in answers(found, others))]
     return section(
         "card",
         "To take along",
-        fold("Section for a model card (Markdown)", block(model_card(found, told))),
+        fold("Section for a model card (Markdown)", block(model_card(found, others))),
         fold("Curves as numbers", curve_table(found)),
         fold("What was trained", pairs_table(trained_rows(found.run))),
         fold("All settings", pairs_table(setting_rows(found.run.origin.settings))),

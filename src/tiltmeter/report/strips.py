@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.names import NOBODY
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.frame import NARROW, Frame, short
 from tiltmeter.report.stretched_axis import StretchedAxis
-from tiltmeter.report.wording import group_name
 
 #: Strips of groups that are drawn; those with something shown come first.
 MOST_STRIPS = 12

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.analysis.estimate import Estimate, wilson
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import Cell, card_table
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, group_name, minus, number, percent, percents, points
+from tiltmeter.report.wording import between, minus, number, percent, percents, points
 
 #: A group with fewer points than this share of all is marked.
 TINY = 0.02

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from tiltmeter.analysis.estimate import Estimate
 
 #: Groups with fewer counted points than this are told as counts.
 COUNTED = 200
-
-
-def group_name(group: Hashable) -> str:
-    """A group as text; of an intersection the parts, one after another.
-
-    >>> group_name(("Female", "Black")), group_name(3)
-    ('Female, Black', '3')
-    """
-    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
 
 
 def listed(words: Sequence[str], most: int = 8) -> str:
