@@ -267,8 +267,11 @@ def test_errors_cross_on_a_fixed_set_just_where_the_first_and_the_last_order_dif
 
 @pytest.mark.slow
 def test_what_memorisation_does_to_random_centred_problems():
-    """It makes crossings of losses, removes none, and groups of larger variance are best off earlier."""
-    problem, _, D, _, _ = random_centred(200, 11)
+    """It makes crossings of losses, removes none, and the best times of the groups differ by a factor.
+
+    Who stops first depends on how problems are drawn: here the group of larger variance in 115 of 200.
+    """
+    problem, _, _, _, _ = random_centred(200, 11)
     times = np.geomspace(1e-3, 300.0, 240)
     online = crossing_count(predict(problem, Flow(1.0), times, ("loss",)), "loss").values
     counts = {}
@@ -284,7 +287,6 @@ def test_what_memorisation_does_to_random_centred_problems():
     assert (counts[2.0][~without] > 0).all()
     factor = np.maximum(stops[0] / stops[1], stops[1] / stops[0])
     assert 2.0 < np.median(factor) < 5.0
-    assert ((stops[0] < stops[1]) == (D[0] > D[1])).mean() > 0.7
 
 
 def test_crossings_that_memorisation_moves():
