@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore check test test-slow lint docs audit bench clean
+.PHONY: help demo explore check test test-slow lint docs notebooks audit bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ lint: .venv/dev.stamp ## formatting and types
 docs: .venv/dev.stamp ## build the documentation offline
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+notebooks: .venv/dev.stamp ## execute the notebooks of the gallery
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/notebooks.txt
+	$(BIN)/python docs/draw/notebooks.py
 
 audit: .venv/dev.stamp ## known vulnerabilities of the pinned requirements, and a list of all components (needs the network)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.network_kernels import tangent as tangent
+    from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from tiltmeter.record import log_spaced as log_spaced
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
+    from tiltmeter.report.card_file import to_model_card as to_model_card
     from tiltmeter.report.runs import report as report
     from tiltmeter.simulation.simulate import simulate as simulate
     from tiltmeter.study import Study as Study
@@ -111,6 +113,7 @@ _HOMES = {
     # before training
     "forecast": "forecast.forecast",
     "tangent": "forecast.network_kernels",
+    "nowcast": "forecast.nowcast",
     "best_weights": "forecast.best_weights",
     "advise": "advice.advise",
     # real training
@@ -141,6 +144,7 @@ _HOMES = {
     "calibration": "analysis.calibration",
     "why": "analysis.why",
     "report": "report.runs",
+    "to_model_card": "report.card_file",
     # many runs
     "Study": "study",
     # records

@@ -32,7 +32,7 @@ def test_equal_groups_have_no_crossings_of_classes():
 
 
 def test_measured_runs_too():
-    runs = tm.simulate(HIDDEN, tm.SGD(lr=0.2), [0.1, 1.0, 5.0, 20.0], d=300, seeds=20, progress=False)
+    runs = tm.simulate(HIDDEN, tm.SGD(lr=0.2), [0.1, 1.0, 5.0, 20.0], d=300, seeds=20)
     found = tm.class_crossings(runs)
     assert set(found.same_class) == {0, 1, 2}
     assert set(found.classes) == {"+", "-"}

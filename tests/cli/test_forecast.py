@@ -136,3 +136,17 @@ def test_bad_input_gets_one_sentence(run, in_a_folder, old, new, argv, sentence)
     code, _, err = run("forecast", "digits.toml", *argv)
     assert code == 2
     assert sentence in err
+
+
+def test_the_rest_of_a_run_is_forecast_from_its_checkpoint(run, in_a_folder):
+    text = DIGITS.replace("sample = 300", "").replace("steps = 200", "steps = 40\ncheckpoint = 20")
+    (in_a_folder / "short.toml").write_text(text)
+    assert run("train", "short.toml", "--to", "begun")[0] == 0
+    (in_a_folder / "long.toml").write_text(text.replace("steps = 40", "steps = 120"))
+    code, out, _ = run("show", "begun", "--ahead", "long.toml")
+    assert code == 0
+    assert "From step 40 on, as forecast" in out
+    code, _, err = run("show", "begun", "--ahead", "short.toml")
+    assert code == 2
+    assert "should have steps to come" in err
+    assert "leave out --follow" in run("show", "begun", "--ahead", "long.toml", "--follow")[2]

@@ -30,7 +30,7 @@ def losses(found):
 #: How each public function is called with an SGD, and a number of it that a law must change.
 CALLS = {
     "predict": lambda sgd: losses(tm.predict(PROBLEM, sgd, TIMES)),
-    "simulate": lambda sgd: losses(tm.simulate(PROBLEM, sgd, TIMES, d=30, progress=False)),
+    "simulate": lambda sgd: losses(tm.simulate(PROBLEM, sgd, TIMES, d=30)),
     "timescales": lambda sgd: tm.timescales(PROBLEM, sgd).Q.values,
     "drivers": lambda sgd: tm.drivers(PROBLEM, sgd, TIMES)["loss_gap"].values,
     "stability_limit": lambda sgd: tm.theory.stability_limit(PROBLEM, sgd).values,

@@ -32,6 +32,7 @@ LAYERS = [
     ["losses", "schedule"],
     ["memory", "names", "progress", "threads"],
     ["record"],
+    ["notebook_text"],
     ["lazy_names", "version", "visible_text"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

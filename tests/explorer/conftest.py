@@ -10,10 +10,15 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+import tiltmeter
+
+#: The tiltmeter that is tested is also the one that runs beside the tests.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tiltmeter.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -52,7 +57,7 @@ class Explorer:
 @contextmanager
 def exploring(folder, *options, port=0):
     command = [sys.executable, "-m", "tiltmeter", "explore", str(folder), "--quiet", "--port", str(port), *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
         line = process.stdout.readline()
         found = re.search(r"http://\S+", line)
@@ -111,7 +116,7 @@ class Seen:
 
 @pytest.fixture
 def look(browser):
-    """Open an address; at the end there was no error and no request to anywhere else."""
+    """Open an address; at the end there was no error and no request to anywhere else. Close before the server ends."""
     opened = []
 
     def open_page(address, width=1280, height=900, **context):

@@ -32,7 +32,7 @@ class TestSeeds:
     def test_seed_7_is_always_seed_7(self, law):
         sgd = steered(law, lr=0.05, batch=4)
         whole = tm.simulate(C, sgd, [0.3, 0.5, 1.1], d=60, seeds=9, curves=("Q", "pull"))
-        alone = tm.simulate(C, sgd, [1.1], d=60, seeds=[7], curves=("Q", "pull"), threads=1)
+        alone = tm.simulate(C, sgd, [1.1], d=60, seeds=[7], curves=("Q", "pull"), method=tm.simulation.Chain(threads=1))
         for name in ("Q", "pull"):
             np.testing.assert_array_equal(
                 whole[name].sel(seed=7, time=1.1, method="nearest").values, alone[name].isel(seed=0, time=0).values
@@ -131,7 +131,7 @@ ROUTES = {
 def test_the_chain_follows_the_equations_of_motion(problem, law, lr):
     """d = 1000 and 48 seeds: within 4 standard errors at every look, for every group."""
     sgd = steered(law, lr=lr)
-    runs = tm.simulate(problem, sgd, TIMES, d=1000, seeds=range(100, 148), curves=("loss", "pull"), progress=False)
+    runs = tm.simulate(problem, sgd, TIMES, d=1000, seeds=range(100, 148), curves=("loss", "pull"))
     theory = tm.predict(problem, sgd, TIMES, curves=("loss", "pull"))
     assert float(standard(runs, theory).max()) < 4.0
 
@@ -141,7 +141,7 @@ def test_the_direct_run_is_the_chain():
     sgd = steered(I.GroupDRO(5.0, 10.0, by="draws", memory=20, every=5))
     at = [2.0, 5.0, 10.0]
     chain, direct = (
-        tm.simulate(C, sgd, at, d=100, seeds=200, method=method, curves=("loss", "pull"), progress=False)
+        tm.simulate(C, sgd, at, d=100, seeds=200, method=method, curves=("loss", "pull"))
         for method in (Chain(), Direct())
     )
     for name in ("loss", "pull"):
@@ -186,7 +186,7 @@ def plain_gradients(problem, law, lr, batch, d, t, seeds, shares):
 def test_the_chain_of_gradients_is_the_plain_run(law):
     batch, d, t, seeds = 6, 40, 3.0, 120
     lr = 0.1 if isinstance(law, I.UPGrad) else 0.02
-    runs = tm.simulate(C, steered(law, lr=lr, batch=batch), [t], d=d, seeds=seeds, curves=("loss",), progress=False)
+    runs = tm.simulate(C, steered(law, lr=lr, batch=batch), [t], d=d, seeds=seeds, curves=("loss",))
     one = runs["loss"].isel(time=0).values.T
     two = plain_gradients(C, law, lr, batch, d, t, seeds, (0.7, 0.3))
     error = np.sqrt((one.var(0, ddof=1) + two.var(0, ddof=1)) / seeds)
@@ -203,6 +203,6 @@ def test_the_chain_of_gradients_nears_its_limit(law, lr, tolerance):
     """1 << batch << d holds roughly at 64 of 300: the distance is that of the finite batch, not of chance."""
     sgd = steered(law, lr=lr, batch=64, proportions=EVEN)
     at = [2.0, 6.0, 10.0]
-    runs = tm.simulate(A, sgd, at, d=300, seeds=6, curves=("loss",), progress=False)
+    runs = tm.simulate(A, sgd, at, d=300, seeds=6, curves=("loss",))
     distance = abs(runs["loss"].mean("seed") - tm.theory.gram_limit(A, sgd, at)["loss"])
     assert float(distance.max()) < tolerance

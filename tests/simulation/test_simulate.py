@@ -67,14 +67,14 @@ class TestCurves:
 
 
 class TestSeeds:
-    @pytest.mark.parametrize("method", [Chain(), Direct()])
+    @pytest.mark.parametrize("method", [Chain, Direct])
     @pytest.mark.parametrize("student", [{}, {"student": Network(2, ReLU())}])
     def test_a_seed_is_the_same_whatever_the_threads_and_the_other_seeds(self, method, student):
         sgd = SGD(lr=0.3, start=Random(), batch=2)
-        chosen = {"d": 60, "method": method, "curves": ("M", "R", "Q"), **student}
-        many = simulate(PROBLEM, sgd, [0.5, 40.0], seeds=24, threads=2, **chosen)
-        assert many == simulate(PROBLEM, sgd, [0.5, 40.0], seeds=24, threads=1, **chosen)
-        few = simulate(PROBLEM, sgd, [0.5, 40.0], seeds=[17, 3], **chosen)
+        chosen = {"d": 60, "curves": ("M", "R", "Q"), **student}
+        many = simulate(PROBLEM, sgd, [0.5, 40.0], seeds=24, method=method(threads=2), **chosen)
+        assert many == simulate(PROBLEM, sgd, [0.5, 40.0], seeds=24, method=method(threads=1), **chosen)
+        few = simulate(PROBLEM, sgd, [0.5, 40.0], seeds=[17, 3], method=method(), **chosen)
         for name in many:
             xr.testing.assert_identical(few[name], many[name].sel(seed=[17, 3]))
 
@@ -195,9 +195,9 @@ class TestRefusals:
 class TestMemory:
     @staticmethod
     def peak(**given):
-        simulate(PROBLEM, curves=("Q",), progress=False, **{**given, "times": [0.001]})
+        simulate(PROBLEM, curves=("Q",), **{**given, "times": [0.001]})
         tracemalloc.start()
-        simulate(PROBLEM, curves=("Q",), progress=False, **given)
+        simulate(PROBLEM, curves=("Q",), **given)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

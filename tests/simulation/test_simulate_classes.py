@@ -53,7 +53,7 @@ def test_chain_and_direct_run_agree_in_law(student, batch):
     d, steps, seeds = 20, 40, 3000
     sgd = tm.SGD(lr=0.8, train_bias=True, weights={"+": 0.8, "-": 1.5}, batch=batch, weight_decay=0.2)
     R, Q, bias = direct(PROBLEM, sgd, steps, d, seeds, isinstance(student, tm.students.Softmax))
-    runs = tm.simulate(PROBLEM, sgd, [steps / d], d, seeds, student=student, curves=CURVES[:4], progress=False)
+    runs = tm.simulate(PROBLEM, sgd, [steps / d], d, seeds, student=student, curves=CURVES[:4])
     for values, name in ((R, "R"), (Q, "Q"), (bias, "student_bias")):
         chain = runs[name].isel(time=0).transpose("seed", ...).values
         for function in (np.mean, np.var):
@@ -68,7 +68,7 @@ def test_chain_and_direct_run_agree_in_law(student, batch):
 
 def test_the_theory_is_its_limit():
     sgd = tm.SGD(lr=0.5, train_bias=True, weights={"+": 0.9, "-": 1.3})
-    runs = tm.simulate(PROBLEM, sgd, [0.5, 2.0], d=300, seeds=60, curves=CURVES, progress=False)
+    runs = tm.simulate(PROBLEM, sgd, [0.5, 2.0], d=300, seeds=60, curves=CURVES)
     for name, z in scores_of(runs, tm.predict(PROBLEM, sgd, [0.5, 2.0], CURVES)).items():
         assert np.nanmax(abs(z)) < 4.0, name
 
@@ -76,15 +76,15 @@ def test_the_theory_is_its_limit():
 def test_weights_of_classes_change_what_is_learnt():
     ends = []
     for weights in (None, {("-", 2): 4.0}):
-        runs = tm.simulate(PROBLEM, tm.SGD(lr=0.05, weights=weights), [30.0], 200, 8, progress=False)
+        runs = tm.simulate(PROBLEM, tm.SGD(lr=0.05, weights=weights), [30.0], 200, 8)
         ends.append(runs["class_loss"].mean("seed").isel(time=0).sel({"group": "-", "class": 2}))
     assert float(ends[1]) < float(ends[0]) - 0.03
 
 
 def test_seeds_and_directories(tmp_path):
     sgd = tm.SGD(lr=0.3, start=tm.starts.Random(0.5))
-    whole = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, 4, progress=False, to=tmp_path / "run")
-    alone = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, [2], progress=False, threads=1)
+    whole = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, 4, to=tmp_path / "run")
+    alone = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, [2], method=tm.simulation.Chain(threads=1))
     np.testing.assert_array_equal(whole["loss"].sel(seed=2), alone["loss"].sel(seed=2))
     assert tm.load(tmp_path / "run") == whole
     start = whole["Q"].isel(time=0).mean("seed")
@@ -118,7 +118,7 @@ def test_a_linear_module_trained_by_torch_is_the_student():
         for name, values in found.items():
             values.append(run[name].isel(time=-1).values)
     sgd = tm.SGD(lr=0.5, train_bias=True)
-    chain = tm.simulate(PROBLEM, sgd, [steps / d], d, 400, curves=tuple(found), progress=False)
+    chain = tm.simulate(PROBLEM, sgd, [steps / d], d, 400, curves=tuple(found))
     for name, values in found.items():
         expected = chain[name].isel(time=0)
         error = np.sqrt(np.var(values, axis=0, ddof=1) / seeds + expected.var("seed", ddof=1).values / 400)
@@ -142,7 +142,7 @@ def test_a_linear_module_trained_by_torch_is_the_student():
 )
 def test_refusals(given, said):
     with pytest.raises((ValueError, KeyError), match=said):
-        tm.simulate(**{"problem": PROBLEM, "sgd": tm.SGD(lr=0.1), "times": [1.0], "d": 50, "progress": False, **given})
+        tm.simulate(**{"problem": PROBLEM, "sgd": tm.SGD(lr=0.1), "times": [1.0], "d": 50, **given})
 
 
 def random_problem(classes, seed):
@@ -194,7 +194,7 @@ def test_rows_of_the_reference(classes, student, seeds, last):
     """
     problem, sgd, times, theory = row(classes, student, last)
     chosen = range(1000, 1000 + seeds)
-    runs = tm.simulate(problem, sgd, times, 400, chosen, student=student, curves=CURVES[:4], progress=False)
+    runs = tm.simulate(problem, sgd, times, 400, chosen, student=student, curves=CURVES[:4])
     for name, z in scores_of(runs, theory).items():
         assert np.nanmax(abs(z)) < 4.0, name
         assert np.sqrt(np.nanmean(z**2)) < 1.7, name
@@ -208,7 +208,6 @@ def test_rows_with_ten_times_the_seeds(classes, student, seeds, last):
     small, large = (
         tm.simulate(
             problem, sgd, times, d, range(5000 + d, 5000 + d + 10 * seeds), student=student, curves=CURVES[:4],
-            progress=False,
         )
         for d in (400, 800)
     )  # fmt: skip
@@ -242,7 +241,7 @@ def test_simulated_accuracies_of_a_rare_class():
     """18 accuracies at d = 300 with 40 seeds, at the beginning, the middle and the end of the fall."""
     sgd, times, curves = tm.SGD(lr=0.2, train_bias=True), [0.25, 4.0, 32.0], ("class_accuracy",)
     theory = tm.predict(RARE, sgd, times, curves)
-    runs = tm.simulate(RARE, sgd, times, 300, range(1000, 1040), curves=curves, progress=False)
+    runs = tm.simulate(RARE, sgd, times, 300, range(1000, 1040), curves=curves)
     z = scores_of(runs, theory)["class_accuracy"]
     assert z.size == 18
     assert np.nanmax(abs(z)) < 4.0
@@ -253,6 +252,6 @@ def test_control_a_theory_without_the_weights_is_refused_by_the_runs():
     """At d = 1000 with 160 seeds the theories with and without weights lie well over 10 standard errors apart."""
     sgd, plain = tm.SGD(lr=0.5, train_bias=True, weights={"+": 0.9, "-": 1.3}), tm.SGD(lr=0.5, train_bias=True)
     right, wrong = (tm.predict(PROBLEM, one, [4.0], ("R",)) for one in (sgd, plain))
-    runs = tm.simulate(PROBLEM, sgd, [4.0], 1000, range(1000, 1160), curves=("R",), progress=False)
+    runs = tm.simulate(PROBLEM, sgd, [4.0], 1000, range(1000, 1160), curves=("R",))
     assert np.nanmax(abs(scores_of(runs, right)["R"])) < 4.0
     assert np.nanmax(abs(scores_of(runs, wrong)["R"])) > 10.0

@@ -43,7 +43,7 @@ def test_simulation_follows(method):
     smooth = {"+": tm.schedules.Cosine(1.0, 5.0), "-": lambda t: 1.0 - tm.schedules.Cosine(1.0, 5.0)(t)}
     for proportions in (TURN, smooth):
         sgd = tm.SGD(lr=0.3, proportions=proportions)
-        runs = tm.simulate(PROBLEM, sgd, [2.0, 5.0], d, seeds, method=method, progress=False, curves=("loss", "R"))
+        runs = tm.simulate(PROBLEM, sgd, [2.0, 5.0], d, seeds, method=method, curves=("loss", "R"))
         theory = tm.predict(PROBLEM, sgd, [2.0, 5.0], curves=("loss", "R"))
         for name in ("loss", "R"):
             error = runs[name].std("seed", ddof=1) / np.sqrt(seeds)
@@ -76,7 +76,7 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"`moments` has no schedules of `proportions`. Use `simulate` or `predict`"):
         moments(PROBLEM, sgd, [1.0], 50)
     with pytest.raises(ValueError, match=r"Fresh\(\) data"):
-        tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=Repeated(1.0), progress=False)
+        tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=Repeated(1.0))
     with pytest.raises(ValueError, match=r"constant weights and proportions"):
         tm.timescales(PROBLEM, sgd)
     with pytest.raises(ValueError, match=r"two groups or more"):

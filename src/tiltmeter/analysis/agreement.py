@@ -10,6 +10,7 @@ import xarray as xr
 
 from tiltmeter.analysis.exact import exact_curve
 from tiltmeter.analysis.over_seeds import over_seeds
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 How = Literal["evaluated", "interpolated", "same times"]
@@ -29,7 +30,7 @@ class CurveAgreement:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(NotebookText):
     """The distances of all curves that two trajectories share."""
 
     rows: tuple[CurveAgreement, ...]

@@ -12,6 +12,7 @@ from tiltmeter.analysis.pairs import groups_of
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Basis, Standing
 from tiltmeter.names import better_of
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: Without other errors, the scatter over seeds is used from this many seeds on.
@@ -47,7 +48,7 @@ class GapFound:
 
 
 @dataclass(frozen=True)
-class BiasGate:
+class BiasGate(NotebookText):
     """The result of `bias_gate`, for every pair of groups."""
 
     curve: str

@@ -11,12 +11,13 @@ import xarray as xr
 
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.exact import exact_curve
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class ClassCrossings:
+class ClassCrossings(NotebookText):
     """Three kinds of crossings.
 
     `groups`: between groups, all classes together. `same_class`: of one class between groups, by class. `classes`:

@@ -11,6 +11,7 @@ import xarray as xr
 from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.analysis.pairs import groups_of, leader_sign
 from tiltmeter.names import NOBODY
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 
@@ -34,7 +35,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(NotebookText):
     """The runs in the order given; as text, one sentence each."""
 
     rows: tuple[Compared, ...]

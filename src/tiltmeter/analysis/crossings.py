@@ -16,6 +16,7 @@ from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: An exact curve is evaluated at this many times, so that no crossing between the given times is missed.
@@ -23,7 +24,7 @@ LOOKS = 512
 
 
 @dataclass(frozen=True)
-class Crossing:
+class Crossing(NotebookText):
     """One change of leader, between `low` and `high`; for a measured run, `time` is an estimate in between."""
 
     time: float
@@ -39,7 +40,7 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Undecided:
+class Undecided(NotebookText):
     """An interval in which a measured gap changes sign within its band: it is not known whether the lead changed."""
 
     low: float
@@ -51,7 +52,7 @@ class Undecided:
         return f"undecided between {self.low:.4g} and {self.high:.4g} whether {a} or {b} leads"
 
 
-class Crossings(tuple[Crossing, ...]):
+class Crossings(tuple[Crossing, ...], NotebookText):
     """The crossings in order of time, and who leads first and last; as text, one sentence.
 
     `first_leader` is the group that leads every other at the first look where a leader is shown, `last_leader` at the

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from tiltmeter.names import NOBODY, Better
+from tiltmeter.notebook_text import NotebookText
 
 #: The second name of a difference between one group and the mean of all points.
 ALL = "all together"
@@ -40,7 +41,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class Difference(NotebookText):
     """Value of `pair[0]` minus value of `pair[1]` at every look, with its limits; NaN where there is no test.
 
     >>> found = Difference("loss", "lower", ("a", "b"), "step", np.array([0.0, 1.0, 10.0]), np.array([0.0, 0.1, -0.4]),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tiltmeter.analysis.crossings import Crossing, Crossings, crossings
 from tiltmeter.analysis.pairs import Pair
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Flow
 from tiltmeter.problem.mixture import Mixture
@@ -18,7 +19,7 @@ What = Literal["moved", "created", "removed"]
 
 
 @dataclass(frozen=True)
-class Change:
+class Change(NotebookText):
     """One crossing with fresh examples (`online`), on the fixed set (`fixed`), or both: then it has moved."""
 
     what: What
@@ -35,7 +36,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Memorisation:
+class Memorisation(NotebookText):
     """The crossings of the same training with fresh examples and on a fixed set; as text, one sentence."""
 
     curve: str

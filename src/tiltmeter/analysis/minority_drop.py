@@ -10,11 +10,12 @@ import xarray as xr
 
 from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.analysis.pairs import groups_of, leader_sign
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class MinorityDrop:
+class MinorityDrop(NotebookText):
     """Recall of one class at the first look, at its lowest, and at the last look; means over seeds.
 
     `drop` is start minus lowest, with standard error `error` over seeds (one run: NaN). `lowest_at` and `back_at` are

@@ -15,6 +15,7 @@ from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
 from tiltmeter.analysis.pairs import Pair, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Phase:
     bound: float | None = None
 
 
-class Phases(tuple[Phase, ...]):
+class Phases(tuple[Phase, ...], NotebookText):
     """The phases in order of time, and the crossings between them; as text, one sentence."""
 
     curve: str
@@ -174,7 +175,9 @@ def _measured(difference: Difference) -> tuple[Phase, ...]:
     found = []
     for (low, high), stretch in zip(pairwise(edges), stretches, strict=True):
         inside = (difference.times >= stretch.first) & (difference.times <= stretch.last)
-        size = float(np.nanmean(np.abs(difference.gap[inside])))
+        gaps = np.abs(difference.gap[inside])
+        gaps = gaps[np.isfinite(gaps)]
+        size = float(gaps.mean()) if gaps.size else float("nan")
         found.append(Phase(low, high, stretch.leader, size, bound=stretch.bound))
     return tuple(found)
 

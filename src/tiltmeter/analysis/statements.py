@@ -8,6 +8,7 @@ from typing import Literal
 
 from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.pairs import Pair
+from tiltmeter.notebook_text import NotebookText
 
 #: The source of the limits.
 Basis = Literal["points", "standard errors", "seeds", "values"]
@@ -18,7 +19,7 @@ _SCOPES: dict[Scope, str] = {"run": "In this run", "runs": "In these runs", "rec
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Standing(NotebookText):
     """The differences of all chosen curves and groups; all statements hold together at `level`.
 
     `reasons` says why a curve, or a group in a curve, is not tested; `notes` holds other remarks. As text, there is a

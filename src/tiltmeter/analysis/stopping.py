@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.pairs import groups_of, leader_sign
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 Judged = Literal["same points", "other points", "exact"]
@@ -37,7 +38,7 @@ class BestForGroup:
 
 
 @dataclass(frozen=True)
-class Stopping:
+class Stopping(NotebookText):
     """The advice of three rules, among the looks whose mean is close to the best; as text, one sentence each.
 
     `by_group` is the best look of every group, without that restriction. On a fixed training set, groups may be best

@@ -32,7 +32,7 @@ VERBS = {
     "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",
     "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
     "report": "Write runs as one HTML page for a review; it works offline.",
-    "export": "Export a run for other programs: CSV, Parquet or TensorBoard event files.",
+    "export": "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
     "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
     "init": "Write a commented TOML file for your table.",
     "doctor": "Report versions, threads, extras and data of this machine, and what is missing.",

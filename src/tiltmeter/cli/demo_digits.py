@@ -61,17 +61,17 @@ def in_words(run: Trajectory) -> str:
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> in_words(predict(*cases.centred_crossing()))
-    '- leads first, from step 5.6 on +.'
+    '- leads first, then + from step 5.6 on.'
     """
     every = phases(run)
     found = [phase for phase in every if phase.leader != NOBODY]
     if not found:
         return "nobody is shown to lead."
     turns = [one for one, before in zip(found[1:], found[:-1], strict=True) if one.leader != before.leader]
-    later = "".join(f", {_from(one.start)} {one.leader}" for one in turns)
+    later = "".join(f", then {one.leader} {_from(one.start)}" for one in turns)
     if found[0] is every[0]:
         return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads."
-    return f"nobody is shown to lead at first, {_from(found[0].start)} {found[0].leader}{later}."
+    return f"nobody is shown to lead at first, then {found[0].leader} leads {_from(found[0].start)}{later}."
 
 
 def _from(step: float) -> str:

@@ -6,7 +6,7 @@ import json as json_module
 from pathlib import Path
 
 from tiltmeter.cli.flags import Json
-from tiltmeter.export import to_csv, to_latex, to_parquet, to_tensorboard
+from tiltmeter.export import to_csv, to_latex, to_netcdf, to_parquet, to_tensorboard, to_zarr
 from tiltmeter.record import Trajectory, load
 
 
@@ -17,9 +17,12 @@ def export(
     parquet: Path | None = None,
     tensorboard: Path | None = None,
     latex: Path | None = None,
+    netcdf: Path | None = None,
+    zarr: Path | None = None,
+    card: Path | None = None,
     json: Json = False,
 ) -> None:
-    """Export a run for other programs: CSV, Parquet or TensorBoard event files.
+    """Export a run for other programs: tables, NetCDF, Zarr, TensorBoard event files or a model card.
 
     Parameters
     ----------
@@ -33,6 +36,12 @@ def export(
         Write event files to this new folder, one run per group.
     latex
         Write the last values of all groups as a table for LaTeX to this file.
+    netcdf
+        Write a NetCDF-4 file, one group for each curve.
+    zarr
+        Write a Zarr store to this new folder.
+    card
+        Put a section about bias into this model card, a Markdown file as Hugging Face keeps it.
     """
     loaded = load(run)
     if not isinstance(loaded, Trajectory):
@@ -42,12 +51,25 @@ def export(
         "parquet": (parquet, to_parquet),
         "tensorboard": (tensorboard, to_tensorboard),
         "latex": (latex, to_latex),
+        "netcdf": (netcdf, to_netcdf),
+        "zarr": (zarr, to_zarr),
+        "card": (card, _card),
     }
     written = {word: str(write(loaded, place)) for word, (place, write) in places.items() if place is not None}
     if not written:
-        raise ValueError("Nothing to write: pass --csv FILE, --parquet FILE, --tensorboard FOLDER or --latex FILE.")
+        raise ValueError(
+            "Nothing to write: pass --csv FILE, --parquet FILE, --tensorboard FOLDER, --latex FILE, --netcdf FILE, "
+            "--zarr FOLDER or --card FILE."
+        )
     if json:
         print(json_module.dumps(written))
         return
     values = sum(curve.size for curve in loaded.values())
     print(f"{len(loaded)} curve{'' if len(loaded) == 1 else 's'}, {values} values: {', '.join(written.values())}")
+
+
+def _card(run: Trajectory, path: Path) -> Path:
+    from tiltmeter.report.card_file import to_model_card
+
+    to_model_card(run, path)
+    return path

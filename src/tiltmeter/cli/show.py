@@ -25,6 +25,7 @@ def show(
     level: Level = 0.05,
     save: Save = (),
     follow: Switch = False,
+    ahead: Path | None = None,
     json: Json = False,
 ) -> None:
     """What a run directory holds, in words, as a table and as a picture.
@@ -35,7 +36,14 @@ def show(
         The run directory.
     follow
         Show it again whenever the run has grown, until it ends.
+    ahead
+        The file of `tiltmeter train` that made the run: also forecast its rest from the last checkpoint.
     """
+    if ahead is not None:
+        if follow:
+            raise ValueError("--ahead looks once: leave out --follow.")
+        _ahead(run, ahead, curve, level, save, json)
+        return
     if follow:
         for _ in growing(run):
             _show(run, curve, level, (), json)
@@ -43,6 +51,26 @@ def show(
         _show(run, curve, level, save, json)
     if follow and save:
         _show(run, curve, level, save, json)
+
+
+def _ahead(run: Path, config: Path, curve: str, level: float, save: tuple[Path, ...], json: bool) -> None:
+    """What the run holds so far, and its rest as forecast from where it stands."""
+    from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
+    from tiltmeter.forecast.nowcast import nowcast
+    from tiltmeter.recipe.table import recipe_from_table
+    from tiltmeter.recipe.watch import Watch
+
+    tables = read_config(config)
+    data, look = build_data(tables["data"], config.parent, tables["problem"])
+    recipe = recipe_from_table(tables["training"], data.groups)
+    network = build_network(tables, data, recipe.loss)
+    rest = nowcast(run, network, data, look, recipe, watch=Watch(when=build_when(tables)))
+    summary = Summary(rest, curve, level)
+    save_pictures(summary, save)
+    if not json:
+        _show(run, curve, level, (), json)
+        print(f"From step {int(rest[curve].time[0])} on, as forecast from the weights and the optimiser there:")
+    summary.print(as_json=json)
 
 
 def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:

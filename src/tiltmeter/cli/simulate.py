@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_text
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,7 +32,7 @@ from tiltmeter.simulation.run import Method
 from tiltmeter.simulation.simulate import simulate as simulate_runs
 from tiltmeter.theory.predict import predict
 
-_METHODS: dict[str, Method] = {"chain": Chain(), "direct": Direct()}
+_METHODS: dict[str, Callable[[int | None], Method]] = {"chain": Chain, "direct": Direct}
 _ACTIVATIONS: dict[str, Activation] = {"erf": Erf(), "relu": ReLU(), "tanh": Tanh(), "identity": Identity()}
 #: Curves of several classes in every run; errors and accuracies are expensive and need --curve.
 CLASS_CURVES = ("loss", "class_loss")
@@ -107,8 +108,8 @@ def simulate(
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(
-            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method], data=data,
-            curves=curves, to=to, threads=threads,
+            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method](threads),
+            data=data, curves=curves, to=to,
         )  # fmt: skip
     for note in notes:
         print(f"Note: {note.message}", file=sys.stderr)

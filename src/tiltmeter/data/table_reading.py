@@ -6,11 +6,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.labelled import JSON, label_to_json
 
 
 @dataclass(frozen=True)
-class TableReading:
+class TableReading(NotebookText):
     """The account of one table that became grouped data.
 
     >>> reading = TableReading(400, {"F": 30, "M": 10}, {"F": 200, "M": 200}, {"age": 40}, labels=("<=50K", ">50K"))

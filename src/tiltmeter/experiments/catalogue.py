@@ -38,9 +38,11 @@ EXPERIMENTS: dict[str, str] = {
     "warm-start": "warm_start",
     "order-of-groups": "order_of_groups",
     "overparametrisation-gap": "overparametrisation_gap",
+    "pipeline-atlas": "pipeline_atlas",
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
+    "forecast-routes": "forecast_routes",
     # interventions
     "group-dro-rings": "group_dro_rings",
     "upweight-or-upsample": "upweight_or_upsample",
@@ -59,7 +61,9 @@ EXPERIMENTS: dict[str, str] = {
     "distributional": "distributional",
     "low-rank-weights": "low_rank_weights",
     "low-rank-embeddings": "low_rank_embeddings",
+    "incremental-rank": "incremental_rank",
     "low-sensitivity": "low_sensitivity",
+    "bias-atlas": "bias_atlas",
     # two-layer networks beyond linear separability, and shortcuts
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",

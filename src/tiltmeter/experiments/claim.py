@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from tiltmeter.notebook_text import NotebookText
+
 Verdict = Literal["holds", "does not hold", "not run"]
 Rule = Literal["at least", "at most", "so"]
 
@@ -14,7 +16,7 @@ CLOSE = 2.0
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(NotebookText):
     """A published finding with its verdict: it `holds` if the statistic is on the right side of the threshold.
 
     >>> print(Claim("Groups differ", statistic=0.2, what="gap in error", threshold=0.01))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from tiltmeter.explorer import run_routes
+from tiltmeter.explorer.answers import answered, state_of
 from tiltmeter.explorer.page_files import kind_of, page_files
 from tiltmeter.explorer.presets import presets
 from tiltmeter.explorer.single_file import single_file
-from tiltmeter.explorer.state import State
 from tiltmeter.explorer.theory_state import TheoryState
-from tiltmeter.explorer.worker import Cancelled
 from tiltmeter.version import __version__
 from tiltmeter.visible_text import visible
 
@@ -27,12 +26,8 @@ def routes() -> list[Route]:
         Route("/api/start", start),
         Route("/api/theory", theory),
         Route("/lesson.html", lesson_file),
+        *run_routes.routes(),
     ]
-
-
-def state_of(request: Request) -> State:
-    state: State = request.app.state.explorer
-    return state
 
 
 async def home(_: Request) -> Response:
@@ -78,13 +73,3 @@ async def lesson_file(request: Request) -> Response:
     embedded = {"pages": ["theory"], "query": query, "answers": {query: answer}}
     page = single_file(await state.drawing_library(), "A lesson with tiltmeter", embedded)
     return Response(page, media_type="text/html", headers={"Content-Disposition": 'attachment; filename="lesson.html"'})
-
-
-async def answered(work: Any) -> Response:
-    """What a worker answers, as JSON; what it refuses, as one sentence."""
-    try:
-        return Response(json.dumps(await work), media_type="application/json")
-    except ValueError as error:
-        return JSONResponse({"error": visible(str(error))}, 400)
-    except Cancelled as error:
-        return JSONResponse({"error": str(error)}, 503)

@@ -16,6 +16,12 @@ from typing import Any
 JOBS = {
     "drawing library": "tiltmeter.plot.offline_page:drawing_library",
     "theory": "tiltmeter.explorer.theory_answers:theory_answers",
+    "rows": "tiltmeter.explorer.run_rows:run_rows",
+    "alike": "tiltmeter.explorer.run_rows:runs_alike",
+    "curves": "tiltmeter.explorer.run_curves:run_curves",
+    "summaries": "tiltmeter.explorer.run_judgement:run_summaries",
+    "judgement": "tiltmeter.explorer.run_judgement:run_judgement",
+    "report": "tiltmeter.explorer.run_judgement:run_report",
 }
 
 

@@ -1,4 +1,4 @@
-"""Export: save a run for other programs, as CSV, Parquet or TensorBoard event files.
+"""Export: a run for other programs: tables, NetCDF and Zarr, TensorBoard, experiment trackers.
 
 >>> from tempfile import TemporaryDirectory
 >>> from tiltmeter import export, predict
@@ -13,7 +13,33 @@ curve,time,group,value
 from tiltmeter.export.csv import to_csv
 from tiltmeter.export.history import from_table, from_tensorboard
 from tiltmeter.export.latex import to_latex
+from tiltmeter.export.netcdf import to_netcdf, to_zarr
 from tiltmeter.export.parquet import to_parquet
 from tiltmeter.export.tensorboard import to_tensorboard
+from tiltmeter.export.track import (
+    Tracker,
+    aim_tracker,
+    mlflow_tracker,
+    tensorboard_tracker,
+    track,
+    trackio_tracker,
+    wandb_tracker,
+)
 
-__all__ = ["from_table", "from_tensorboard", "to_csv", "to_latex", "to_parquet", "to_tensorboard"]
+__all__ = [
+    "Tracker",
+    "aim_tracker",
+    "from_table",
+    "from_tensorboard",
+    "mlflow_tracker",
+    "tensorboard_tracker",
+    "to_csv",
+    "to_latex",
+    "to_netcdf",
+    "to_parquet",
+    "to_tensorboard",
+    "to_zarr",
+    "track",
+    "trackio_tracker",
+    "wandb_tracker",
+]

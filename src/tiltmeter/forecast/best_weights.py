@@ -17,6 +17,7 @@ from tiltmeter.forecast.question import Question
 from tiltmeter.forecast.sample_correction import corrected_losses, half_samples
 from tiltmeter.forecast.targets import targets
 from tiltmeter.losses import Square
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupLoss
 from tiltmeter.recipe.lowered import group_law
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -31,7 +32,7 @@ NOTICEABLE = 1e-3
 
 
 @dataclass(frozen=True)
-class BestWeights:
+class BestWeights(NotebookText):
     """Weights with a mean of 1 over the training data, and what they are forecast to do.
 
     `before` and `after` are the criterion without and with them; `losses` hold every group's final loss, both ways.

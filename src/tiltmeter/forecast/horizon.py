@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record import Trajectory
 from tiltmeter.record.labelled import JSON
 
@@ -20,7 +21,7 @@ TURNED = 20.0
 
 
 @dataclass(frozen=True)
-class Horizon:
+class Horizon(NotebookText):
     """The last step up to which each test trusts the forecast; None: the test finds no problem at any step.
 
     `linear`: with its weights moved as forecast, the network has nearly the same (centred) kernel. `sample`: half of

@@ -14,13 +14,13 @@ from tiltmeter.interventions.data_law import DataLaw
 class Amplified(DataLaw):
     """Only the share `keep` of every group but the largest: a stress test, not a cure.
 
-    A cure that works for the right reason should gain more where the bias is stronger, and the plain training should
-    lose more.
-
     >>> import numpy as np, tiltmeter as tm
     >>> data = tm.GroupedData(np.zeros((130, 2)), np.zeros(130), ["a"] * 100 + ["b"] * 30)
     >>> Amplified(keep=0.5).data(data, None).sizes
     {'a': 100, 'b': 15}
+
+    A cure that works for the right reason should gain more where the bias is stronger, and the plain training should
+    lose more.
 
     At least one point of every group stays.
     """

@@ -12,12 +12,12 @@ from tiltmeter.interventions.point_law import PointLaw
 class CVaR(PointLaw):
     """The mean over the worst share `alpha` of every batch, the conditional value at risk (Levy et al. 2020).
 
-    The losses of the k = alpha B worst points are multiplied by B / k, the others by 0, so that the mean over the batch
-    is the mean over the worst. If k is not whole, the point at the edge counts in part.
-
     >>> import torch
     >>> CVaR(0.5).each(torch.tensor([0.1, 0.4, 0.2, 0.3]), None, None)
     tensor([0.0000, 0.8000, 0.0000, 0.6000])
+
+    The losses of the k = alpha B worst points are multiplied by B / k, the others by 0, so that the mean over the batch
+    is the mean over the worst. If k is not whole, the point at the edge counts in part.
 
     The worst points are not a group: wrong labels have the largest losses of all, and it trains on those.
     """

@@ -16,10 +16,6 @@ from tiltmeter.interventions.model_law import ModelLaw
 class DFR(ModelLaw):
     """The mean of `fits` logistic regressions on the last features, deep feature reweighting, Kirichenko et al. (2023).
 
-    Each fit sees as many points of every group and label as the smallest such cell has. Features are standardised, and
-    the scaling is folded back into the layer. Curves of a training with it show what the features could do if training
-    stopped there.
-
     >>> import numpy as np, torch, tiltmeter as tm
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(300, 4)).astype("float32")
@@ -27,6 +23,10 @@ class DFR(ModelLaw):
     >>> fitted = DFR().deliver(torch.nn.Linear(4, 1), data)
     >>> bool(((fitted(torch.tensor(x))[:, 0] > 0).numpy() == data.y).mean() > 0.95)
     True
+
+    Each fit sees as many points of every group and label as the smallest such cell has. Features are standardised, and
+    the scaling is folded back into the layer. Curves of a training with it show what the features could do if training
+    stopped there.
 
     Its points should be held out: training points are fitted too well to show which features hold elsewhere. `strength`
     is the inverse of the ridge, scikit-learn's C.

@@ -31,16 +31,16 @@ class Eraser:
 class Erasure(ModelLaw):
     """The least change of features after which no linear model finds an attribute: LEACE, Belrose et al. (2023).
 
-    `attribute` says which attribute a group has (default: the group itself). Covariances weigh every pair of label and
-    group alike, and so does the new last layer, a logistic regression on the erased features. Without `balanced`, the
-    direction of an attribute that goes along with the label takes the label with it, and the bias is *reversed*.
-
     >>> rng = np.random.default_rng(0)
     >>> x, z = rng.normal(size=(500, 3)), rng.integers(0, 2, 500)
     >>> x[:, 0] += 2.0 * z
     >>> erased = eraser(x, z, np.ones(500))(x)
     >>> bool(np.abs(np.cov(erased.T, z)[:3, 3]).max() < 1e-12)
     True
+
+    `attribute` says which attribute a group has (default: the group itself). Covariances weigh every pair of label and
+    group alike, and so does the new last layer, a logistic regression on the erased features. Without `balanced`, the
+    direction of an attribute that goes along with the label takes the label with it, and the bias is *reversed*.
 
     What is erased is linear: a network after these features could still find the attribute.
     """

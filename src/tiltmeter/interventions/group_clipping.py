@@ -15,13 +15,13 @@ from tiltmeter.interventions.per_group import checked_per_group
 class GroupClipping(GramLaw):
     """P = p min(1, limit / |gradient of the group|): no group's gradient is longer than `limit`.
 
-    Clipping the whole gradient shortens it where one group is badly off, and so slows that group down. Clipping every
-    group on its own keeps the others at their pace.
-
     >>> law = GroupClipping(limit=1.0)
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.diag([4.0, 0.25]))
     >>> law.pull(np.zeros(2), seen)
     array([0.25, 0.5 ])
+
+    Clipping the whole gradient shortens it where one group is badly off, and so slows that group down. Clipping every
+    group on its own keeps the others at their pace.
 
     A group that is clipped learns more slowly than without: this protects others from it.
     """

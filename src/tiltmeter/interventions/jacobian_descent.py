@@ -15,10 +15,10 @@ from tiltmeter.interventions.group_law import Seen
 class JacobianDescent(GramLaw):
     """P = weighting(gram), with a weighting of the package torchjd by name: "MGDA", "PCGrad", "IMTLG", "AlignedMTL".
 
-    It needs torchjd: `pip install "tiltmeter[jacobian]"`. Some of its weightings need packages of their own.
-
     >>> JacobianDescent("MGDA").weighting
     'MGDA'
+
+    It needs torchjd: `pip install "tiltmeter[jacobian]"`. Some of its weightings need packages of their own.
 
     `UPGrad` needs no package. Weightings that draw random numbers, such as PCGrad, follow torch's stream.
     """

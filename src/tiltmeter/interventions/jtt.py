@@ -16,12 +16,12 @@ from tiltmeter.record.labelled import JSON
 class JTT(DataLaw):
     """Train, find the errors, train again from the start with each error `times` times: Liu et al. (2021).
 
+    >>> JTT(times=20, scout=75).cost(groups=4)  # the steps of the scout are added to this
+    1.0
+
     `scout` is the length of the first training in steps. It decides everything: too short, and the errors are random;
     too long, and the rare group is memorised and no longer among them. The run notes how much of every group is among
     the errors.
-
-    >>> JTT(times=20, scout=75).cost(groups=4)  # the steps of the scout are added to this
-    1.0
 
     It needs no group labels to train, but `scout` and `times` must be chosen by some rule, and published ones use
     held-out groups for that.

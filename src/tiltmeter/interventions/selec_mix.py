@@ -14,15 +14,15 @@ from tiltmeter.interventions.batch_law import BatchLaw
 class SelecMix(BatchLaw):
     """Every point is mixed into a partner of its batch with the same label and another group, Hwang et al. (2022).
 
-    Where there is none, the partner has another label and the same group; a point without any partner stays as it is.
-    The mixed point is lam x + (1 - lam) partner with lam uniform in [0, 1/2], and has the partner's label and group.
-    With `plain` the batch as drawn stands beside the mixed one, half and half.
-
     >>> import torch
     >>> x, y, group = torch.eye(2), torch.tensor([1, 1]), torch.tensor([0, 1])
     >>> mixed, labels, codes = SelecMix().batch(x, y, group, np.random.default_rng(0))
     >>> mixed.shape, codes.tolist()
     (torch.Size([4, 2]), [0, 1, 1, 0])
+
+    Where there is none, the partner has another label and the same group; a point without any partner stays as it is.
+    The mixed point is lam x + (1 - lam) partner with lam uniform in [0, 1/2], and has the partner's label and group.
+    With `plain` the batch as drawn stands beside the mixed one, half and half.
 
     Without the plain batch a binary bias is turned round instead of removed: groups change places.
     """

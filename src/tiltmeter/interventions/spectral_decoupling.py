@@ -13,12 +13,12 @@ from tiltmeter.interventions.point_law import PointLaw
 class SpectralDecoupling(PointLaw):
     """loss + (strength / 2) |score|^2 for every point, Pezeshki et al. (2021).
 
-    With the logistic loss a linear model that can fit all its points ends where every margin m solves
-    1 / (1 + e^m) = strength m; without the penalty margins grow for ever.
-
     >>> import torch
     >>> SpectralDecoupling(0.1).each(torch.zeros(2), torch.tensor([1.0, -2.0]), None)
     tensor([0.0500, 0.2000])
+
+    With the logistic loss a linear model that can fit all its points ends where every margin m solves
+    1 / (1 + e^m) = strength m; without the penalty margins grow for ever.
 
     It also slows training down: compare runs at equal loss, not at equal steps. With `Square` it is plain training with
     another learning rate and smaller labels.

@@ -17,11 +17,11 @@ class USEFUL(DataLaw):
     """In every class the outputs of an early model are split into two clusters, and the one with the larger loss is
     repeated: Nguyen et al. (2024).
 
-    `scout` is the length of the early training, 5 to 10 % of the whole in the paper; `times` how often points of the
-    late cluster stand in the new data. The run notes how much of every group they are.
-
     >>> USEFUL(times=2, scout=60).needs
     'no groups'
+
+    `scout` is the length of the early training, 5 to 10 % of the whole in the paper; `times` how often points of the
+    late cluster stand in the new data. The run notes how much of every group they are.
 
     Late points are not a group: with many classes or much noise they are whatever is hard.
     """

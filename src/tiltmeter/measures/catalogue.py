@@ -48,9 +48,11 @@ MEASURES: dict[str, str] = {
     "bias-amplification": "bias_amplification:BiasAmplification",
     "subgroup-auc": "subgroup_auc:SubgroupAUC",
     "infra-marginality": "infra_marginality:InfraMarginality",
+    "guessing-bias": "guessing_bias:GuessingBias",
     # geometry and complexity
     "sharpness": "sharpness:Sharpness",
     "gradient-noise": "gradient_noise:GradientNoise",
+    "minimum-norm": "minimum_norm:MinimumNorm",
     "network-complexity": "network_complexity:NetworkComplexity",
     "exact-bias": "exact_bias:ExactBias",
 }

@@ -6,6 +6,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import FAINT, PALETTE, airy, axis, frame, rows, short
 
 
@@ -34,7 +35,7 @@ def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
     )
     line = [{"angle": float(a), "value": short(v)} for a, v in zip(degrees, mean.values, strict=True)]
     dots = [row for row, chosen in zip(line, top, strict=True) if chosen]
-    return alt.LayerChart(
+    return Layers(
         layer=[
             alt.Chart(rows([{"value": 0.0}])).mark_rule(color=FAINT, strokeDash=[2, 2]).encode(y),
             alt.Chart(rows(line)).mark_line(color=PALETTE[0], strokeWidth=2).encode(x, y),

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from tiltmeter.analysis.scorecard.scorecard import Scorecard
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.run_channels import run_channels
 from tiltmeter.plot.theme import airy, axis, frame, rows, short
 from tiltmeter.visible_text import visible
@@ -46,4 +47,4 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
         .mark_point(size=110, strokeWidth=2.2, opacity=1.0)
         .encode(x, y, channels.colour, channels.shape),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
+    return Layers(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))

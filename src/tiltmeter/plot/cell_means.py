@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
 
 
@@ -68,7 +69,7 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
         summary.mark_rule(strokeWidth=2).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         summary.mark_point(size=50, filled=True, opacity=1.0).encode(up, shapes),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title))
+    return Layers(layer=layers).properties(**frame(title))
 
 
 def _labels(table: xr.DataArray, name: str) -> list[str]:

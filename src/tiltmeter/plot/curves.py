@@ -12,6 +12,7 @@ import xarray as xr
 from tiltmeter.analysis.phases import Phases
 from tiltmeter.plot.horizon_rule import horizon_layers
 from tiltmeter.plot.marks import series_layers
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.phase_shades import phase_layers
 from tiltmeter.plot.series import groups_among, series_of
 from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, style_of
@@ -67,7 +68,7 @@ def curves(
         shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
     ends = horizon_layers(trajectories, domain, HEIGHT)
-    return alt.LayerChart(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
+    return Layers(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
 
 
 def same_clock(name: str, found: str, clock: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from tiltmeter.analysis.pairs import groups_of, leader_sign
 from tiltmeter.names import CURVES
 from tiltmeter.plot.grid_axis import is_log_spaced
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import HEIGHT, WIDTH, axis, frame, group_name, legend, rows, short, style_of
 from tiltmeter.plot.time_axis import log_ticks, tick_labels
 from tiltmeter.record.trajectory import Trajectory
@@ -70,7 +71,7 @@ def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | Non
         "when:N", sort=None, scale=alt.Scale(domain=[END, BEST], range=[[1, 0], [5, 3]]), legend=legend(None)
     )
     line = alt.Chart(rows(data)).mark_line(strokeWidth=2, clip=True).encode(horizontal, vertical, colour, dash)
-    return alt.LayerChart(layer=[line]).properties(**frame(title, WIDTH, HEIGHT))
+    return Layers(layer=[line]).properties(**frame(title, WIDTH, HEIGHT))
 
 
 def _axis(values: np.ndarray, title: str, log: bool | None = None) -> dict[str, Any]:

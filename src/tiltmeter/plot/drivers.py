@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 
 from tiltmeter.analysis.drivers import DRIVERS
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import AREA_SYMBOL, HEIGHT, INK, LINE_SYMBOL, WIDTH, airy, axis, frame, legend, rows, short
 from tiltmeter.plot.time_axis import thinned, time_axis, time_domain
 from tiltmeter.record.trajectory import Trajectory
@@ -75,7 +76,7 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
         alt.Chart(rows(line)).mark_line(strokeWidth=2.5).encode(x, value, stroke),
         alt.Chart(rows([])).mark_point().encode(fill, stroke, shape),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, WIDTH, HEIGHT))
+    return Layers(layer=layers).properties(**frame(title, WIDTH, HEIGHT))
 
 
 def stacked(times: np.ndarray, parts: dict[str, np.ndarray]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import xarray as xr
 
 from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
+from tiltmeter.plot.offline_charts import Layers, Panels
 from tiltmeter.plot.theme import (
     HEIGHT,
     INK,
@@ -62,7 +63,7 @@ def equilibrium_sweep(
             if name not in one:
                 raise KeyError(f"No curve {name!r}. There are: {', '.join(map(str, one))}.")
         panels.append(_panel(theory[name], None if measured is None else measured[name], name, x))
-    whole = alt.vconcat(*panels, spacing=18).resolve_scale(
+    whole = Panels(vconcat=panels, spacing=18).resolve_scale(
         color="independent", strokeDash="independent", shape="independent"
     )
     titled: alt.VConcatChart = whole if title is None else whole.properties(title=heading(title))
@@ -113,7 +114,7 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
         ]
     if not alone:
         layers.append(alt.Chart(rows([])).mark_point().encode(colour, dash, symbol))
-    return alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT * 0.7)
+    return Layers(layer=layers).properties(width=WIDTH, height=HEIGHT * 0.7)
 
 
 def labels_of(values: xr.DataArray) -> list[Hashable]:

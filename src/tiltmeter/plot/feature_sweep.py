@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.names import CURVES
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import INK, airy, axis, frame, group_name, heading, legend, rows, short, style_of
 
 #: Lines of what was trained on are thinner, whatever the group.
@@ -75,5 +76,5 @@ def feature_sweep(
     if samples is not None:
         mark = alt.Chart(rows([{"x": float(samples)}])).mark_rule(color=INK, strokeDash=[2, 3], strokeWidth=1)
         layers.append(mark.encode(across))
-    chart = alt.LayerChart(layer=layers).properties(**frame(None))
+    chart = Layers(layer=layers).properties(**frame(None))
     return chart if title is None else chart.properties(title=heading(title))

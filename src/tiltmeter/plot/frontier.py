@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import xarray as xr
 
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
 from tiltmeter.population.criteria import Criterion
 from tiltmeter.population.frontier import trade_off, unbeaten
@@ -54,4 +55,4 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
         .mark_point(size=36, strokeWidth=1.4, fill="white", opacity=1.0)
         .encode(x, y, colour, shape),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
+    return Layers(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))

@@ -10,6 +10,7 @@ import xarray as xr
 from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.plot.marks import series_layers
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.series import Series
 from tiltmeter.plot.theme import DASHES, HEIGHT, INK, LETTER, PALETTE, GroupStyle, axis, frame
 from tiltmeter.plot.time_axis import log_scale, time_axis, time_domain
@@ -60,4 +61,4 @@ def labelled_lines(
         ticks = axis(along, values=places.tolist())
         x = alt.X("time:Q", scale=log_scale(domain), axis=ticks)
     words = wrap(y_title or str(curve.attrs.get("long_name", curve.name)), int(HEIGHT / (LETTER * 13)))
-    return alt.LayerChart(layer=series_layers(series, x, words, dim)).properties(**frame(title))
+    return Layers(layer=series_layers(series, x, words, dim)).properties(**frame(title))

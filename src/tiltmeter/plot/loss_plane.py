@@ -10,6 +10,7 @@ import numpy as np
 
 from tiltmeter.analysis.scorecard.group_values import on_common_stretch
 from tiltmeter.analysis.scorecard.training_facts import training_shares
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.run_channels import run_channels
 from tiltmeter.plot.theme import FAINT, airy, axis, frame, rows, short
 from tiltmeter.plot.time_axis import thinned
@@ -75,4 +76,4 @@ def loss_plane(
         .mark_point(size=40, strokeWidth=1.4, fill="white", opacity=1.0)
         .encode(x, y, channels.colour, channels.shape),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
+    return Layers(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))

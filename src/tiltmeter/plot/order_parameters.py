@@ -10,6 +10,7 @@ import xarray as xr
 
 from tiltmeter.plot.curves import same_clock
 from tiltmeter.plot.marks import series_layers
+from tiltmeter.plot.offline_charts import Layers, Panels
 from tiltmeter.plot.series import series_of
 from tiltmeter.plot.theme import WIDTH, heading
 from tiltmeter.plot.time_axis import time_axis, time_domain
@@ -52,5 +53,5 @@ def order_parameters(
         shared = "group" in trajectory[name].dims
         meaning = str(trajectory[name].attrs.get("long_name", ""))
         drawn = series_layers(series, x, [name, *wrap(meaning, 20)], "group" if shared else None)
-        panels.append(alt.LayerChart(layer=[*rules, *drawn]).properties(width=WIDTH, height=HEIGHT))
-    return alt.vconcat(*panels, spacing=12, **({} if title is None else {"title": heading(title)}))
+        panels.append(Layers(layer=[*rules, *drawn]).properties(width=WIDTH, height=HEIGHT))
+    return Panels(vconcat=panels, spacing=12, title=alt.Undefined if title is None else heading(title))

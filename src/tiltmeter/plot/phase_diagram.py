@@ -9,6 +9,7 @@ import numpy as np
 
 from tiltmeter.plot.grid_axis import GridAxis
 from tiltmeter.plot.map_cells import hatching, rectangles
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.phase_kinds import kinds_of
 from tiltmeter.plot.theme import FAINT, frame, legend, rows, short
 from tiltmeter.record.trajectory import Trajectory
@@ -72,7 +73,7 @@ def phase_diagram(
         alt.Chart(rows(strokes)).mark_rule(strokeWidth=0.8, color=FAINT, clip=True).encode(**place),
         alt.Chart(rows([])).mark_point().encode(fill, stroke, shape),  # gives the legend its symbols
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE, SIDE))
+    return Layers(layer=layers).properties(**frame(title, SIDE, SIDE))
 
 
 def grid_dimensions(trajectory: Trajectory, curve: str, x: str | None, y: str | None) -> tuple[str, str]:

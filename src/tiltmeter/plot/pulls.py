@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 
 from tiltmeter.analysis.scorecard.group_values import GroupValues, on_common_stretch
+from tiltmeter.plot.offline_charts import Layers, Panels
 from tiltmeter.plot.run_channels import run_channels
 from tiltmeter.plot.theme import WIDTH, axis, frame, group_name, rows, short
 from tiltmeter.plot.time_axis import thinned, time_axis, time_domain
@@ -46,7 +47,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
 
     y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis([curve, "worst (thick), best (thin)"]))
     x = time_axis(clock, domain, labels=False)
-    upper = alt.LayerChart(
+    upper = Layers(
         layer=[
             alt.Chart(rows(panel("worst"))).mark_line(strokeWidth=2.4).encode(x, y, channels.colour, channels.dash),
             alt.Chart(rows(panel("best"))).mark_line(strokeWidth=1).encode(x, y, channels.colour, channels.dash),
@@ -56,7 +57,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
     lower_y = alt.Y("value:Q", axis=axis(["pull", f"on {group_name(group)}"]))
     below = alt.Chart(rows(pulled)).mark_line(strokeWidth=2)
     lower = below.encode(time_axis(clock, domain), lower_y, channels.colour, channels.dash)
-    both = alt.vconcat(upper, lower.properties(width=WIDTH, height=LOWER), spacing=8)
+    both = Panels(vconcat=[upper, lower.properties(width=WIDTH, height=LOWER)], spacing=8)
     return both if title is None else both.properties(title=frame(title)["title"])
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 
 from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import DASHES, FAINT, PALETTE, airy, axis, frame, legend, rows, short
 
 
@@ -48,7 +49,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     dash = alt.StrokeDash("model:N", scale=dashes, sort=None, legend=legend(["bars: ± 2 standard errors"]))
     zero = alt.Chart(rows([{"value": 0.0}])).mark_rule(color=FAINT, strokeDash=[2, 2]).encode(y)
     chart = alt.Chart(rows(drawn))
-    return alt.LayerChart(
+    return Layers(
         layer=[
             zero,
             chart.mark_rule(strokeWidth=1.5).encode(

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from tiltmeter.analysis.variance.shares import Shares
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import INK, axis, frame, legend, rows, short
 
 SIZE = 54
@@ -55,7 +56,7 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
         base.mark_text(fontSize=13, dy=-6).encode(alt.Text("text:N"), color=ink),
         base.mark_text(fontSize=9, dy=9).encode(alt.Text("interval:N"), color=ink),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, 1.35 * SIZE * len(columns), SIZE * len(found)))
+    return Layers(layer=layers).properties(**frame(title, 1.35 * SIZE * len(columns), SIZE * len(found)))
 
 
 def _columns(found: Sequence[Shares]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 
 from tiltmeter.analysis.scorecard.scorecard import Scorecard
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import FAINT, PALETTE, airy, axis, frame, group_name, legend, rows, short
 from tiltmeter.visible_text import visible
 
@@ -56,4 +57,4 @@ def who_paid(card: Scorecard, title: str | None = None) -> alt.LayerChart:
         alt.Chart(data).mark_point(size=60, fill="white", opacity=1.0, stroke=FAINT).encode(at_old, y),
         alt.Chart(data).mark_point(size=60, filled=True, opacity=1.0).encode(at_new, y, colour),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, WIDTH, LINE * len(order)))
+    return Layers(layer=layers).properties(**frame(title, WIDTH, LINE * len(order)))

@@ -21,12 +21,12 @@ def group_law(recipe: Recipe) -> GroupLaw | None:
 def lowered_recipe(recipe: Recipe, data: GroupedData, shares: np.ndarray | None = None) -> Recipe:
     """Return the recipe with its constant law as weights (P / p) or proportions (P): the shares are known here.
 
-    `shares` are those of the training data, if `data` is only a sample of them.
-
     >>> from tiltmeter.interventions import Balanced
     >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
     >>> lowered_recipe(Recipe(lr=0.1, steps=5, interventions=(Balanced(),)), data).weights
     {'a': 0.625, 'b': 2.5}
+
+    `shares` are those of the training data, if `data` is only a sample of them.
     """
     law = group_law(recipe)
     if law is None:

@@ -94,7 +94,7 @@ def stopping_rows(advice: Stopping) -> Table:
 
 
 def compared(found: Comparison) -> Table:
-    """Runs beside one another."""
+    """Return a table that compares runs."""
     rows = [
         (
             row.name,

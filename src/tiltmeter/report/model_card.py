@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tiltmeter.plot.series import band
+from tiltmeter.plot.theme import group_name
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.page import Table
 from tiltmeter.visible_text import visible
 
+#: The title of the section, by which an older one is found.
+HEADING = "## Bias during training"
 #: Curves of the card, where they exist.
 SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calibration_gap")
 
@@ -19,10 +22,10 @@ SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calib
 def model_card(trajectory: Trajectory, sentences: Sequence[str]) -> str:
     """Sentences, then the last value of every group with two standard errors."""
     names = [name for name in SHOWN if name in trajectory and "group" in trajectory[name].dims]
-    lines = ["## Bias during training", "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
+    lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
     if names:
         groups = trajectory[names[0]].coords["group"].values.tolist()
-        rows = [[str(group), *(_value(trajectory, name, i) for name in names)] for i, group in enumerate(groups)]
+        rows = [[group_name(group), *(_value(trajectory, name, i) for name in names)] for i, group in enumerate(groups)]
         lines += [*markdown(Table(["group", *names], rows)), "", "Values at the last look, ± two standard errors."]
     return "\n".join([*lines, f"Measured with tiltmeter {trajectory.origin.version}."])
 

@@ -65,12 +65,8 @@ def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
     before = f"{name}: " if name else ""
     trajectory = revived(trajectory)  # a theory from disk is solved again once, not for every question
     shown = _shown(trajectory)
-    followed = {curve: _lead(trajectory, curve) for curve in FOLLOWED if curve in shown}
-    found = {curve: lead.crossings if isinstance(lead, Phases) else lead for curve, lead in followed.items()}
-    sentences = [f"In {curve}: {_sentence(lead, found[curve])}" for curve, lead in followed.items()]
-    horizon = noted_horizon(trajectory)
-    if horizon is not None:
-        sentences.append(str(horizon))
+    followed, found = _followed(trajectory)
+    sentences = _sentences(trajectory, followed, found)
     sections = [Section(f"{before}In short", sentences or ["No curve of groups in which one could lead."])]
     sections.append(Section(f"{before}What was trained", tables=[facts.trained(trajectory)]))
     table = facts.groups(trajectory)
@@ -87,6 +83,26 @@ def run_sections(trajectory: Trajectory, name: str = "") -> list[Section]:
     sections.append(Section(f"{before}Settings", tables=[facts.settings(trajectory)]))
     sections.append(Section(f"{before}For the model card", code=[model_card(trajectory, sentences)]))
     return sections
+
+
+def lead_sentences(trajectory: Trajectory) -> list[str]:
+    """What is said in short about who leads, curve by curve."""
+    return _sentences(trajectory, *_followed(trajectory))
+
+
+def _followed(trajectory: Trajectory) -> tuple[dict[str, Phases | Crossings], dict[str, Crossings]]:
+    shown = _shown(trajectory)
+    followed = {curve: _lead(trajectory, curve) for curve in FOLLOWED if curve in shown}
+    found = {curve: lead.crossings if isinstance(lead, Phases) else lead for curve, lead in followed.items()}
+    return followed, found
+
+
+def _sentences(
+    trajectory: Trajectory, followed: dict[str, Phases | Crossings], found: dict[str, Crossings]
+) -> list[str]:
+    sentences = [f"In {curve}: {_sentence(lead, found[curve])}" for curve, lead in followed.items()]
+    horizon = noted_horizon(trajectory)
+    return sentences if horizon is None else [*sentences, str(horizon)]
 
 
 def _bands(trajectory: Trajectory) -> str:

@@ -35,7 +35,15 @@ class Run(Protocol):
 
 
 class Method(Protocol):
-    """How to simulate: Chain() or Direct()."""
+    """How to simulate: Chain() or Direct(), on how many threads, and whether progress is shown on stderr."""
+
+    @property
+    def threads(self) -> int | None:
+        """The number of threads; None: all cores."""
+
+    @property
+    def progress(self) -> bool:
+        """Whether work of more than a few seconds shows its progress on stderr."""
 
     def begin(self, setting: Setting, seeds: tuple[int, ...]) -> Run:
         """Check that the method can treat the setting, and place all seeds at their start."""

@@ -58,8 +58,6 @@ def simulate(
     data: Data | Fixed = Fresh(),
     curves: Iterable[str] | None = None,
     to: str | os.PathLike[str] | None = None,
-    threads: int | None = None,
-    progress: bool = True,
 ) -> Trajectory:
     """Simulate SGD in d dimensions, one run per seed; the curves are those of `predict` with a dimension `seed`.
 
@@ -76,8 +74,9 @@ def simulate(
 
     `method` says how to calculate. `Chain()` follows only the overlaps: its curves have exactly the distribution of the
     d-dimensional run, at a cost per step that does not depend on d. `Direct()` is the plain run in d dimensions; it
-    also takes `Adam`, `AdamW`, `SignSGD` and `Repeated` data. `Flow` and `Descent` learn from `Fixed` data, with the
-    time of `predict`. A seed gives the same run whatever the number of threads and of other seeds.
+    also takes `Adam`, `AdamW`, `SignSGD` and `Repeated` data. Both take the number of `threads` (default: all cores)
+    and `progress=False`. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the
+    same run whatever the number of threads and of other seeds.
 
     With `to`, every look is written to that run directory at once, so that Ctrl-C keeps what is done. A `ClassMixture`
     has the curves of its theory; `error`, `class_accuracy` and `confusion` must be named in `curves`. A seed that
@@ -88,7 +87,7 @@ def simulate(
         if isinstance(problem, ClassMixture):
             raise ValueError("Several classes are simulated with SGD only. Train on `samples` with `train`.")
         refuse_softmax(student)
-        return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to, threads)
+        return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to)
     steps = whole_steps(checked_times(times), size)
     data = checked_data(data)
     run, label, pace = _begin(problem, sgd, student, method, data, size, labels, curves, steps)
@@ -100,8 +99,8 @@ def simulate(
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
         last = int(steps[-1])
         told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
-        tell = stack.enter_context(told) if progress else None
-        for look in _looks(run, steps, pace, threads, tell):
+        tell = stack.enter_context(told) if method.progress else None
+        for look in _looks(run, steps, pace, method.threads, tell):
             looks.append(look)
             if recorder is not None:
                 now = label([look], np.zeros(1))
@@ -163,7 +162,6 @@ def _full_batch(
     data: Data | Fixed,
     curves: Iterable[str] | None,
     to: str | os.PathLike[str] | None,
-    threads: int | None,
 ) -> Trajectory:
     """Simulate full-batch training, which needs all coordinates, a training set and a linear student."""
     name, chosen_data = type(training).__name__, checked_data(data)
@@ -184,7 +182,7 @@ def _full_batch(
     names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
     described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
     described |= {"method": method.to_json(), "data": chosen_data.to_json()}
-    looks = full_batch_looks(chosen, training, seeds, at, threads)
+    looks = full_batch_looks(chosen, training, seeds, at, method.threads)
     clock: Clock = "step" if isinstance(training, Descent) else "t"
     origin = Origin("simulation", problem.to_json(), described, seeds)
     gone = np.isnan(looks.Q[:, :, 0, 0])

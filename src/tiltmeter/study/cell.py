@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tiltmeter.notebook_text import NotebookText
+
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(NotebookText):
     """Settings in plain JSON, and the hash of them, of the function's name and of its declared version.
 
     >>> cell = Cell.of({"width": 16, "seed": 0}, "mine:train", "1")

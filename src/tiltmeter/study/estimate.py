@@ -13,12 +13,12 @@ from tiltmeter.study.grid import text
 def seconds_left(done: Sequence[tuple[Mapping[str, Any], float]], left: Sequence[Mapping[str, Any]]) -> float:
     """Seconds of work in the cells that are left, judged by those that are done.
 
-    Every value of every factor multiplies the time (least squares on logarithms, slightly shrunk). A value that no
-    complete cell has counts as average.
-
     >>> done = [({"width": width, "depth": depth}, width * depth / 10) for width in (1, 10) for depth in (1, 2)]
     >>> round(seconds_left(done, [{"width": 10, "depth": 2}]), 1)
     2.0
+
+    Every value of every factor multiplies the time (least squares on logarithms, slightly shrunk). A value that no
+    complete cell has counts as average.
     """
     if not done or not left:
         return 0.0

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.directory.atomic_files import write_json
 
 
 @dataclass(frozen=True)
-class Failure:
+class Failure(NotebookText):
     """A cell that failed: its settings, the error in one sentence, the traceback if the function raised it."""
 
     settings: dict[str, Any]

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.study.cell import Cell
 from tiltmeter.study.places import CELL, CELLS, FAILED, WORK, Places
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(NotebookText):
     """Counts of cells. `other_code` were made by another text of the file with the cell function; `strangers` are
     complete cells of settings that are not part of this study (any more).
     """

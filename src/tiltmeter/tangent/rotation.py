@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
+
 
 @dataclass(frozen=True)
-class Rotation:
+class Rotation(NotebookText):
     """The relation of one kernel to another; growth alone, K -> 2 K, is no rotation.
 
     `cosine` is <K, K'> divided by both norms, with the Frobenius inner product; `angle` is its angle in radians.

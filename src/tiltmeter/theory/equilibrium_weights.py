@@ -12,6 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import ndtr
 
 from tiltmeter.losses import Loss
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import CRITERIA, Criterion
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Objective
@@ -26,7 +27,7 @@ NOTICEABLE = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
-class EquilibriumWeights:
+class EquilibriumWeights(NotebookText):
     """The weights that minimise a criterion, and the student trained with and without them.
 
     `weights` keep the mean weight of an example at 1. `at_bound`: the search ended at the largest ratio it tries.

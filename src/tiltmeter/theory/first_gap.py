@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.overlap_curves import losses
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
@@ -21,7 +22,7 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class FirstGap:
+class FirstGap(NotebookText):
     """Whether there are positive pulls with which all losses fall at the same speed at first.
 
     `pulls` are such pulls, the ones with the largest smallest pull; None if there are none. `speed` is dloss/dt over lr

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import xarray as xr
 
 from tiltmeter.losses import Loss
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import CRITERIA, Criterion
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.theory.equilibrium_weights import EquilibriumWeights, equilibrium_weights
 
 
 @dataclass(frozen=True, eq=False)
-class Incompatibility:
+class Incompatibility(NotebookText):
     """One row per training (plain, then reweighted for each criterion), one column per criterion and the error.
 
     `table.sel(reweighted_for="statistical parity", criterion="equal opportunity")` is the unfairness in the sense of

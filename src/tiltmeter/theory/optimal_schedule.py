@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 from tiltmeter.interventions.pull_schedule import PullSchedule
 from tiltmeter.interventions.softmax import softmax
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupArea, WorstGroupLoss
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
@@ -33,7 +34,7 @@ GUARD = 20.0
 
 
 @dataclass(frozen=True)
-class OptimalSchedule:
+class OptimalSchedule(NotebookText):
     """The best pulls that were found, as a law, and what they do.
 
     `before` and `after` are the criterion of plain training and of the schedule; `losses` holds every group's last loss

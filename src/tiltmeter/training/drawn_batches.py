@@ -13,15 +13,15 @@ from tiltmeter.data.grouped import GroupedData
 class DrawnBatches:
     """The places of the points of every batch; a `batch_sampler` for DataLoader.
 
-    The batch of a step depends on the seed, the step and the pulls at that step alone, so that a resumed training draws
-    what the uninterrupted one would have drawn. Workers of a DataLoader fetch batches ahead: pulls then lag by as many.
-
     >>> from tiltmeter.interventions import GroupDRO
     >>> from tiltmeter.training.steering import Steering
     >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 90 + ["b"] * 10)
     >>> batches = Steering(GroupDRO(by="draws"), data).sampler(data, batch=1000, length=1)
     >>> [float((data.codes[places] == 1).mean().round(1)) for places in batches]
     [0.5]
+
+    The batch of a step depends on the seed, the step and the pulls at that step alone, so that a resumed training draws
+    what the uninterrupted one would have drawn. Workers of a DataLoader fetch batches ahead: pulls then lag by as many.
     """
 
     def __init__(self, steering: Any, data: GroupedData, batch: int, length: int, seed: int) -> None:

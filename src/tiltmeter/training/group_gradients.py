@@ -19,14 +19,15 @@ def group_means(losses: Tensor, codes: Tensor, groups: int) -> tuple[Tensor, Ten
 
 
 def group_gradients(means: Tensor, which: np.ndarray, model: nn.Module) -> Tensor:
-    """A row for each of these groups: the gradient of its mean with respect to all trained parameters.
+    """Return a row for every group: the gradient of its mean with respect to all trained parameters.
 
+    Rows of groups that are not in `which` are zero.
     The graph is kept, so that the weighted sum of the means can be differentiated afterwards.
     """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    rows = []
+    rows = means.new_zeros(len(means), sum(parameter.numel() for parameter in trained))
     for code in which:
         found = torch.autograd.grad(means[int(code)], trained, retain_graph=True, allow_unused=True)
         parts = [torch.zeros_like(p) if g is None else g for p, g in zip(trained, found, strict=True)]
-        rows.append(torch.cat([part.flatten() for part in parts]))
-    return torch.stack(rows)
+        torch.cat([part.flatten() for part in parts], out=rows[int(code)])
+    return rows

@@ -17,6 +17,7 @@ from tiltmeter.interventions.point_law import PointLaw
 from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
 from tiltmeter.interventions.remembered import remembered
 from tiltmeter.problem.laws import refuse_unreachable
+from tiltmeter.training.across_ranks import processes, summed
 from tiltmeter.training.drawn_batches import DrawnBatches
 from tiltmeter.training.group_gradients import group_gradients, group_means
 
@@ -33,13 +34,16 @@ class Steering(nn.Module):
     >>> steer.pull.numpy().round(2)  # and group b more in the next step
     array([0.4, 0.6])
 
-    It has no parameters. Its state lies in buffers, so that whoever saves the module can resume it: `z` of the law,
+    It has no parameters. Its state is in buffers, so it is saved and resumed with the module: `z` of the law,
     `remembered` losses of the groups, the count of `steps`, and the `pull` of every group in the step that comes. In
     evaluation mode (`steer.eval()`) it weighs and learns nothing.
 
     `laws` is a law of groups, laws of points, or both in a tuple. `data` says which groups there are and how many
     points each has; `proportions` how often groups are drawn where that is not as in the data. Laws that see gradients
     need the `model`. Several `runs` at once have losses of shape (runs, batch), each its own state.
+
+    Under DistributedDataParallel every process has its own copy, and losses and counts are summed over all of them, so
+    that the copies stay the same. Checkpoints then belong at the end of a block of `every` steps.
 
     The laws act on training points: curves of held-out points may follow or not.
     """
@@ -172,7 +176,8 @@ class Steering(nn.Module):
         self.steps += 1
         if int(self.steps) % self.law.every:
             return
-        z, known, sums, counts = (part.cpu().numpy() for part in (self.z, self.remembered, self.sums, self.counts))
+        tallies = summed(self.sums), summed(self.counts)
+        z, known, sums, counts = (part.cpu().numpy() for part in (self.z, self.remembered, *tallies))
         known = remembered(known, sums, counts, float(self.law.memory))
         seen = self._seen(known, self.gram.cpu().numpy() if self.law.sees_gram else None)
         z = changed(self.law, z, seen, float(self.law.every))
@@ -187,19 +192,19 @@ class Steering(nn.Module):
         """sum P_g (mean loss of the group in this batch), with P from the gradients of those means."""
         assert self.law is not None
         means, counts = group_means(heavy, codes, len(self.groups))
-        here = np.flatnonzero(counts.cpu().numpy())
+        whole = summed(counts)  # of all processes, whose gradients will be averaged
+        parts = counts / whole.clamp(min=1.0)
         if learn and int(self.steps) % self.law.every == 0:
-            gram = np.zeros((len(self.groups),) * 2)
-            rows = group_gradients(means, here, self._trained[0])
-            gram[np.ix_(here, here)] = (rows @ rows.T).double().cpu().numpy()
+            own = np.flatnonzero(counts.cpu().numpy())
+            rows = summed(parts[:, None] * group_gradients(means, own, self._trained[0]))
+            gram = (rows @ rows.T).double().cpu().numpy()
             if np.isfinite(gram).all():
                 self._keep("gram", gram)
-                self._set_pull(gram, here)
+                self._set_pull(gram, np.flatnonzero(whole.cpu().numpy()))
         if learn:
             self._tally(each.detach(), codes)
             self._learn()
-        chosen = torch.as_tensor(here, device=means.device)
-        return (self.pull.to(means)[chosen] * means[chosen]).sum()
+        return processes() * (self.pull.to(means) * parts * means).sum()
 
     def _set_pull(self, gram: np.ndarray, here: np.ndarray) -> None:
         assert self.law is not None

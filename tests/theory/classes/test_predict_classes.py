@@ -240,7 +240,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"Linear\(\) and Softmax\(\) students. Train a Network on `samples`"):
             tm.predict(pinned, tm.SGD(lr=0.1), [1.0], student=tm.students.Network(2, Erf()))
         binary = tm.teacher_mixture()
-        for function in (tm.predict, lambda *a, **k: tm.simulate(*a, d=50, progress=False, **k)):
+        for function in (tm.predict, lambda *a, **k: tm.simulate(*a, d=50, **k)):
             with pytest.raises(ValueError, match=r"problems of several classes"):
                 function(binary, tm.SGD(lr=0.1), [1.0], student=tm.students.Softmax())
 

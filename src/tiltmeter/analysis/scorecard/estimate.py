@@ -9,10 +9,11 @@ import numpy as np
 
 from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.analysis.pairs import ROUNDING, SURE
+from tiltmeter.notebook_text import NotebookText
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(NotebookText):
     """A mean over seeds and its standard error: NaN with one run, 0 for exact theory.
 
     >>> Estimate.over([1.0, 3.0])

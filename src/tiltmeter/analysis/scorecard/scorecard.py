@@ -17,11 +17,12 @@ from tiltmeter.analysis.scorecard.per_seed import PerSeed
 from tiltmeter.analysis.scorecard.score import Score
 from tiltmeter.analysis.scorecard.selection import Last, Selection
 from tiltmeter.analysis.scorecard.training_facts import gradient_evaluations, training_shares
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class Scorecard:
+class Scorecard(NotebookText):
     """The runs in the order given, the baseline first; as text, one sentence each and what the numbers rest on."""
 
     rows: tuple[Score, ...]

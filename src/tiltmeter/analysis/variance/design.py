@@ -14,12 +14,12 @@ import numpy as np
 class Design:
     """Which cells of a grid were seen, and the columns of every term over them.
 
-    The uniform measure is that of the grid, not of the cells that happened to finish. `terms` are tuples of factors;
-    pairs of which some combination of levels was never seen are left out and named in `dropped`.
-
     >>> design = make_design({"a": 2, "b": 3}, np.ones((2, 3), bool))
     >>> design.terms, design.columns.shape
     ((('a',), ('b',), ('a', 'b')), (6, 6))
+
+    The uniform measure is that of the grid, not of the cells that happened to finish. `terms` are tuples of factors;
+    pairs of which some combination of levels was never seen are left out and named in `dropped`.
     """
 
     sizes: dict[str, int]

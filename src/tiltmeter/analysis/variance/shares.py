@@ -10,8 +10,9 @@ import xarray as xr
 
 from tiltmeter.analysis.variance.design import Design, make_design
 from tiltmeter.analysis.variance.estimate import Variances, estimate, moments, total_effects
-from tiltmeter.analysis.variance.permute import permute
+from tiltmeter.analysis.variance.permute import paired_often, permute
 from tiltmeter.analysis.variance.resample import resample
+from tiltmeter.notebook_text import NotebookText
 
 #: Names of the two parts that are no factors.
 REST, SEED = "rest", "seed"
@@ -23,8 +24,9 @@ class Share:
 
     For a factor, `total` is the share that would go away if it were fixed, `even` its own share and half of that of
     each of its pairs (its Shapley effect up to pairs), `null` the share that a factor without effect stays below with
-    probability `level`, and `p` how often such a factor would get as much. For pairs, the rest and chance these four
-    are NaN.
+    probability `level`, and `p` how often such a factor would get as much; these two are NaN where most runs have no
+    other that differs in this factor alone, as in a small fraction of a large grid. For pairs, the rest and chance all
+    four are NaN.
     """
 
     term: str
@@ -38,7 +40,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Shares:
+class Shares(NotebookText):
     """Shares of variance over a grid, largest first."""
 
     response: str
@@ -185,7 +187,7 @@ def _null(
     """For each factor, the share that one without effect stays below, and how often it gets as much as this one."""
     null, p = [], []
     for axis in range(len(design.sizes)):
-        if not permutations:
+        if not permutations or not paired_often(grid, axis):
             null.append(np.nan)
             p.append(np.nan)
             continue

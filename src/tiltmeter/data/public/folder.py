@@ -17,9 +17,9 @@ def data_folder() -> Path:
     place = os.environ.get("TILTMETER_DATA", "").strip()
     if place:
         return Path(place).expanduser()
-    import pooch
+    from platformdirs import user_cache_dir  # where pooch puts things, without importing all of it
 
-    return Path(pooch.os_cache("tiltmeter")) / "data"
+    return Path(user_cache_dir("tiltmeter")) / "data"
 
 
 def folder_of(name: str) -> Path:

@@ -20,6 +20,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.limits import final_leader, first_leader
 from tiltmeter.theory.predict import predict
@@ -64,7 +65,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "theory": keep("theory", lambda: predict(problem, sgd, times, ("loss", "error"))),
         "simulation": keep(
             "simulation",
-            lambda: simulate(problem, sgd, looks, setting.d, setting.seeds, curves=("loss", "error"), progress=False),
+            lambda: simulate(
+                problem, sgd, looks, setting.d, setting.seeds, curves=("loss", "error"), method=Chain(progress=False)
+            ),
         ),
         "networks": keep(
             "networks",

@@ -24,6 +24,7 @@ from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.measures.sometimes import Sometimes
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import PALETTE, axis, frame, legend, rows, short
 from tiltmeter.recipe import Watch
 from tiltmeter.record import Trajectory, at, every, stack
@@ -348,4 +349,4 @@ def _sharpness(runs: Mapping[str, Trajectory]) -> alt.LayerChart:
         line.encode(across, alt.Y("sharpness:Q", scale=scale, axis=title), colour),
         rule.encode(alt.Y("level:Q", scale=scale, axis=title), colour),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(None))
+    return Layers(layer=layers).properties(**frame(None))

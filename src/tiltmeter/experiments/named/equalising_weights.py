@@ -14,6 +14,7 @@ from tiltmeter.experiments.shared.steered_cases import PROBLEMS, looks
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.equalising_pulls import equalising_pulls
 from tiltmeter.theory.predict import predict
@@ -66,7 +67,10 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "equalised": keep("equalised", lambda: predict(problem, sgd, looks(4.0 * until), ("loss",))),
         "balanced": keep("balanced", lambda: predict(problem, even, looks(4.0 * until), ("loss",))),
         "simulated": keep(
-            "simulated", lambda: simulate(problem, sgd, at, setting.d, setting.seeds, curves=("loss",), progress=False)
+            "simulated",
+            lambda: simulate(
+                problem, sgd, at, setting.d, setting.seeds, curves=("loss",), method=Chain(progress=False)
+            ),
         ),
     }
 

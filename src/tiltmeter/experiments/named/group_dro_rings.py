@@ -15,6 +15,7 @@ from tiltmeter.experiments.shared.steered_cases import PROBLEMS, steered
 from tiltmeter.interventions.group_dro import GroupDRO
 from tiltmeter.population.criteria import GapArea
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 
 TITLE = "Group DRO is an integral controller: it ends equal and rings on the way; a proportional term damps it"
@@ -55,7 +56,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             setting.d,
             setting.seeds,
             curves=("loss",),
-            progress=False,
+            method=Chain(progress=False),
         ),
     )
     return found

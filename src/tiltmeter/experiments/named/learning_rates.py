@@ -14,6 +14,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record import Trajectory, stack
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import stability_limit
@@ -51,7 +52,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
         # From the first decades of growth alone, before anything overflows.
         times = np.arange(1, 31, dtype=float)
         parts = [
-            simulate(problem, SGD(lr=x * limit), times, setting.d, setting.seeds, curves=("Q",), progress=False)
+            simulate(
+                problem, SGD(lr=x * limit), times, setting.d, setting.seeds, curves=("Q",), method=Chain(progress=False)
+            )
             for x in setting.beyond
         ]
         return stack(parts, "over_limit", setting.beyond)

@@ -14,6 +14,7 @@ from tiltmeter.interventions.group_dro import GroupDRO
 from tiltmeter.population.criteria import GapArea, WorstGroupArea, WorstGroupLoss
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.optimal_schedule import optimal_schedule
 
@@ -60,12 +61,14 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss",),
-                progress=False,
+                method=Chain(progress=False),
             ),
         ),
         "plain, simulated": keep(
             "plain, simulated",
-            lambda: simulate(problem, SGD(lr=lr), at, setting.d, setting.seeds, curves=("loss",), progress=False),
+            lambda: simulate(
+                problem, SGD(lr=lr), at, setting.d, setting.seeds, curves=("loss",), method=Chain(progress=False)
+            ),
         ),
     }
 

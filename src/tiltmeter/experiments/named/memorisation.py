@@ -97,8 +97,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
     jobs[RANDOM] = partial(predict, problem, flow, late, ("error",), data=Fixed(samples))
     jobs[RANDOM_FRESH] = partial(predict, problem, flow, late[late < 300.0], ("error",))
     jobs[RUNS] = partial(
-        simulate, late_change(), flow, np.geomspace(0.05, 20.0, 40), setting.d, setting.runs, method=Direct(),
-        data=Fixed(0.6), curves=curves, progress=False,
+        simulate, late_change(), flow, np.geomspace(0.05, 20.0, 40), setting.d, setting.runs,
+        method=Direct(progress=False), data=Fixed(0.6), curves=curves,
     )  # fmt: skip
     found = {name: keep(name, job) for name, job in jobs.items()}
     for images in IMAGES:

@@ -22,6 +22,7 @@ from tiltmeter.problem.class_mixture_of_two import class_mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.classes.centred_form import centred_class_losses
 from tiltmeter.theory.predict import predict
@@ -88,7 +89,14 @@ def run(setting: Setting, keep: Keep) -> Runs:
         sgd = SGD(lr=setting.lr)
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, make(), sgd, times, curves))
         made = partial(
-            simulate, make(), sgd, times[::3], setting.d, setting.seeds, curves=("loss", "class_loss"), progress=False
+            simulate,
+            make(),
+            sgd,
+            times[::3],
+            setting.d,
+            setting.seeds,
+            curves=("loss", "class_loss"),
+            method=Chain(progress=False),
         )
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
     for source in at_hand(setting.pictures):

@@ -14,6 +14,7 @@ from tiltmeter.interventions.group_dro import GroupDRO
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.first_gap import first_gap
 from tiltmeter.theory.predict import predict
@@ -70,7 +71,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss",),
-                progress=False,
+                method=Chain(progress=False),
             ),
         )
     return found

@@ -15,6 +15,7 @@ from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.interventions.normalised_gradient import NormalisedGradient
 from tiltmeter.interventions.upgrad import UPGrad
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.gram_limit import gram_limit
 from tiltmeter.theory.predict import predict
@@ -59,7 +60,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
         found[f"{name}, simulated"] = keep(
             f"{name}, simulated",
             lambda chosen=chosen: simulate(  # type: ignore[misc]
-                problem, chosen, at, setting.d, setting.seeds, curves=("loss", "pull"), progress=False
+                problem, chosen, at, setting.d, setting.seeds, curves=("loss", "pull"), method=Chain(progress=False)
             ),
         )
     balanced = SGD(lr=0.2, batch=BATCH, weights={"+": 0.5 / 0.75, "-": 2.0})

@@ -28,6 +28,7 @@ from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.schedule import in_turn
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.prior.better_order import better_order
@@ -100,7 +101,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss", "error"),
-                progress=False,
+                method=Chain(progress=False),
             )
             found[f"simulation, {key}"] = keep(f"simulation, {key}", made)
     for source in at_hand(setting.pictures):

@@ -15,6 +15,7 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Random
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.moments import moments
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
@@ -48,7 +49,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
     times = np.unique(np.rint(np.geomspace(4.0 / small, setting.until, setting.looks) * small)) / small
     runs = {"theory": keep("theory", lambda: predict(problem, sgd, times, (*SHOWN, "loss")))}
     for word, d in (("small", small), ("large", large)):
-        simulated = partial(simulate, problem, sgd, times, d, setting.seeds, curves=(*SHOWN, "loss"), progress=False)
+        simulated = partial(
+            simulate, problem, sgd, times, d, setting.seeds, curves=(*SHOWN, "loss"), method=Chain(progress=False)
+        )
         runs[word] = keep(f"simulation {word}", simulated)
         runs[f"mean {word}"] = keep(f"moments {word}", partial(moments, problem, sgd, times, d))
     return runs

@@ -1,4 +1,4 @@
-"""Phase diagram: who wins in the end, and after a crossing or not, over grids of problems."""
+"""Phase diagram: who leads at the end, and whether there was a crossing, over grids of problems."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory, stack
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 
@@ -25,13 +26,13 @@ NEEDS: tuple[str, ...] = ()
 #: Variance of "+", overlap of the teachers, and the rate of the first grid.
 PLUS, OVERLAP, LR = 0.5, 0.5, 0.1
 RATIO, SHARE = "variance of - over that of +", "share of +"
-#: Where simulated students are let go, and at which multiples of the stability limit.
+#: Points of the grid at which students are simulated, and at which multiples of the stability limit.
 EDGE_SHARES, EDGE_RATES = (0.2, 0.5, 0.8), (0.85, 1.15)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Points along each side of a grid, which is exact; dimension and number of the simulated students at its edge."""
+    """Points along each side of the (exact) grid; dimension and number of the simulated students at its edge."""
 
     points: int = 40
     looks: int = 200
@@ -61,8 +62,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
         return _quiet(predict, problem, SGD(lr=("lr", rates)), np.geomspace(1e-5, 2e5, 2 * setting.looks), ("loss",))
 
     def at_the_edge() -> Trajectory:
-        # The theory leaves diverging points out by the formula itself: only students that train can test it.
-        let_go = partial(simulate, curves=("Q",), progress=False)
+        # The theory uses the formula of the limit to leave out diverging points, so only simulations can test it.
+        let_go = partial(simulate, curves=("Q",), method=Chain(progress=False))
         parts = []
         for rho in EDGE_SHARES:
             mean, square = (PLUS**n * (rho + (1 - rho) * 3.0**n) for n in (1, 2))
@@ -81,7 +82,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def _quiet(function: Any, *given: Any) -> Trajectory:
-    """Grids go beyond the stability limit on purpose: no warning about it."""
+    """Suppress warnings: grids go beyond the stability limit on purpose."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found: Trajectory = function(*given)
@@ -147,8 +148,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ]
     rate, slow = runs["rate"], runs["slow"]
     empty = rate["loss"].isel(time=-1).isnull().all("group")
-    # Below the limit the squared length has settled by then, but for noise; beyond, it grows a thousandfold and more,
-    # or is no number.
+    # Below the limit the squared length is constant by then, up to noise; beyond, it grows a thousandfold or more,
+    # or is NaN.
     grows = ~(runs["edge"]["Q"].isel(time=1, drop=True) <= 10.0 * runs["edge"]["Q"].isel(time=0, drop=True))
     rho, ratio = slow["loss"].coords[SHARE], slow["loss"].coords[RATIO]
     return (

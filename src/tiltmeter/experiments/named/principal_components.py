@@ -31,7 +31,7 @@ TITLE = "Principal components of large variance are learned first"
 PAPER = "Hacohen and Weinshall, Principal Components Bias in Over-parameterized Linear Models (2022)"
 NEEDS: tuple[str, ...] = ()
 
-#: Points of the linear problem: any number above that of inputs gives just the same gradients.
+#: Points of the linear problem: any number above that of inputs gives the same gradients.
 POINTS = 32
 
 
@@ -134,8 +134,8 @@ def _digits(setting: Setting) -> Trajectory:
 def rates(trajectory: Trajectory) -> np.ndarray:
     """Decay per step along each component, from the root mean square over seeds until less than a third is left.
 
-    The mean is taken first: for a single network of one output the error along a component may by chance begin near
-    zero, and then its slope is that of the others that leak into it.
+    The mean is taken first: in a single network with one output, the error along a component may start near zero by
+    chance, and its slope is then that of the other components.
     """
     size = (trajectory["component_error"] ** 2).mean("seed") ** 0.5
     found = []
@@ -186,7 +186,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "The spread over seeds halves in the order of the components",
-            # Not told where training ended before one of them halved.
+            # Left out if training ended before one of them halved.
             float(np.diff(half).min()) if np.isfinite(half).all() else float("nan"),
             "smallest wait in steps from one of the first five components to the next",
             1.0,
@@ -224,13 +224,13 @@ def _deviation(trajectory: Trajectory) -> float:
     errors = trajectory["component_error"]
     variance = trajectory["component_variance"].isel(time=0)
     left = (1.0 - _lr(trajectory) * variance) ** errors["time"]
-    # Below, rounding of the weights exceeds what is asked.
+    # Below this, rounding errors of the weights exceed the threshold.
     ratio = (errors / errors.isel(time=0) / left).where(left > 1e-6)
     return float(np.abs(ratio - 1.0).max())
 
 
 def _order(trajectory: Trajectory) -> float:
-    """How well rates follow variances; rates that are not positive are none, and count as slowest."""
+    """Return how well rates follow variances; rates that are not positive count as slowest."""
     found = rates(trajectory)
     positive = found[found > 0].min() if (found > 0).any() else 1.0
     variance = trajectory["component_variance"].isel(time=0, seed=0).values

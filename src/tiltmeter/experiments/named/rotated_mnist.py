@@ -1,4 +1,4 @@
-"""rotated-mnist: faint upright digits, the majority, and bright turned ones; even or odd?"""
+"""rotated-mnist: faint upright digits (the majority) and bright turned ones; the label is even or odd."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FULL = Setting(rates=(0.55, 0.6, 0.62, 0.65, 0.7), seeds=100, steps=6000, look=1
 
 
 def two_groups(setting: Setting, contrast: tuple[float, float], rate: float | None) -> tuple[GroupedData, GroupedData]:
-    """Different digits of the training set in the two groups; to look at, the same digits of the test set both ways."""
+    """Return different training digits in the two groups, and the same test digits in both orientations."""
     train, test = mnist("train"), mnist("test")
     pixels = standardised(np.concatenate([train.x, test.x]))
     pixels -= pixels.mean(0)
@@ -74,7 +74,7 @@ def two_groups(setting: Setting, contrast: tuple[float, float], rate: float | No
 
 
 def network(hidden: int) -> nn.Sequential:
-    """One hidden layer, whose answers start at zero: random ones give the group of larger variance a worse start."""
+    """Make a network whose outputs start at zero: random outputs give the group of larger variance a worse start."""
     model = mlp(28 * 28, (hidden,), 1)
     for parameter in model[-1].parameters():
         nn.init.zeros_(parameter)

@@ -1,4 +1,4 @@
-"""shortcuts: four small settings in which an easy feature wins over a faithful or a harder one."""
+"""shortcuts: four small settings in which an easy feature is preferred to a more predictive or a harder one."""
 
 from __future__ import annotations
 

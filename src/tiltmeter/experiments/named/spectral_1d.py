@@ -71,7 +71,7 @@ def _train(setting: Setting, name: str, seed: int) -> Trajectory:
     model = mlp(1, (setting.width,) * setting.hidden, 1, "sine" if wave else "relu")
     if wave:
         with torch.no_grad():
-            # Stretched from between -1 and 1 until units oscillate up to 1.5 times as fast as the highest frequency.
+            # Scaled so that units oscillate up to 1.5 times as fast as the highest frequency.
             periods = 1.5 * max(setting.frequencies) / (1.0 - setting.low)
             next(model.parameters()).mul_(2.0 * np.pi * periods)
     return train(
@@ -144,7 +144,7 @@ def _order(times: xr.DataArray) -> float:
     from scipy.stats import spearmanr
 
     late = times.where(np.isfinite(times), np.finfo(float).max).transpose("seed", "frequency").values
-    # Where all arrive at once there is no order.
+    # If all arrive at once, there is no order.
     return float(min(spearmanr(times["frequency"], row).statistic if np.ptp(row) > 0 else 0.0 for row in late))
 
 

@@ -1,7 +1,7 @@
 """spectral-double-descent: high frequencies come with memorised label noise, and may go again (Zhang et al., 2021).
 
-Lines go through training images in random directions; the authors' own directions are not known. Logits are windowed
-and freed of their trend: else the leakage of their ramps is all that a spectrum shows, with noise and without.
+Lines go through training images in random directions, because the directions of the authors are not known. Logits are
+windowed and detrended: otherwise the spectrum shows only the leakage of their linear trend.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FULL = Setting(points=900, width=2048, lr=1e-4, steps=200_000, lines=1000, seeds
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Error on points that are not trained on, beside measures of those that are."""
+    """Error on held-out points, in addition to measures on training points."""
 
     data: GroupedData
 
@@ -111,7 +111,7 @@ def high_share(trajectory: Trajectory) -> xr.DataArray:
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """From the best moment on points not trained on to the end, with wrong labels against right ones."""
+    """Return the claims: from the best held-out error to the end, with wrong labels against right ones."""
     noisy, clean = runs["wrong labels"], runs["right labels"]
     share, other, failed = high_share(noisy), high_share(clean), noisy["held_out_error"]
     seeds = share.sizes["seed"]
@@ -171,7 +171,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _after(curve: xr.DataArray, place: xr.DataArray) -> xr.DataArray:
-    """The curve from a place on, different for every seed; nothing before."""
+    """Return the curve from a place on, which differs between seeds; NaN before."""
     return curve.where(xr.DataArray(np.arange(curve.sizes["time"]), dims="time") >= place, -np.inf)
 
 

@@ -32,9 +32,9 @@ NEEDS: tuple[str, ...] = ()
 
 #: The kernel of these networks, of units +-1 / sqrt(width), is twice the one of the theory.
 TWICE = 2.0
-#: Points per region, one to the other; those nearer than this to the other region (in radian) are not looked at.
+#: Ratio of the points per region; points nearer than this to the other region (in radian) are left out.
 DENSITIES, BORDER = (4.0, 1.0), 0.4
-#: The control: the second frequency with an amplitude so many times as large.
+#: The control: the second frequency with an amplitude that many times as large.
 LARGE, TEN = "large wave", 10.0
 BIASES = ("with bias", "without bias")
 EIGENVALUES = tuple(range(1, 9))
@@ -44,7 +44,7 @@ EIGENVALUES = tuple(range(1, 9))
 class Setting:
     """Two layers of ReLU units, the first trained by full batches of half the mean squared error.
 
-    Waves have the `amplitude`: the theory is one of small changes, and a wave of amplitude 1 moves 1000 units too far.
+    Waves have the `amplitude`: the theory is for small changes, and a wave of amplitude 1 moves 1000 units too far.
     """
 
     width: int = 1000
@@ -62,7 +62,7 @@ FULL = Setting(20_000, 1000, 512, (4, 6, 10, 14), 0.1, 2.0, 2500, 10)
 
 
 class FirstLayer(nn.Module):
-    """Pairs of equal units with opposite signs: it answers zero at first, and only the first layer is trained."""
+    """Pairs of equal units with opposite signs: the output is zero at first, and only the first layer is trained."""
 
     signs: Tensor
 

@@ -17,6 +17,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import timescales
@@ -28,7 +29,7 @@ NEEDS: tuple[str, ...] = ()
 
 @dataclass(frozen=True)
 class Setting:
-    """Size of the simulation, and how many times are looked at."""
+    """Size of the simulation, and the number of times."""
 
     d: int = 1000
     seeds: int = 16
@@ -44,13 +45,15 @@ def run(setting: Setting, keep: Keep) -> Runs:
     problem, sgd, times = spurious_correlation()
     chosen = ("M", "R", "loss_gap")
     looks = np.unique(np.rint(np.geomspace(0.1, times[-1], setting.looks) * setting.d)) / setting.d
-    # Labels follow the group itself: here the shift is no shortcut but the best that can be known.
+    # Here the group decides the label, so the shift is not a shortcut but the best predictor.
     honest = teacher_mixture(0.5, 1.0, (0.5, 0.5), 1.0, (0.0, 0.0), (0.3, -0.3))
     return {
         "theory": keep("theory", lambda: predict(problem, sgd, times, chosen)),
         "simulation": keep(
             "simulation",
-            lambda: simulate(problem, sgd, looks, setting.d, setting.seeds, curves=chosen, progress=False),
+            lambda: simulate(
+                problem, sgd, looks, setting.d, setting.seeds, curves=chosen, method=Chain(progress=False)
+            ),
         ),
         "group decides": keep("group decides", lambda: predict(honest, sgd, times, ("M", "R"))),
     }
@@ -66,7 +69,7 @@ def spurious_weight(run: Trajectory) -> xr.DataArray:
 
 
 def half_time(curve: xr.DataArray) -> float:
-    """The first look at which a curve that rises has got to half of its largest value.
+    """Return the first look at which a rising curve has reached half of its largest value.
 
     >>> half_time(xr.DataArray([0.0, 0.4, 1.0], dims="time", coords={"time": [1.0, 2.0, 3.0]}))
     3.0

@@ -16,6 +16,7 @@ from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import train_students
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 
@@ -54,7 +55,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "drivers": keep("drivers", lambda: drivers(problem, sgd, times)),
         "simulation": keep(
             "simulation",
-            lambda: simulate(problem, sgd, looks, setting.d, setting.seeds, curves=("loss", "error"), progress=False),
+            lambda: simulate(
+                problem, sgd, looks, setting.d, setting.seeds, curves=("loss", "error"), method=Chain(progress=False)
+            ),
         ),
         "networks": keep(
             "networks",

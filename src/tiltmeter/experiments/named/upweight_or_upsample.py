@@ -13,6 +13,7 @@ from tiltmeter.experiments.shared.steered_cases import PROBLEMS, looks
 from tiltmeter.interventions.balanced import Balanced
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 
@@ -61,7 +62,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss",),
-                progress=False,
+                method=Chain(progress=False),
             ),
         )
     found["plain, identical groups"] = keep(

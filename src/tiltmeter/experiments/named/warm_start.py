@@ -24,6 +24,7 @@ from tiltmeter.problem.start import Overlaps, Start, Zero
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
+from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.limits import asymptotes
 from tiltmeter.theory.predict import predict
@@ -81,7 +82,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
     for name, (share, _) in LENGTHS.items():
         warm = SGD(lr=LR, start=Overlaps(Q=share * critical))
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(predict, problem, warm, times, ("loss",)))
-        made = partial(simulate, problem, warm, looks, setting.d, setting.seeds, curves=("loss",), progress=False)
+        made = partial(
+            simulate, problem, warm, looks, setting.d, setting.seeds, curves=("loss",), method=Chain(progress=False)
+        )
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
     for source in at_hand(setting.pictures):
         for steps in setting.before:

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import DASHES, INK, PALETTE, airy, axis, frame, legend, rows, short
 from tiltmeter.record import Trajectory
 
@@ -63,7 +64,7 @@ def lines(
     if zero and not log_y and span[0] < 0 < span[1]:
         level = alt.Chart(rows([{"y": 0.0}])).mark_rule(color=INK, strokeWidth=0.8)
         layers.append(level.encode(alt.Y("y:Q", scale=alt.Scale(domain=span, nice=False, zero=False))))
-    return alt.LayerChart(layer=layers).properties(**frame(title))
+    return Layers(layer=layers).properties(**frame(title))
 
 
 def loss_gaps(runs: Mapping[str, Trajectory], time: str, series: str) -> alt.LayerChart:

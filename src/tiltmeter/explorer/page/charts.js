@@ -1,5 +1,5 @@
 // Charts: a Vega-Lite description is drawn once; afterwards only its data is changed.
-const reduced = { actions: false, renderer: "svg", ast: true, loader: { http: {} } };
+const reduced = { actions: false, renderer: "svg", ast: true, logLevel: 1, loader: { http: {} } };
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -18,7 +18,7 @@ function settings() {
   return {
     background: "transparent", font: "system-ui, sans-serif", view: { stroke: null },
     axis: { labelColor: ink, titleColor: ink, gridColor: colour("line"), gridOpacity: 0.5, domainColor: ink, tickColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
-    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolStrokeWidth: 2.5, symbolSize: 500, columnPadding: 14, columns: 3 },
+    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
     text: { color: ink }, rule: { color: ink },
   };
 }

@@ -1,10 +1,11 @@
 // The page: which part is shown is in the address.
 import { readAddress } from "./address.js";
 import { make } from "./elements.js";
+import { runsPage } from "./runs_page.js";
 import { ask } from "./server_calls.js";
 import { theoryPage } from "./theory_page.js";
 
-const PAGES = { theory: ["Theory", theoryPage] };
+const PAGES = { theory: ["Theory", theoryPage], runs: ["Runs", runsPage] };
 
 async function begin() {
   const embedded = document.getElementById("embedded");

@@ -1,8 +1,9 @@
-"""forecast_by_coordinates: the linearised network under any optimiser that treats every weight by itself."""
+"""forecast_by_coordinates: the linearised network under any optimiser that treats every weight separately."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.coordinates.columns import columns
-from tiltmeter.forecast.coordinates.linear_run import BatchLoss, LinearRun
+from tiltmeter.forecast.coordinates.linear_run import BatchLoss, Begun, LinearRun
 from tiltmeter.forecast.coordinates.strata import strata
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
@@ -51,15 +52,31 @@ def forecast_by_coordinates(
     train, look = checked_data(train, look)
     if held_out:
         say_held_out()
+    own = deep_copy(bare(checked_model(model)))
+    return coordinates_from(own, train, look, recipe, route, watch)
+
+
+def coordinates_from(
+    own: nn.Module,
+    train: GroupedData,
+    look: GroupedData,
+    recipe: Recipe,
+    route: Coordinates,
+    watch: Watch,
+    begun: Begun | None = None,
+) -> Trajectory:
+    """The same of a network that may be trained on; with `begun`, the rest of a training from there."""
     asked, recipe = recipe, lowered_recipe(recipe, train)
     check_coordinate_laws(recipe)
-    own = deep_copy(bare(checked_model(model)))
+    first = 0 if begun is None else begun.step
     kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
     say_gathered(gather_statistics(own, train, 2500, watch.read))
     total, size = recipe.total_steps(len(train)), recipe.batch_size(len(train))
     sampling = recipe.batches(train)
     seeds = [route.seed] * route.replicas if recipe.order is not None else replica_seeds(route.seed, route.replicas)
-    orders = [[sampling.batch(train, size, recipe.batch_seed(seed), step) for step in range(total)] for seed in seeds]
+    orders = [
+        [sampling.batch(train, size, recipe.batch_seed(seed), step) for step in range(first, total)] for seed in seeds
+    ]
     chosen = [strata(own, route.count, route.seed + number) for number in range(route.replicas)]
     shown = np.unique(np.concatenate([np.concatenate(order) for order in orders]))
     x_shown, x_look = (like_weights(own, data.tensors()[0]) for data in (train.take(shown), look))
@@ -80,7 +97,7 @@ def forecast_by_coordinates(
         slopes, there = (columns(own, each, x, watch.read) for x in (x_shown, x_look))
         laws = Steering(steered.steering, train, proportions=recipe.drawn, runs=1) if steered.steering else None
         loss = _loss(answers, start, shown, train, recipe, laws)
-        runs.append(LinearRun(own, each, (start, slopes), (seen, there), recipe, loss))
+        runs.append(LinearRun(own, each, (start, slopes), (seen, there), recipe, loss, begun))
     rows = np.zeros(len(train), dtype=np.int64)
     rows[shown] = np.arange(len(shown))
     labels = {"seed": np.arange(len(runs))} if len(runs) > 1 else {}
@@ -89,10 +106,13 @@ def forecast_by_coordinates(
     with Recorder(None, clock="step", origin=Origin("forecast", seeds=names)) as recorder:
         stack = _Runs(runs)
         observe = StackedObservations(stack, answers, measures, torch.arange(len(look)), labels, recorder, keeper)  # type: ignore[arg-type]
-        _follow(runs, orders, rows, sorted({*watch.when.steps(total), total}), observe)
+        looks = [step for step in sorted({first, *watch.when.steps(total), total}) if step >= first]
+        _follow(runs, orders, rows, looks, observe)
         found = recorder.trajectory()
     order = "the run's own" if recipe.order is not None else "one for every replica"
-    account = {"weights": weights, "of": sum(p.numel() for p in own.parameters()), "order": order}
+    account: dict[str, Any] = {"weights": weights, "of": sum(p.numel() for p in own.parameters()), "order": order}
+    if begun is not None:
+        account["from_step"] = first
     return told_by_replicas(found, own, train, look, asked, watch, route, account)
 
 
@@ -104,10 +124,10 @@ def _follow(
     observe: StackedObservations,
 ) -> None:
     """All runs from look to look."""
-    step = 0
+    first = step = looks[0]
     for stop in looks:
         for run, order in zip(runs, orders, strict=True):
-            for places in order[step:stop]:
+            for places in order[step - first : stop - first]:
                 run.step(torch.as_tensor(rows[places]), torch.as_tensor(places))
         step = stop
         if not observe(step):

@@ -9,7 +9,8 @@ so that every weight sees the gradient that it would see in the whole network, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,15 @@ from tiltmeter.recipe.recipe import Recipe
 
 #: Loss of a batch from its scores (points, outputs) and the places of its points.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A training on its way: the updates made, the optimiser with its memory, and the state of the schedule."""
+
+    step: int
+    optimiser: Any
+    schedule: Mapping[str, Any]
 
 
 class LinearRun:
@@ -33,6 +43,7 @@ class LinearRun:
         at_look: tuple[Tensor, Tensor],
         recipe: Recipe,
         loss: BatchLoss,
+        begun: Begun | None = None,
     ) -> None:
         self._start, self._jacobian = at_train
         self._look = at_look
@@ -49,9 +60,14 @@ class LinearRun:
         parts = torch.split(self._theta, self._sizes)
         self._tensors = [nn.Parameter(part) for part in parts]  # views: the optimiser moves theta itself
         named = {one.name: tensor for one, tensor in zip(chosen, self._tensors, strict=True)}
-        self._optimiser = optimiser_of_parts(recipe, model, named)
+        whole = recipe.make_optimiser(list(model.parameters())) if begun is None else begun.optimiser
+        self._optimiser = optimiser_of_parts(recipe, whole, model, named)
         self._scheduling = recipe.scheduling(self._optimiser)
         self._done = 0
+        if begun is not None:
+            self._done = begun.step
+            take_up(self._optimiser, begun, model, named, chosen)
+            self._scheduling.load_state_dict(dict(begun.schedule))
 
     def step(self, rows: Tensor, places: Tensor) -> None:
         """One update on the points of these rows of the Jacobian; `places` says which points they are."""
@@ -78,10 +94,30 @@ class LinearRun:
         return start + (slopes @ moved).view(-1, self._outputs)
 
 
-def optimiser_of_parts(recipe: Recipe, model: nn.Module, parts: dict[str, nn.Parameter]) -> Any:
+def take_up(
+    optimiser: Any, begun: Begun, model: nn.Module, parts: dict[str, nn.Parameter], chosen: Sequence[Stratum]
+) -> None:
+    """Give the optimiser of the parts the rates and the memory that the optimiser of the whole has by now."""
+    places = {one.name: torch.as_tensor(one.places) for one in chosen}
+    for name, parameter in model.named_parameters():
+        if name in parts and parameter in begun.optimiser.state:
+            optimiser.state[parts[name]] = {
+                key: _part(value, parameter, places[name]) for key, value in begun.optimiser.state[parameter].items()
+            }
+    for group, source in zip(optimiser.param_groups, begun.optimiser.param_groups, strict=True):
+        group |= {key: value for key, value in source.items() if key != "params"}
+
+
+def _part(value: Any, parameter: Tensor, places: Tensor) -> Any:
+    """What an optimiser remembers of some numbers of a parameter."""
+    if isinstance(value, Tensor) and value.shape == parameter.shape and value.numel() > 1:
+        return value.flatten()[places].clone()
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def optimiser_of_parts(recipe: Recipe, whole: Any, model: nn.Module, parts: dict[str, nn.Parameter]) -> Any:
     """The user's optimiser on these parts of the parameters, in the groups into which it puts the parameters."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    whole = recipe.make_optimiser(list(model.parameters()))
     of = {id(p): name for name, p in named.items()}
     groups = []
     for group in whole.param_groups:

@@ -1,4 +1,4 @@
-"""cut: a narrow network of the same architecture, with units chosen by chance from a wide one."""
+"""cut: a narrow network of the same architecture, with units drawn at random from a wide one."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Cut:
 def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None = None) -> Cut:
     """Keep this share of the units of every hidden dimension; at least 8 of each, and two heads of attention.
 
-    `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
-
     >>> found = cut(nn.Sequential(nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 1)), torch.zeros(2, 5), 0.25, seed=0)
     >>> found.model[0], found.cut
     (Linear(in_features=5, out_features=16, bias=True), {'0': (16, 64)})
+
+    `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
     """
     trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
     if share == 1.0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.directory.contents import Contents
 from tiltmeter.record.directory.journal import CURVES, read
 from tiltmeter.record.directory.lock import live_writer
@@ -20,7 +21,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(NotebookText):
     """What was found in a run directory. `state` is "unknown" if nothing says how the run ended."""
 
     path: Path

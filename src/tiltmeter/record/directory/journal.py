@@ -59,9 +59,17 @@ def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[
     """Read `curves.jsonl`; return its contents and the byte at which complete lines end. Damage goes to `problem`."""
     if not (directory / CURVES).exists():
         raise ValueError(f"{directory} is damaged: its {CURVES} is missing.")
-    contents, whole = Contents(problem), 0
-    for block in read_blocks(directory / CURVES, unchecked):
-        whole = block.end
+    contents = Contents(problem)
+    _, whole = read_on(contents, directory, problem, unchecked)
+    return contents, whole
+
+
+def read_on(
+    contents: Contents, directory: Path, problem: Problem, unchecked: int | None, lines: int = 0, whole: int = 0
+) -> tuple[int, int]:
+    """Add all after the first `lines` lines, which end at byte `whole`; the same two numbers afterwards."""
+    for block in read_blocks(directory / CURVES, unchecked, lines + 1, whole):
+        lines, whole = block.first + len(block.entries) - 1, block.end
         for first, entries in _alike(block):
             if _add_plain_looks(contents, entries, first):
                 continue
@@ -76,7 +84,7 @@ def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[
                     problem(number, f"{shortened(str(error))} is missing")
                 except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
                     problem(number, shortened(str(error)))
-    return contents, whole
+    return lines, whole
 
 
 class BadLine(ValueError):

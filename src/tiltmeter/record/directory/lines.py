@@ -79,10 +79,13 @@ class Block(NamedTuple):
     end: int
 
 
-def read_blocks(path: Path, unchecked: int | None = 0) -> Iterator[Block]:
-    """Yield all complete lines. Those before byte `unchecked` (None: all) need no checksum, as in format 1."""
-    first, end = 1, 0
+def read_blocks(path: Path, unchecked: int | None = 0, first: int = 1, end: int = 0) -> Iterator[Block]:
+    """Yield all complete lines from byte `end` on, where line `first` begins.
+
+    Lines before byte `unchecked` (None: all) need no checksum, as in format 1.
+    """
     with path.open("rb") as file:
+        file.seek(end)
         while lines := file.readlines(BLOCK_BYTES):
             torn = not lines[-1].endswith(b"\n")
             if torn:

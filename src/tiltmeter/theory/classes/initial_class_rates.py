@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.sgd import SGD
@@ -17,7 +18,7 @@ from tiltmeter.theory.classes.settings import class_settings
 
 
 @dataclass(frozen=True)
-class InitialClassRates:
+class InitialClassRates(NotebookText):
     """Time derivatives at t = 0 of the loss of every class in every group; `rates` has dims (group, class)."""
 
     rates: xr.DataArray

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.theory.prior.centred_pair import centred_pair
@@ -14,7 +15,7 @@ from tiltmeter.theory.prior.one_after_the_other import OneAfterTheOther, one_aft
 
 
 @dataclass(frozen=True)
-class BetterOrder:
+class BetterOrder(NotebookText):
     """Both orders of two groups, where each ends, and which group should come last."""
 
     orders: tuple[OneAfterTheOther, OneAfterTheOther]

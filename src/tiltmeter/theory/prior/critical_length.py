@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Zero
@@ -14,7 +15,7 @@ from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
 
 
 @dataclass(frozen=True)
-class CriticalLength:
+class CriticalLength(NotebookText):
     """Crossings of the losses after irrelevant pre-training of squared length Q.
 
     From zero there are `from_zero`; for 0 < Q < `length` there are `below`, above it `above`. An infinite `length`

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
@@ -23,7 +24,7 @@ APART = 1e-6
 
 
 @dataclass(frozen=True)
-class CrossingBound:
+class CrossingBound(NotebookText):
     """At most `most` crossings of the losses of `pair`, and an odd number of them iff `odd`.
 
     The gap, first minus second, is the sum of `coefficients` times exp(-rate t), the first rate being 0.

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.theory.prior.centred_pair import G, centred_pair
 
 
 @dataclass(frozen=True)
-class Forgetting:
+class Forgetting(NotebookText):
     """Loss and error of `group` after a long phase of `after` alone; an untrained student has loss 1/2.
 
     `critical_overlap` is the overlap of the teachers below which the loss is worse than that of an untrained student.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.theory.prior.centred_pair import G, centred_pair
@@ -16,7 +17,7 @@ START = 1e-12
 
 
 @dataclass(frozen=True)
-class GapParabola:
+class GapParabola(NotebookText):
     """Gap in loss, first group minus second: end + linear x + quadratic x^2, with x = exp(-mean variance * lr * t).
 
     `overlap` is delta.Delta and `distance` delta.delta, with delta = start - end of the student and Delta = best

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
 
 
 @dataclass(frozen=True)
-class OneAfterTheOther:
+class OneAfterTheOther(NotebookText):
     """Losses and errors of both groups at the end of the last phase; `risk` is the mean loss of the population."""
 
     order: tuple[Hashable, ...]

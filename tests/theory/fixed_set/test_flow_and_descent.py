@@ -1,17 +1,12 @@
-"""A fixed training set: pinned numbers, limits, closed forms, grids, and what is refused."""
+"""Flow and descent on a fixed training set: pinned numbers, limits known by other routes, controls, grids."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from tiltmeter import SGD, Descent, Fixed, Flow, Square, equilibrium, predict, teacher_mixture
-from tiltmeter.problem.fixed_arrays import fixed_parameters
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.problem.student import Network
+from tiltmeter.problem.start import Random
 from tiltmeter.theory.fixed_set import contour
-from tiltmeter.theory.fixed_set.shuffled import two_times
-from tiltmeter.theory.fixed_set.spectrum import spectrum
-from tiltmeter.theory.stability import stability_limit
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 GENERAL = teacher_mixture(
@@ -154,95 +149,6 @@ class TestLimits:
         np.testing.assert_allclose(rates[0], rates[1], atol=3e-4)
 
 
-class TestSpectrum:
-    def test_marchenko_and_pastur(self):
-        for alpha in (0.3, 1.0, 4.0):
-            found = spectrum(fixed_parameters(teacher_mixture(variance=(2.0, 2.0)), Flow(1.0), Fixed(alpha)))
-            assert found.low.item() == pytest.approx(2.0 * (np.sqrt(alpha) - 1.0) ** 2, abs=1e-9)
-            assert found.edge.item() == pytest.approx(2.0 * (np.sqrt(alpha) + 1.0) ** 2, abs=1e-9)
-
-    def test_the_outlier_of_the_means(self):
-        assert spectrum(fixed_parameters(GENERAL, Flow(1.0), Fixed(2.0))).top.item() == pytest.approx(5.614, abs=1e-3)
-        biased = fixed_parameters(GENERAL, Flow(1.0, train_bias=True), Fixed(2.0))
-        assert spectrum(biased).top.item() == pytest.approx(5.782, abs=1e-3)
-
-    def test_a_group_of_weight_zero_has_no_part_in_it(self):
-        flow = Flow(1.0, weights={"+": 1.0, "-": 0.0})
-        half = predict(teacher_mixture(rho=0.5, variance=(1.0, 2.0)), flow, [1.0], data=Fixed(2.0))
-        assert np.isfinite(half["loss"].values).all()
-        assert (half["training_loss"].values > 0).all()
-
-
-class TestSGD:
-    def test_pinned_with_replacement(self):
-        found = predict(GENERAL, SGD(lr=0.5), [2.0, 8.0], data=Fixed(2.0, replace=True))
-        np.testing.assert_allclose(found["Q"].values, [0.3470174, 0.784466], atol=1e-7)
-        residuals = [[0.4392383, 0.6299052], [0.3171766, 0.4026933]]
-        np.testing.assert_allclose(2.0 * found["training_loss"].values, residuals, atol=1e-7)
-
-    def test_pinned_shuffled(self):
-        found = predict(GENERAL, SGD(lr=0.5), [2.0, 8.0], data=Fixed(2.0))
-        np.testing.assert_allclose(found["Q"].values, [0.33060, 0.77249], atol=5e-5)
-        residuals = [[0.38484, 0.42458], [0.29337, 0.26203]]
-        np.testing.assert_allclose(2.0 * found["training_loss"].values, residuals, atol=7e-5)
-        np.testing.assert_allclose(found["R"].values[1], [0.57688, 0.39395], atol=2e-5)
-
-    def test_the_first_epoch_of_a_shuffle_is_online(self):
-        times = np.linspace(0.2, 2.0, 10)
-        sgd = SGD(lr=0.5, weights=WEIGHTS, weight_decay=0.1, start=Overlaps(R={"+": 0.2}, Q=0.5))
-        online = predict(NOISY, sgd, times)
-        shuffled = predict(NOISY, sgd, times, data=Fixed(2.0))
-        for curve in ("M", "R", "Q", "loss", "error"):
-            np.testing.assert_allclose(shuffled[curve].values, online[curve].values, atol=4e-5, err_msg=curve)
-        drawn = predict(NOISY, sgd, times, data=Fixed(2.0, replace=True))
-        assert float(np.abs(drawn["Q"] - online["Q"]).max()) > 0.01  # drawing again is not online
-
-    def test_both_equations_agree_on_drawing_with_replacement(self):
-        fixed = fixed_parameters(NOISY, SGD(lr=0.5, weights=WEIGHTS), Fixed(1.3, FLIPS, replace=True))
-        coarse, middle, fine = (two_times(fixed, 0, cells, 3, replace=True) for cells in (12, 24, 48))
-        found = predict(NOISY, SGD(lr=0.5, weights=WEIGHTS), [3.9], data=Fixed(1.3, FLIPS, replace=True))
-        for part, value in ((2, found["Q"].values[0]), (3, 2.0 * found["training_loss"].values[0])):
-            end = (8.0 * fine[part][-1] - 6.0 * middle[part][-1] + coarse[part][-1]) / 3.0
-            np.testing.assert_allclose(end, value, atol=1e-4)
-
-    def test_without_noise_it_is_flow(self):
-        times = [1.0, 4.0]
-        flow = predict(NOISY, Flow(lr=0.5), times, data=Fixed(1.3, FLIPS))
-        large = predict(NOISY, SGD(lr=0.5, batch=10**6), times, data=Fixed(1.3, FLIPS, replace=True))
-        np.testing.assert_allclose(large["loss"].values, flow["loss"].values, atol=1e-5)
-        assert float(large["batch_noise"].max()) < 1e-5
-        small = predict(NOISY, SGD(lr=0.5), times, data=Fixed(1.3, FLIPS, replace=True))
-        assert float(small["batch_noise"].min()) > 0.01
-        np.testing.assert_allclose((small["loss"] - flow["loss"]).values, small["batch_noise"].values, atol=1e-12)
-
-    def test_the_noise_of_replacement_is_like_one_over_the_batch_at_first(self):
-        one, four = (
-            predict(CENTRED, SGD(lr=0.1, batch=b), [1.0], data=Fixed(2.0, replace=True))["batch_noise"].values
-            for b in (1, 4)
-        )
-        np.testing.assert_allclose(one / four, 4.0, rtol=0.05)
-
-    @pytest.mark.parametrize(("alpha", "limit"), [(0.5, 1.462), (2.0, 1.754), (5.0, 1.968), (50.0, 2.135)])
-    def test_the_limit_of_drawing_with_replacement(self, alpha, limit):
-        found = stability_limit(CENTRED, SGD(lr=0.1), Fixed(alpha, replace=True))
-        assert found.item() == pytest.approx(limit, abs=6e-4)
-        batch = stability_limit(CENTRED, SGD(lr=0.1, batch=3), Fixed(alpha, replace=True))
-        assert batch.item() == pytest.approx(3.0 * found.item())
-
-    def test_shuffling_is_stabler(self):
-        shuffled = stability_limit(CENTRED, SGD(lr=0.1), Fixed(2.0)).item()
-        assert 1.9 < shuffled < stability_limit(CENTRED, SGD(lr=0.1)).item()
-
-    def test_the_limit_of_descent_is_where_the_fastest_direction_turns_round(self):
-        top = spectrum(fixed_parameters(GENERAL, Flow(1.0), Fixed(2.0))).top.item()
-        limit = stability_limit(GENERAL, Descent(lr=0.1, momentum=0.5), Fixed(2.0)).item()
-        assert limit == pytest.approx(2.0 * 1.5 * 2.0 / top)
-        almost = predict(GENERAL, Descent(0.98 * limit, momentum=0.5), [10, 400], data=Fixed(2.0), curves=("Q",))
-        assert np.isfinite(almost["Q"].values).all()
-        assert almost["Q"].values[1] < 10.0
-        assert stability_limit(GENERAL, Flow(lr=1.0), Fixed(2.0)).item() == np.inf
-
-
 class TestNegativeControls:
     def test_online_theory_does_not_do_for_a_fixed_set(self):
         fixed = predict(CENTRED, Flow(1.0), [8.0], data=Fixed(2.0))["loss"].values[0]
@@ -314,110 +220,3 @@ def test_nothing_is_learnt_at_time_zero():
     found = predict(GENERAL, Flow(1.0), [0.0, 1.0], data=Fixed(2.0))
     np.testing.assert_allclose(found["training_loss"].values[0], 0.5, atol=1e-12)
     assert found["Q"].values[0] == pytest.approx(0.0, abs=1e-12)
-
-
-BAD = {
-    "samples": (lambda: Fixed(0.0), ValueError, r"`samples` should be positive. Found samples = 0"),
-    "flips": (
-        lambda: Fixed(1.0, {"+": 1.2}),
-        ValueError,
-        r"`flips\['\+'\]` should lie between 0 and 1. Found .* = 1.2",
-    ),
-    "flips of whom": (
-        lambda: predict(CENTRED, Flow(1.0), [1.0], data=Fixed(1.0, {"x": 0.1})),
-        KeyError,
-        "`flips` names the unknown group 'x'",
-    ),
-    "replace": (lambda: Fixed(1.0, replace=1), TypeError, "`replace` should be True or False"),
-    "data": (lambda: predict(CENTRED, Flow(1.0), [1.0], data=2.0), TypeError, r"`data` should be a Fixed\(samples="),
-    "descent online": (lambda: predict(CENTRED, Descent(0.1), [1]), ValueError, "Descent needs a training set"),
-    "half a step": (
-        lambda: predict(CENTRED, Descent(0.1), [1.5], data=Fixed(2.0)),
-        ValueError,
-        "`times` should be whole numbers of steps for Descent. Found 1.5",
-    ),
-    "batch": (
-        lambda: predict(CENTRED, SGD(0.1, batch=2), [1.0], data=Fixed(2.0)),
-        ValueError,
-        r"no exact solution for shuffled epochs with batch = 2, only .* `simulate` with method=Direct\(\)",
-    ),
-    "momentum": (
-        lambda: predict(CENTRED, SGD(0.1, momentum=0.5), [1.0], data=Fixed(2.0)),
-        ValueError,
-        r"SGD with momentum on a fixed set. Use Descent\(lr, momentum\)",
-    ),
-    "nesterov": (
-        lambda: predict(CENTRED, SGD(0.1, momentum=0.5, nesterov=True), [1.0], data=Fixed(2.0)),
-        ValueError,
-        "SGD with nesterov on a fixed set",
-    ),
-    "trained bias": (
-        lambda: predict(CENTRED, SGD(0.1, train_bias=True), [1.0], data=Fixed(2.0, replace=True)),
-        ValueError,
-        "SGD with a trained bias on a fixed set",
-    ),
-    "schedule": (
-        lambda: predict(CENTRED, SGD(lambda t: 0.1), [1.0], data=Fixed(2.0)),
-        ValueError,
-        "SGD with a schedule on a fixed set",
-    ),
-    "training error of SGD": (
-        lambda: predict(CENTRED, SGD(0.1), [1.0], ("training_error",), data=Fixed(2.0)),
-        ValueError,
-        "no exact `training_error` for SGD",
-    ),
-    "weights by label": (
-        lambda: predict(CENTRED, Flow(0.1, weights={("+", 1): 2.0}), [1.0], data=Fixed(2.0)),
-        ValueError,
-        r"per \(group, label\), .* use `simulate`",
-    ),
-    "network": (
-        lambda: predict(CENTRED, SGD(0.1), [1.0], student=Network(2), data=Fixed(2.0)),
-        ValueError,
-        "no exact solution for networks on a fixed set. Use `simulate`",
-    ),
-    "replace of flow": (
-        lambda: predict(CENTRED, Flow(0.1), [1.0], data=Fixed(2.0, replace=True)),
-        ValueError,
-        "`replace` is about batches of SGD; Flow uses all examples",
-    ),
-    "bias that is not trained": (
-        lambda: predict(CENTRED, Flow(0.1, start=Overlaps(bias=0.3)), [1.0], data=Fixed(2.0)),
-        ValueError,
-        "`start` gives a bias that is not trained",
-    ),
-    "too large for replacement": (
-        lambda: predict(CENTRED, SGD(1.8), [1.0], data=Fixed(2.0, replace=True)),
-        ValueError,
-        "`lr` should lie below the stability limit 1.75364 .* Found lr = 1.8",
-    ),
-    "too large for shuffles": (
-        lambda: predict(CENTRED, SGD(2.1), [1.0], data=Fixed(2.0)),
-        ValueError,
-        r"`lr` should lie below the stability limit 2\.03",
-    ),
-    "too large for descent": (
-        lambda: predict(CENTRED, Descent(1.3), [1], data=Fixed(2.0)),
-        ValueError,
-        "`lr` should lie below the stability limit",
-    ),
-    "too many epochs": (
-        lambda: predict(CENTRED, SGD(0.5), [200.0], data=Fixed(2.0)),
-        ValueError,
-        r"The last time should be at most .* epochs\) .* Fixed\(..., replace=True\)",
-    ),
-    "schedule of flow": (lambda: Flow(lambda t: 0.1), TypeError, "Flow has no schedules"),
-    "momentum of descent": (lambda: Descent(0.1, momentum=1.0), ValueError, r"`momentum` should lie in \[0, 1\)"),
-    "noise of flow": (
-        lambda: predict(CENTRED, Flow(0.1), [1.0], ("batch_noise",), data=Fixed(2.0)),
-        ValueError,
-        "`batch_noise` is about batches of SGD",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input(name):
-    ask, kind, words = BAD[name]
-    with pytest.raises(kind, match=words):
-        ask()

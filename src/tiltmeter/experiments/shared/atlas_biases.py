@@ -1,0 +1,136 @@
+"""Numbers for the atlas: each simplicity bias as one number, 0 without the bias, larger for more of it.
+
+| bias | the number | space |
+|---|---|---|
+| low frequency | share of the slow wave learned - share of the fast one | function |
+| principal components | share learned of the four largest components - of the four smallest | function |
+| shortcut | accuracy with the hard feature exchanged - with the easy one exchanged | input |
+| few directions | 1 - number of input directions needed / the same with random directions | input |
+| distributional | accuracy above chance on Gaussian clones / on real points | input |
+| low-rank weights | 1 - stable rank / that of Gaussian matrices, mean over layers | weights |
+| low-rank features | 1 - effective rank / that of Gaussian numbers | features |
+| low sensitivity | 1 - how often noise changes a decision / how often another point does | function |
+| aligned neurons | share of the first layer in its largest direction - the same before training | weights |
+| flatness | log10 of the largest curvature before training / now | weights |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.synthetic.clones import ClassCovariance
+from tiltmeter.experiments.shared.atlas_tasks import EASY, HARD, SPECTRUM, WAVES
+from tiltmeter.losses import Square
+from tiltmeter.measures.measure import measure
+from tiltmeter.measures.named.clone_accuracy import CloneAccuracy
+from tiltmeter.measures.named.effective_rank import EffectiveRank
+from tiltmeter.measures.named.frequency_error import FrequencyError
+from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity
+from tiltmeter.measures.named.projection_dependence import ProjectionDependence
+from tiltmeter.measures.named.randomised import Randomised
+from tiltmeter.measures.named.sharpness import Sharpness
+from tiltmeter.measures.named.stable_rank import StableRank
+
+#: Name -> (task it is read off, space in which it is defined).
+BIASES = {
+    "low frequency": ("waves", "function"),
+    "principal components": ("components", "function"),
+    "shortcut": ("two features", "input"),
+    "few directions": ("two features", "input"),
+    "distributional": ("two features", "input"),
+    "low-rank weights": ("two features", "weights"),
+    "low-rank features": ("two features", "features"),
+    "low sensitivity": ("two features", "function"),
+    "aligned neurons": ("two features", "weights"),
+    "flatness": ("two features", "weights"),
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """What some biases are compared with: the network before training."""
+
+    curvature: float
+    top_share: float
+
+
+def start_of(model: nn.Module, look: GroupedData) -> Start:
+    return Start(_curvature(model, look), _top_share(model))
+
+
+def read_biases(task: str, model: nn.Module, start: Start, look: GroupedData) -> dict[str, float]:
+    """The biases that are read off this task."""
+    if task == "waves":
+        return {"low frequency": _frequency(model, look)}
+    if task == "components":
+        return {"principal components": _components(model, look)}
+    exchanged = measure(Randomised({"easy": EASY, "hard": HARD}), model, look)["randomised_accuracy"].sel(part="set")
+    directions = measure(ProjectionDependence(ranks=(1, 2, 3, 4, 6)), model, look)
+    needed = float(directions["dependence_rank"] / directions["dependence_rank_null"])
+    features = measure(EffectiveRank(), model, look)
+    noise = measure(NoiseSensitivity(sigma=0.2, patch=1, repeats=1, points=80), model, look)
+    return {
+        "shortcut": float(exchanged.sel(feature="hard") - exchanged.sel(feature="easy")),
+        "few directions": 1.0 - needed,
+        "distributional": _distributional(model, look),
+        "low-rank weights": _low_rank(model, look),
+        "low-rank features": 1.0 - float(features["effective_rank"] / features["effective_rank_null"]),
+        "low sensitivity": _insensitive(noise["token_sensitivity"].mean().item(), noise),
+        "aligned neurons": _top_share(model) - start.top_share,
+        "flatness": float(np.log10(start.curvature / _curvature(model, look))),
+    }
+
+
+def _frequency(model: nn.Module, look: GroupedData) -> float:
+    """Shares learned of the two waves; an error above 1 is nothing learned."""
+    error = measure(FrequencyError(WAVES, points=len(look)), model, look)["frequency_error"].values
+    learned = 1.0 - np.minimum(error, 1.0)
+    return float(learned[0] - learned[-1])
+
+
+def _components(model: nn.Module, look: GroupedData) -> float:
+    """The linear part of the function along every component, over that of the target."""
+    with torch.no_grad():
+        score = model(torch.as_tensor(look.x)).squeeze(-1).numpy()
+    plain = np.column_stack([np.asarray(look.x) / np.sqrt(SPECTRUM), np.ones(len(score))])
+    slopes = np.linalg.lstsq(plain, score, rcond=None)[0][:-1] * np.sqrt(len(SPECTRUM))
+    learned = 1.0 - np.minimum(np.abs(1.0 - slopes), 1.0)
+    half = len(SPECTRUM) // 2
+    return float(learned[:half].mean() - learned[half:].mean())
+
+
+def _distributional(model: nn.Module, look: GroupedData) -> float:
+    found = measure(CloneAccuracy({"class covariance": ClassCovariance()}), model, look)["clone_accuracy"].values
+    # A network that has learned nothing uses no statistics, neither low-order ones nor others.
+    return float((found[1] - 0.5) / (found[0] - 0.5)) if found[0] > 0.6 else np.nan
+
+
+def _low_rank(model: nn.Module, look: GroupedData) -> float:
+    found = measure(StableRank(), model, look)
+    ratio = found["stable_rank"].values / found["stable_rank_null"].values
+    # The last layer has one row, whose rank is 1 whatever it holds.
+    return float(1.0 - ratio[:-1].mean())
+
+
+def _insensitive(sensitivity: float, noise: Mapping[str, Any]) -> float:
+    null = float(np.asarray(noise["token_sensitivity_null"]).mean())
+    return 1.0 - sensitivity / null if null > 0.05 else np.nan
+
+
+def _curvature(model: nn.Module, look: GroupedData) -> float:
+    found = measure(Sharpness(count=1, iterations=8, probes=2), model, look, Square())["hessian_top"]
+    return max(float(found[0]), 1e-6)
+
+
+def _top_share(model: nn.Module) -> float:
+    """Of the squared weights of the first layer, how much lies along its largest direction."""
+    weight = next(parameter for parameter in model.parameters() if parameter.ndim == 2).detach().double()
+    values = torch.linalg.svdvals(weight) ** 2
+    return float(values[0] / values.sum())

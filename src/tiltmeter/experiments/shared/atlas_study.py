@@ -1,0 +1,77 @@
+"""A study inside an experiment: its cells lie beside the runs, its table is one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.experiments.catalogue import Keep
+from tiltmeter.record import Origin, Trajectory
+from tiltmeter.record.labelled import JSON
+from tiltmeter.study import Study
+
+#: The folder of the cells, beside the runs of the experiment.
+CELLS = "study"
+
+
+def study_run(
+    keep: Keep,
+    name: str,
+    cell: Callable[[dict[str, Any]], xr.Dataset],
+    factors: Mapping[str, Sequence[Any]],
+    seeds: int,
+    fraction: float | None = None,
+) -> Trajectory:
+    """The table of a study as a run of the experiment; an interrupted one goes on from the cells that are complete.
+
+    Every variable of the table is a curve whose first dimension, `moment`, became `time`: 0, 1, ... in its order.
+    """
+
+    def make() -> Trajectory:
+        place = getattr(keep, "place", None)
+        if place is not None:
+            return _computed(cell, factors, seeds, fraction, Path(place) / CELLS / name)
+        with TemporaryDirectory() as folder:
+            return _computed(cell, factors, seeds, fraction, Path(folder))
+
+    return keep(name, make)
+
+
+def _computed(
+    cell: Callable[[dict[str, Any]], xr.Dataset],
+    factors: Mapping[str, Sequence[Any]],
+    seeds: int,
+    fraction: float | None,
+    place: Path,
+) -> Trajectory:
+    study = Study(cell, factors, seeds, place, fraction=fraction)
+    status = study.run(progress=False)
+    if status.failed:
+        failure = study.failures()[0]
+        raise RuntimeError(f"{status.failed} of {status.total} cells failed, first: {failure}")
+    table = study.table()
+    curves = {}
+    for variable in table.data_vars:
+        array = table[variable]
+        moments = array.sizes.get("moment", 1)
+        array = array.rename(moment="time") if "moment" in array.dims else array.expand_dims("time")
+        inner = [dim for dim in array.dims if dim != "time"]
+        curves[str(variable)] = array.transpose("time", *inner).assign_coords(time=np.arange(moments))
+    settings: dict[str, JSON] = {
+        "cell": study.reference.text,
+        "factors": {key: list(values) for key, values in factors.items()},
+    }
+    return Trajectory(curves, "t", Origin("study", settings=settings, seeds=tuple(range(seeds))))
+
+
+def with_results(array: xr.DataArray, factors: Sequence[str]) -> xr.DataArray:
+    """Without the levels of which no cell has a value, such as a network that cannot learn the task at all."""
+    for factor in factors:
+        others = [dim for dim in array.dims if dim != factor]
+        array = array.sel({factor: array.notnull().any(others).values})
+    return array

@@ -1,0 +1,151 @@
+"""Tasks on which the routes of forecasts are judged: trainings as people run them, drawn before anything is trained.
+
+Data sets, networks and optimisers alternate by rule; classes, shares and learning rates are random. Some tasks of
+images and every second of COMPAS have three groups, whose small gaps cross more often. None is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.compas import compas
+from tiltmeter.data.public.german import german
+from tiltmeter.data.public.grouping import by_classes, mixed, random_task, set_aside
+from tiltmeter.data.public.images import standardised
+from tiltmeter.experiments.shared.forecast_tasks import PICTURES, _images
+from tiltmeter.losses import CrossEntropy, Logistic
+from tiltmeter.recipe import Recipe
+
+if TYPE_CHECKING:
+    from torch import nn
+
+#: Part of every seed of these tasks.
+STREAM = 17
+DATA = ("mnist", "adult", "fashion-mnist", "compas", "cifar10", "german")
+#: Two of three networks are MLPs; people are given to MLPs alone.
+NETWORKS = ("256", "1024", "cnn", "256", "1024-1024", "transformer")
+OPTIMISERS = ("AdamW", "Adam", "SGD")
+#: Smallest and largest learning rate of Adam; SGD with momentum 0.9 takes thirty times as much.
+RATES = (1e-4, 1e-3)
+
+
+@dataclass(frozen=True)
+class WarmupCosine:
+    """A rate that rises to `peak` over the first twentieth of the steps and falls as a cosine."""
+
+    peak: float
+    steps: int
+
+    def __call__(self, step: float) -> float:
+        first = max(1, self.steps // 20)
+        if step < first:
+            return self.peak * (step + 1) / first
+        return float(self.peak * 0.5 * (1.0 + np.cos(np.pi * (step - first) / max(1, self.steps - first))))
+
+
+@dataclass(frozen=True)
+class RouteTask:
+    """A network, its data and its recipe; `number` is the number of the draw and the seed of everything random."""
+
+    number: int
+    data: str
+    network: str
+    optimiser: str
+    lr: float
+    rho: float
+    three: bool
+    cross_entropy: bool
+    warmup: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.number:02d} {self.data} {self.network} {self.optimiser}"
+
+    def points(self, look: int) -> tuple[GroupedData, GroupedData]:
+        """Training and held-out points; labels 0 and 1 where the network has two outputs, else -1 and +1."""
+        train, held_out = self._points(look)
+        return tuple(_labelled(one, self.cross_entropy) for one in (train, held_out))  # type: ignore[return-value]
+
+    def _points(self, look: int) -> tuple[GroupedData, GroupedData]:
+        if self.data == "adult":
+            return adult()
+        if self.data == "german":
+            return german("age" if self.three else "sex")
+        if self.data == "compas":
+            both = ("African-American", "Caucasian")
+            return compas((*both, "Hispanic") if self.three else both)
+        images, rng = _images(self.data), np.random.default_rng([STREAM, self.number, 1])
+        if not self.three:
+            return random_task(images.x, images.y, rng, self.rho, look)
+        classes = rng.permutation(np.unique(images.y))[:6].tolist()
+        groups = {name: ([classes[2 * i]], [classes[2 * i + 1]]) for i, name in enumerate("abc")}
+        flat = standardised(np.asarray(images.x).reshape(len(images.x), -1))
+        train, held_out = set_aside(by_classes(flat, np.asarray(images.y), groups), look, rng)
+        rest = (1.0 - self.rho) / 2
+        return mixed(train, {"a": self.rho, "b": rest, "c": rest}, seed=int(rng.integers(2**31))), held_out
+
+    def model(self, inputs: int) -> nn.Module:
+        """The network, initialised from torch's stream."""
+        from torch import nn
+
+        from tiltmeter.networks.mlp import mlp
+        from tiltmeter.networks.small_cnn import small_cnn
+        from tiltmeter.networks.transformer import transformer
+
+        outputs = 2 if self.cross_entropy else 1
+        side = (1, 28, 28) if inputs == 784 else (3, 32, 32)
+        if self.network == "cnn":
+            return nn.Sequential(nn.Unflatten(1, side), small_cnn(side[0], outputs, 32, normalise=True))
+        if self.network == "transformer":  # every row of the image is a token
+            rows = nn.Unflatten(1, (side[1], side[0] * side[2]))
+            return nn.Sequential(rows, transformer(side[1], side[0] * side[2], None, outputs, 64, 2, 8))
+        return mlp(inputs, [int(width) for width in self.network.split("-")], outputs)
+
+    def recipe(self, steps: int, order: int | None) -> Recipe:
+        """Batches of 64 in shuffled epochs, with a warm-up and a cosine where the task says so."""
+        import torch
+
+        rate = self.lr * (30.0 if self.optimiser == "SGD" else 1.0)
+        more: dict[str, Any] = {"momentum": 0.9} if self.optimiser == "SGD" else {}
+        make = partial(getattr(torch.optim, self.optimiser), lr=rate, **more)
+        schedule = WarmupCosine(rate, steps) if self.warmup else None
+        loss = CrossEntropy() if self.cross_entropy else Logistic()
+        return Recipe(make, schedule=schedule, steps=steps, batch=64, order=order, loss=loss)
+
+
+def draw_route_task(number: int) -> RouteTask:
+    """The task of this number.
+
+    >>> draw_route_task(4).name
+    '04 cifar10 1024-1024 Adam'
+    """
+    rng = np.random.default_rng([STREAM, number, 0])
+    data = DATA[number % len(DATA)]
+    network = NETWORKS[(number + number // len(DATA)) % len(NETWORKS)]
+    if data not in PICTURES and network in ("cnn", "transformer"):
+        network = "256"
+    cycle = number // len(DATA)
+    return RouteTask(
+        number,
+        data,
+        network,
+        OPTIMISERS[(number + cycle) % len(OPTIMISERS)],
+        float(np.exp(rng.uniform(*np.log(RATES)))),
+        round(float(rng.uniform(0.5, 0.9)), 2),
+        three=cycle % 2 == 1 if data not in PICTURES else cycle % 4 == 1,
+        cross_entropy=cycle % 3 == 2,
+        warmup=bool(rng.integers(2)),
+    )
+
+
+def _labelled(data: GroupedData, zero_one: bool) -> GroupedData:
+    positive = data.y == data.labels[-1]
+    members = np.asarray(data.group_labels)[data.codes]
+    y = positive.astype(np.int64) if zero_one else np.where(positive, 1.0, -1.0)
+    return GroupedData(np.asarray(data.x, dtype=np.float32), y, members, groups=list(data.groups))

@@ -1,0 +1,65 @@
+// The charts of the runs page: curves of groups and runs on one chart, and the gap with its band.
+import { Chart, DASHES, groupColours, timeAxis } from "./charts.js";
+
+export function runChart(place, read) {
+  return new Chart(place, () => {
+    const { groups, runs, clock, log, curve } = read();
+    const x = timeAxis(clock, log);
+    const colours = groupColours(groups);
+    const look = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
+    const byGroup = { field: "group", type: "nominal", scale: { domain: groups, range: groups.map((_, i) => DASHES[i % DASHES.length]) }, title: null };
+    const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: 2, labelLimit: 300 } };
+    const dash = runs.length > 1 ? byRun : byGroup;
+    return {
+      height: 320,
+      layer: [
+        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look } },
+        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
+        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look, shape: { field: "group", type: "nominal", scale: { domain: groups }, legend: null } } },
+        { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
+        { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -4, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
+        { data: { name: "stop" }, mark: { type: "rule", strokeWidth: 2.5 }, encoding: { x: { ...x, field: "time" } } },
+      ],
+    };
+  });
+}
+
+export function gapChart(place, read) {
+  return new Chart(place, () => {
+    const { clock, log } = read();
+    const x = timeAxis(clock, log);
+    const y = { field: "gap", type: "quantitative", title: "gap, with its band", scale: { zero: true } };
+    return {
+      height: 180,
+      layer: [
+        { data: { name: "bands" }, mark: { type: "area", opacity: 0.25 }, encoding: { x, y: { field: "lower", type: "quantitative", title: y.title }, y2: { field: "upper" }, detail: { field: "pair" } } },
+        { data: { name: "bands" }, mark: { type: "line", strokeWidth: 1.8 }, encoding: { x, y, strokeDash: { field: "pair", type: "nominal", title: null } } },
+        { data: { name: "zero" }, mark: { type: "rule" }, encoding: { y: { field: "gap", type: "quantitative" } } },
+      ],
+    };
+  });
+}
+
+// Rows of one run: a line for every group.
+export function linesOf(name, told, log) {
+  const rows = [];
+  told.times.forEach((time, i) => {
+    if (log && !(time > 0)) return;
+    told.groups.forEach((group, g) => {
+      if (told.values[i][g] !== null) rows.push({ time, value: told.values[i][g], group, run: name, line: `${name} ${group}` });
+    });
+  });
+  return rows;
+}
+
+// The mean over runs that were looked at at the same times; null where they were not.
+export function meanOf(several) {
+  const [first] = several;
+  const count = Math.min(...several.map((one) => one.times.length));
+  if (count === 0 || several.some((one) => one.times[count - 1] !== first.times[count - 1] || one.groups.join() !== first.groups.join())) return null;
+  const values = first.values.slice(0, count).map((row, i) => row.map((_, g) => {
+    const numbers = several.map((one) => one.values[i][g]);
+    return numbers.includes(null) ? null : numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+  }));
+  return { times: first.times.slice(0, count), groups: first.groups, values };
+}

@@ -1,0 +1,69 @@
+// The table of runs: filter, several at once, newest first or by name; what is chosen stays chosen when a run appears.
+import { make } from "./elements.js";
+import { shortNumber } from "./theory/phases.js";
+
+const SHOWN = 100;
+
+export function ageOf(seconds) {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
+}
+
+export class RunTable {
+  constructor({ chosen, onchoice, onshown }) {
+    this.chosen = chosen;
+    this.onchoice = onchoice;
+    this.onshown = onshown;
+    this.rows = [];
+    this.now = 0;
+    this.most = SHOWN;
+    this.summaries = new Map();
+    this.filter = make("input", { type: "search", id: "run-filter", placeholder: "part of a name", oninput: () => this.draw() });
+    this.order = make("select", { id: "run-order", onchange: () => this.draw() }, make("option", { value: "newest" }, "newest first"), make("option", { value: "name" }, "by name"));
+    this.body = make("tbody");
+    this.count = make("p", { class: "small", role: "status" });
+    this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
+    const head = ["", "run", "state", "leads now", "last crossing", "age"].map((name) => make("th", { scope: "col" }, name));
+    this.element = make("div", { class: "panel" }, make("h2", {}, "Runs"),
+      make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order),
+      make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
+  }
+
+  update(rows, now) {
+    this.rows = rows;
+    this.now = now;
+    this.draw();
+  }
+
+  visible() {
+    const part = this.filter.value.toLowerCase();
+    const found = this.rows.filter((row) => row.name.toLowerCase().includes(part));
+    if (this.order.value === "name") found.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return found;
+  }
+
+  draw() {
+    const found = this.visible();
+    const shown = found.slice(0, this.most);
+    const held = document.activeElement?.id;
+    this.body.replaceChildren(...shown.map((row, i) => this.line(row, i)));
+    if (held?.startsWith("choose-")) document.getElementById(held)?.focus();
+    this.count.textContent = `${shown.length} of ${found.length} runs shown${found.length < this.rows.length ? `, ${this.rows.length} in the folder` : ""}`;
+    this.more.classList.toggle("hidden", shown.length === found.length);
+    this.onshown(shown);
+  }
+
+  line(row) {
+    const told = this.summaries.get(row.run);
+    const id = `choose-${row.run}`;
+    const box = make("input", { type: "checkbox", id, onchange: () => this.onchoice(row.run, box.checked, true) });
+    box.checked = this.chosen.has(row.run);
+    const name = make("a", { href: "#", onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
+    return make("tr", { "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
+      make("td", {}, box, make("label", { for: id, class: "hidden" }, `show ${row.name}`)),
+      make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
+      make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
+      make("td", {}, ageOf(this.now - row.changed)));
+  }
+}

@@ -1,0 +1,281 @@
+// The runs page: a table of the folder, and the curves of the chosen runs while they are written.
+import { writeAddress } from "./address.js";
+import { glossary, make, term } from "./elements.js";
+import { gapChart, linesOf, meanOf, runChart } from "./run_charts.js";
+import { RunTable } from "./run_table.js";
+import { ask, wasReplaced } from "./server_calls.js";
+import { shortNumber } from "./theory/phases.js";
+
+const POLL = 200;
+const ROWS = 2000;
+const JUDGE = 2000;
+const pause = (time) => new Promise((done) => setTimeout(done, time));
+
+export function runsPage(main, query, start) {
+  const chosen = new Set(query.getAll("run"));
+  const told = new Map();
+  let open = true;
+  let curve = query.get("curve") ?? "loss";
+  let log = query.get("time") !== "linear";
+  let version = "";
+  let judgedAt = 0;
+  let judgedFor = "";
+  let judgement = null;
+  let restart = () => {};
+
+  const status = make("p", { role: "status", class: "small", id: "run-status" });
+  const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
+  const curvePlace = make("div", { class: "chart tall", id: "chart-runs" });
+  const gapPlace = make("div", { class: "chart", id: "chart-gap" });
+  const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(); } });
+  const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(); } });
+  follow.checked = query.get("follow") === "latest";
+  const together = make("input", { type: "checkbox", id: "together", onchange: () => change() });
+  together.checked = query.get("seeds") !== "apart";
+  const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(); } }, "log time");
+  const seeds = make("button", { type: "button", onclick: () => addSeeds() }, "Add runs that differ by their seed");
+  const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
+  const stopAt = make("input", { type: "range", id: "stop-at", min: "0", max: "1", step: "any", oninput: () => { drawStop(); draw(); } });
+  stopAt.value = "1";
+  const stopText = make("output", { for: "stop-at" });
+  const stopping = make("div", { id: "stopping" });
+  const compared = make("div", { id: "compared" });
+
+  const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
+  const charts = { runs: runChart(curvePlace, described), gap: gapChart(gapPlace, described) };
+
+  function choose(run, on, add) {
+    if (!add) chosen.clear();
+    if (on) chosen.add(run);
+    else chosen.delete(run);
+    follow.checked = false;
+    table.draw();
+    change();
+  }
+
+  async function addSeeds() {
+    const [first] = chosen;
+    if (!first) return;
+    for (const run of await ask("/api/alike", { run: first })) chosen.add(run);
+    table.draw();
+    change();
+  }
+
+  function followLatest() {
+    if (!follow.checked || table.rows.length === 0) return;
+    const newest = table.rows.reduce((a, b) => (b.changed > a.changed ? b : a));
+    if (chosen.size === 1 && chosen.has(newest.run)) return;
+    chosen.clear();
+    chosen.add(newest.run);
+    table.draw();
+    change();
+  }
+
+  function change() {
+    const address = new URLSearchParams([...chosen].map((run) => ["run", run]));
+    if (curve !== "loss") address.set("curve", curve);
+    if (!log) address.set("time", "linear");
+    if (follow.checked) address.set("follow", "latest");
+    if (!together.checked) address.set("seeds", "apart");
+    writeAddress("runs", address);
+    for (const run of told.keys()) if (!chosen.has(run)) told.delete(run);
+    report.href = `/report?${new URLSearchParams([...chosen].map((run) => ["run", run]))}`;
+    for (const one of told.values()) one.version = "";
+    judgedFor = "";
+    judgement = null;
+    draw();
+  }
+
+  function good() {
+    return [...chosen].map((run) => [run, told.get(run)]).filter(([, one]) => one?.times);
+  }
+
+  function described() {
+    const shown = good();
+    const groups = [...new Set(shown.flatMap(([, one]) => one.groups))];
+    return { groups, runs: seriesNames(shown), clock: shown[0]?.[1].clock ?? "step", log, curve };
+  }
+
+  function bundles(shown) {
+    const found = new Map();
+    for (const [run, one] of shown) {
+      const key = together.checked ? one.alike : run;
+      found.set(key, [...(found.get(key) ?? []), [run, one]]);
+    }
+    return [...found.values()];
+  }
+
+  function seriesNames(shown) {
+    return bundles(shown).map((some) => (some.length > 1 ? `${nameOf(some[0][0])} and ${some.length - 1} more seeds` : nameOf(some[0][0])));
+  }
+
+  function nameOf(run) {
+    return table.rows.find((row) => row.run === run)?.name ?? run;
+  }
+
+  function draw() {
+    const shown = good();
+    const lines = [];
+    const thin = [];
+    const names = seriesNames(shown);
+    bundles(shown).forEach((some, i) => {
+      const mean = some.length > 1 ? meanOf(some.map(([, one]) => one)) : some[0][1];
+      if (some.length > 1) for (const [run, one] of some) thin.push(...linesOf(nameOf(run), one, log));
+      if (mean) lines.push(...linesOf(names[i], mean, log));
+    });
+    const times = [...new Set((judgement?.stopping ?? []).map((rule) => rule.time))].filter((time) => !log || time > 0);
+    const marks = times.map((time) => ({ time, label: judgement.stopping.filter((rule) => rule.time === time).map((rule) => rule.rule).join(", ") }));
+    const at = stopTime();
+    const few = lines.length < 200 ? lines : [];
+    if (shown.length > 0) charts.runs.show({ curves: lines, seeds: thin, points: few, marks, stop: at === null || (log && !(at > 0)) ? [] : [{ time: at }] });
+    const bands = (judgement?.bands ?? []).flatMap((band) => band.times.map((time, i) => ({ time, pair: `${band.pair[0]} − ${band.pair[1]}`, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] }))).filter((row) => (!log || row.time > 0) && row.lower !== null);
+    if (bands.length > 0) charts.gap.show({ bands, zero: [{ gap: 0 }] });
+    gapPlace.parentElement.classList.toggle("hidden", bands.length === 0);
+    drawTexts(shown);
+  }
+
+  function drawTexts(shown) {
+    const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
+    const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
+    status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
+    const text = chosen.size === 0 ? "Choose a run in the table, or follow the latest." : judgement?.sentence ?? (judgement?.error ?? "");
+    if (why.textContent !== text) why.textContent = text;
+    const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
+    if (names.length > 0 && [...choice.options].map((one) => one.value).join() !== names.join()) {
+      choice.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
+      if (names.includes(curve)) choice.value = curve;
+      else choice.value = shown[0][1].curve;
+    }
+    drawStop();
+    const rules = judgement?.stopping ?? [];
+    stopping.replaceChildren(rules.length > 0
+      ? ruleTable(["stop for the", "at", "gap", "mean", "worst group"], rules.map((rule) => [rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]))
+      : make("p", { class: "small" }, judgement?.stopping_refused ?? ""));
+    compared.replaceChildren(shown.length > 1
+      ? ruleTable(["run", "state", "looks", ...described().groups.map((group) => `${curve} of ${group}, last`)], shown.map(([run, one]) => [nameOf(run), one.state, String(one.looks), ...described().groups.map((group) => { const value = one.values.at(-1)?.[one.groups.indexOf(group)]; return value === undefined || value === null ? "" : shortNumber(value); })]))
+      : "");
+  }
+
+  function stopTime() {
+    const [first] = good();
+    if (!first || Number(stopAt.value) >= 1 || first[1].times.length === 0) return null;
+    const { times } = first[1];
+    return times[Math.round(Number(stopAt.value) * (times.length - 1))];
+  }
+
+  function drawStop() {
+    const [first] = good();
+    const at = stopTime();
+    if (!first || at === null) {
+      stopText.textContent = "the end";
+      return;
+    }
+    const row = first[1].values[first[1].times.indexOf(at)].filter((value) => value !== null);
+    const mean = row.reduce((sum, value) => sum + value, 0) / row.length;
+    stopText.textContent = `${first[1].clock} ${shortNumber(at)}: gap ${shortNumber(Math.max(...row) - Math.min(...row))}, mean ${shortNumber(mean)}, worst group ${shortNumber(first[1].better === "higher" ? Math.min(...row) : Math.max(...row))}`;
+    stopAt.setAttribute("aria-valuetext", stopText.textContent);
+  }
+
+  async function pollCurves() {
+    while (open) {
+      const asked = [...chosen];
+      if (asked.length > 0 && !document.hidden) {
+        try {
+          const settings = [["curve", curve], ...asked.map((run) => ["run", run]), ...asked.map((run) => ["known", told.get(run)?.version ?? ""])];
+          const answer = await ask("/api/curves", settings, { slot: "curves" });
+          let changed = false;
+          for (const [run, one] of Object.entries(answer)) {
+            if (one.same || !chosen.has(run)) continue;
+            if (one.error && told.get(run)?.error === one.error) continue;
+            told.set(run, one);
+            changed = true;
+          }
+          if (changed) draw();
+          judge();
+        } catch (error) {
+          if (!wasReplaced(error)) {
+            status.textContent = "The server does not answer. Trying again …";
+            for (const one of told.values()) one.version = "";
+            await pause(500);
+          }
+        }
+      }
+      await pause(POLL);
+    }
+  }
+
+  async function judge() {
+    const shown = good();
+    const now = shown.map(([run, one]) => `${run} ${one.version}`).join();
+    if (shown.length === 0 || now === judgedFor || performance.now() - judgedAt < JUDGE) return;
+    judgedAt = performance.now();
+    judgedFor = now;
+    const one = bundles(shown)[0].map(([run]) => run);
+    try {
+      judgement = await ask("/api/judgement", [["curve", shown[0][1].curve ?? curve], ...one.map((run) => ["run", run])]);
+    } catch (error) {
+      if (wasReplaced(error)) return;
+      judgement = { error: error.message };
+    }
+    if (open) draw();
+  }
+
+  async function pollRows() {
+    while (open) {
+      try {
+        const answer = await ask("/api/runs", { known: version }, { slot: "rows" });
+        if (answer.rows) {
+          version = answer.version;
+          table.update(answer.rows, answer.now);
+          followLatest();
+        }
+      } catch (error) {
+        if (!wasReplaced(error)) await pause(500);
+      }
+      await pause(document.hidden ? 4 * ROWS : ROWS);
+    }
+  }
+
+  // Leaders and crossings of the rows in view, a few at a time; runs that grew are asked about again.
+  async function pollSummaries() {
+    const asked = new Map();
+    while (open) {
+      const row = table.visible().slice(0, table.most).filter((one) => asked.get(one.run) !== one.bytes).slice(0, 6);
+      if (row.length > 0) {
+        try {
+          const answer = await ask("/api/summaries", row.map((one) => ["run", one.run]), { slot: "summaries" });
+          for (const one of row) asked.set(one.run, one.bytes);
+          for (const [run, one] of Object.entries(answer)) table.summaries.set(run, one);
+          table.draw();
+        } catch (error) {
+          if (!wasReplaced(error)) await pause(1000);
+        }
+        await pause(300);
+      } else {
+        await Promise.race([pause(5000), new Promise((done) => { restart = done; })]);
+      }
+    }
+  }
+
+  main.replaceChildren(
+    make("h1", {}, "Runs"),
+    make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "looks"), " together."),
+    make("div", { class: "columns even" }, table.element,
+      make("div", { class: "shown" }, why,
+        make("div", { class: "panel" },
+          make("div", { class: "row" }, make("label", { for: "curve" }, "curve"), choice, scale, make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")), make("span", {}, together, make("label", { for: "together" }, " seeds together")), seeds, report),
+          curvePlace, status,
+          make("div", { class: "control" }, make("label", { for: "stop-at" }, "Stop at"), stopText, stopAt)),
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it"), gapPlace),
+        make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs"), stopping, compared),
+        glossary())));
+  pollCurves();
+  pollRows();
+  pollSummaries();
+  change();
+  return { leave: () => { open = false; restart(); } };
+}
+
+function ruleTable(header, rows) {
+  return make("table", {}, make("thead", {}, make("tr", {}, ...header.map((name, i) => make("th", { scope: "col", class: i ? "number" : null }, name)))), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i ? "number" : null }, cell))))));
+}

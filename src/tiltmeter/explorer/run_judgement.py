@@ -1,0 +1,132 @@
+"""Run judgement: who leads in a run, by bands that hold at all looks together; when to stop; its report."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.stopping import stopping
+from tiltmeter.explorer.downsample import downsample
+from tiltmeter.explorer.run_folder import refusal, run_folder
+from tiltmeter.names import NOBODY, better_of
+from tiltmeter.plot.theme import group_name
+from tiltmeter.record import Trajectory, load, stack
+from tiltmeter.visible_text import visible
+
+#: What was judged before: (path, curve) -> size of the file, answer.
+_judged: dict[tuple[Path, str], tuple[int, dict[str, Any]]] = {}
+#: Above so many looks a run is judged at an even selection of them.
+MOST_LOOKS = 400
+
+
+def run_summaries(root: str, runs: Sequence[str], curve: str = "loss") -> dict[str, Any]:
+    """For every run who leads now and the last crossing that is shown, or why that cannot be said."""
+    there = run_folder(Path(root))
+    answers = {}
+    for run in runs:
+        if run in there:
+            answers[run] = _summary(Path(root), there[run], curve)
+    return answers
+
+
+def _summary(root: Path, path: Path, curve: str) -> dict[str, Any]:
+    try:
+        size = (path / "curves.jsonl").stat().st_size
+        known = _judged.get((path, curve))
+        if known is not None and known[0] == size:
+            return known[1]
+        found = crossings(*_followed(loaded(root, path), curve))
+        last = found[-1] if found else None
+        answer = {
+            "leader": group_name(found.last_leader) if found.last_leader != NOBODY else "not shown",
+            "crossing": None if last is None else last.time,
+        }
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        size, answer = -1, {"leader": "not judged", "crossing": None, "why": visible(str(error))}
+    _judged[path, curve] = size, answer
+    return answer
+
+
+def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
+    """The sentence, the bands of every pair, crossings and stopping rules of one run, or of seeds taken together."""
+    there = run_folder(Path(root))
+    several = [loaded(Path(root), there[run]) for run in runs if run in there]
+    if not several:
+        raise ValueError("This run is no longer there.")
+    trajectory = several[0] if len(several) == 1 else stack(several)
+    trajectory, curve = _followed(trajectory, curve)
+    found = crossings(trajectory, curve)
+    answer: dict[str, Any] = {
+        "sentence": visible(str(found)),
+        "curve": visible(curve),
+        "better": better_of(curve, trajectory[curve]),
+        "looks": trajectory[curve].sizes["time"],
+        "crossings": [
+            {"time": one.time, "low": one.low, "high": one.high, "after": group_name(one.leader_after)} for one in found
+        ],
+        "bands": [] if found.standing is None else [_band(one) for one in found.standing.of(curve) if one.judged],
+        "stopping": [],
+    }
+    try:
+        advice = stopping(trajectory, curve=curve)
+    except ValueError as error:
+        return {**answer, "stopping_refused": visible(str(error))}
+    for rule, word in zip(advice.rules, ("smallest gap", "best mean", "best worst group"), strict=True):
+        answer["stopping"].append(
+            {"rule": word, "time": rule.time, "gap": rule.gap, "mean": rule.mean, "worst": rule.worst}
+        )
+    return answer
+
+
+def run_report(root: str, runs: Sequence[str]) -> str:
+    """The report of these runs as HTML."""
+    from tiltmeter.report.runs import report
+
+    there = run_folder(Path(root))
+    chosen = [loaded(Path(root), there[run]) for run in runs if run in there]
+    if not chosen:
+        raise ValueError("This run is no longer there.")
+    with tempfile.TemporaryDirectory() as folder:
+        return report(chosen, Path(folder) / "report.html").read_text(encoding="utf-8")
+
+
+def loaded(root: Path, path: Path) -> Trajectory:
+    """A run, if it may be read."""
+    refused = refusal(root, path)
+    if refused is not None:
+        raise ValueError(refused)
+    run = load(path)
+    if not isinstance(run, Trajectory):
+        raise ValueError("This directory holds a dataset, which has no curves over time.")
+    return run
+
+
+def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
+    """The run at no more looks than can be judged at once, and the curve to judge."""
+    names = [curve, *(name for name in ("loss", "error") if name != curve)]
+    found = next((name for name in names if name in trajectory and "group" in trajectory[name].dims), None)
+    if found is None:
+        raise ValueError("There is no curve of groups in which one could lead.")
+    looks = trajectory[found].sizes["time"]
+    if looks <= MOST_LOOKS or trajectory.evaluate is not None:
+        return trajectory, found
+    times = trajectory[found].coords["time"].values
+    at = times[np.unique(np.linspace(0, looks - 1, MOST_LOOKS).astype(int))]
+    thinned = {name: one.sel(time=np.intersect1d(at, one.coords["time"].values)) for name, one in trajectory.items()}
+    return trajectory.replace({name: thinned[name] for name in thinned if name.removesuffix("_se") == found}), found
+
+
+def _band(difference: Any) -> dict[str, Any]:
+    kept = downsample(difference.times, np.stack([difference.gap, difference.lower, difference.upper], 1))
+    return {
+        "pair": [group_name(one) for one in difference.pair],
+        "times": difference.times[kept].tolist(),
+        "gap": difference.gap[kept].tolist(),
+        "lower": difference.lower[kept].tolist(),
+        "upper": difference.upper[kept].tolist(),
+    }

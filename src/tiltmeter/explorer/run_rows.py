@@ -1,0 +1,99 @@
+"""Run rows: the table of a folder, fast: what the names, dates and small files of every run say, without its curves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tiltmeter.explorer.run_folder import run_folder
+from tiltmeter.record.directory.journal import CURVES
+from tiltmeter.record.directory.lock import live_writer
+from tiltmeter.record.directory.small_files import END, LOCK, RUN, TrajectoryHeader, read_end, read_header
+from tiltmeter.record.origin import Origin
+from tiltmeter.visible_text import visible
+
+#: How a run ended, by its end.json: path -> (date, size), state.
+_ends: dict[Path, tuple[tuple[int, int], str]] = {}
+#: What it is alike to, by its run.json: path -> date, checksum.
+_origins: dict[Path, tuple[int, str | None]] = {}
+
+
+def run_rows(root: str, known: str = "") -> dict[str, Any]:
+    """Every run with its name, state, size and date, newest first, and the time of this machine.
+
+    Nothing where the page has it already: `known` is the version that it was told.
+    """
+    place = Path(root).resolve()
+    rows = []
+    for address, run in run_folder(place, age=0.0).items():
+        try:
+            status = os.stat(run / CURVES)
+        except OSError:
+            continue  # deleted meanwhile
+        name = (
+            visible(run.relative_to(place).as_posix().encode("utf-8", "replace").decode()) if run != place else run.name
+        )
+        rows.append(
+            {"run": address, "name": name, "state": state_of(run), "changed": status.st_mtime, "bytes": status.st_size}
+        )
+    rows.sort(key=lambda row: -row["changed"])  # type: ignore[operator]
+    version = hashlib.blake2b(json.dumps(rows).encode(), digest_size=8).hexdigest()
+    return {"now": time.time(), "version": version, **({} if version == known else {"rows": rows})}
+
+
+def runs_alike(root: str, run: str) -> list[str]:
+    """All runs that differ from this one by their seed only, itself among them."""
+    there = run_folder(Path(root))
+    if run not in there:
+        raise ValueError("This run is no longer there.")
+    wanted = _alike(there[run])
+    return [name for name, path in there.items() if name == run or (wanted is not None and _alike(path) == wanted)]
+
+
+def _alike(run: Path) -> str | None:
+    try:
+        date = os.stat(run / RUN).st_mtime_ns
+        known = _origins.get(run)
+        if known is None or known[0] != date:
+            header = read_header(run)
+            found = alike(header.origin) if isinstance(header, TrajectoryHeader) else None
+            known = _origins[run] = date, found
+    except (ValueError, OSError):
+        return None
+    return known[1]
+
+
+def alike(origin: Origin) -> str:
+    """A checksum of everything but the seed: runs that share it differ by their seed only."""
+    text = json.dumps([origin.source, origin.problem, _without_seeds(origin.settings)], sort_keys=True)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def _without_seeds(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_seeds(one) for key, one in value.items() if key not in ("seed", "seeds", "order")}
+    return [_without_seeds(one) for one in value] if isinstance(value, list) else value
+
+
+def state_of(run: Path) -> str:
+    """Running, died, or how it ended."""
+    try:
+        status = os.stat(run / END)
+    except OSError:
+        return "running" if live_writer(run / LOCK) is not None else "died"
+    date = status.st_mtime_ns, status.st_size
+    known = _ends.get(run)
+    if known is not None and known[0] == date:
+        return known[1]
+    try:
+        end = read_end(run) if status.st_size < 2**20 else None
+        state = "unknown" if end is None else end.state
+    except (ValueError, OSError):
+        state = "unknown"
+    _ends[run] = date, state
+    return state

@@ -1,0 +1,135 @@
+"""nowcast: the rest of a training that is on its way, from its weights and its optimiser as they are now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.forecast.coordinates.forecast_by_coordinates import coordinates_from
+from tiltmeter.forecast.coordinates.linear_run import Begun
+from tiltmeter.forecast.inputs import checked_data, checked_model
+from tiltmeter.forecast.route import Coordinates
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.passes.forward import bare
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.recipe.parts import different_parts
+from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.watch import Watch, checked_watch
+from tiltmeter.record import Trajectory, load
+from tiltmeter.training.checkpoint import NAME, load_checkpoint
+
+
+def nowcast(
+    run: str | os.PathLike[str] | int,
+    model: nn.Module,
+    train: GroupedData,
+    look: GroupedData,
+    recipe: Recipe,
+    *,
+    optimiser: torch.optim.Optimizer | None = None,
+    route: Coordinates = Coordinates(),
+    watch: Watch = Watch(),
+) -> Trajectory:
+    """Forecast the rest of a training from where it stands: the curves from this step to the last.
+
+    >>> import numpy as np
+    >>> from tempfile import TemporaryDirectory
+    >>> from tiltmeter.training.loop import train as train_it
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 5))
+    >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400)).split(0.5)
+    >>> recipe, line = Recipe(torch.optim.Adam, steps=40), nn.Linear(5, 1)
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = train_it(line, *data, recipe, to=folder + "/run")
+    ...     rest = nowcast(folder + "/run", line, *data, replace(recipe, steps=200))
+    >>> rest["loss"].time.values[[0, -1]]
+    array([ 40, 200])
+
+    `run` is the directory of a run of `train`: weights, optimiser and schedule are those of its last checkpoint, the
+    batches those of its seed; `model` is a network of its kind, which is not changed. Or `run` is the number of updates
+    made so far in a loop of one's own, `model` the network as it is, and `optimiser` the one in use.
+
+    The network is linearised where it stands and followed by the user's optimiser on sampled weights (`Coordinates`).
+    The more of a training is over, the better it tells the rest. That an earlier forecast agrees with it says little
+    about its error.
+    """
+    checked_recipe(recipe)
+    checked_watch(watch)
+    if not isinstance(route, Coordinates):
+        raise TypeError(f"`route` of a nowcast should be Coordinates(). Found {type(route).__name__}.")
+    train, look = checked_data(train, look)
+    check_labels_known(train, look)
+    checked_model(model)
+    if recipe.interventions:
+        raise ValueError(f"A nowcast applies no interventions, which remember. Found {recipe.interventions[0]!r}.")
+    if isinstance(run, int):
+        own, begun = _from_loop(run, model, recipe, optimiser)
+    else:
+        if optimiser is not None:
+            raise ValueError("`optimiser` is read from the run directory: leave it out.")
+        own, begun, seed = _from_directory(Path(run), model, recipe)
+        recipe = replace(recipe, order=seed) if recipe.order is None else recipe
+    total = recipe.total_steps(len(train))
+    if begun.step >= total:
+        raise ValueError(f"The run should have steps to come. Found {begun.step} of {total} done.")
+    return coordinates_from(own, train, look, recipe, route, watch, begun)
+
+
+def _from_loop(step: int, model: nn.Module, recipe: Recipe, optimiser: Any) -> tuple[nn.Module, Begun]:
+    """A copy of the network and of its optimiser, as they are."""
+    if step < 0:
+        raise ValueError(f"`run` should be a run directory, or how many updates were made. Found run = {step}.")
+    if not isinstance(optimiser, torch.optim.Optimizer):
+        raise TypeError(
+            "`optimiser` should be the one in use, whose memory decides the next steps. Found "
+            f"{'none' if optimiser is None else type(optimiser).__name__}."
+        )
+    own = deep_copy(bare(model))
+    made = recipe.make_optimiser(own.parameters())
+    try:
+        made.load_state_dict(optimiser.state_dict())
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"`optimiser` should be that of the recipe. Found: {error}") from None
+    if type(made) is not type(optimiser):
+        raise ValueError(
+            f"`optimiser` should be that of the recipe, {type(made).__name__}. Found {type(optimiser).__name__}."
+        )
+    state: Mapping[str, Any] = {}
+    scheduling = recipe.scheduling(recipe.make_optimiser(own.parameters()))
+    if scheduling.state_dict():
+        for _ in range(step):
+            scheduling.after()
+        state = scheduling.state_dict()
+    return own, Begun(step, made, state)
+
+
+def _from_directory(place: Path, model: nn.Module, recipe: Recipe) -> tuple[nn.Module, Begun, int]:
+    """What the last checkpoint of a run holds, and the seed of the run."""
+    if not (place / NAME).exists():
+        raise FileNotFoundError(
+            f"{place} holds no checkpoint: `train(..., to=..., checkpoint=tm.every(100))` keeps them."
+        )
+    origin = load(place).origin
+    noted: Any = origin.settings.get("recipe")
+    try:
+        different = different_parts(replace(Recipe.from_json(noted), steps=recipe.steps, epochs=recipe.epochs), recipe)
+    except (KeyError, TypeError, ValueError):
+        different = []  # a recipe that cannot be rebuilt cannot be compared
+    if different:
+        raise ValueError(f"The run was made by another recipe: `{different[0]}` differs.")
+    own = deep_copy(bare(model))
+    made = recipe.make_optimiser(own.parameters())
+    scheduling = recipe.scheduling(made)
+    before = streams()
+    try:
+        step = load_checkpoint(place, own, made, scheduling)
+    finally:
+        put_back(before)
+    return own, Begun(step, made, scheduling.state_dict()), int(origin.seeds[0]) if origin.seeds else 0

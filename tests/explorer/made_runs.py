@@ -1,0 +1,33 @@
+"""Runs made for the tests of the explorer, well-meant and hostile."""
+
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.record import Recorder
+
+
+def write(path, looks=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
+    recorder = Recorder(
+        path, clock="step", origin=tm.Origin("example", settings={"lr": lr, "seed": seed}, seeds=(seed,))
+    )
+    for step in range(1, looks + 1):
+        values = [1.0 / step, 0.4 + 0.01 * seed]
+        recorder.append(step, {"loss": xr.DataArray(values, dims="group", coords={"group": list(groups)})})
+    if end:
+        recorder.close()
+    return recorder
+
+
+HOSTILE = [
+    "<script>window.pwned = 1</script>", "<img src=x onerror='window.pwned=1'>", "\"><svg onload=window.pwned=1>", "';window.pwned=1;\"",
+    "${window.pwned=1}", "{{7*7}}", "a\nb", "a\x1b[31m", "\u202egnp", "..", "%2e%2e", "con:aux", "a&run=b", "a#b", "a?b=c", " lead", "ünï", "日本",
+    "__proto__", "constructor", "a\\b", "a'b", "a`b", "*", "~0", "$(reboot)", "-rf", "javascript:window.pwned=1", "[a](javascript:1)", "a" * 200, "\udcff\udcfe",
+]  # fmt: skip
+
+
+def hostile_folder(root):
+    root.mkdir()
+    for i, name in enumerate(HOSTILE):
+        folder = name if name != ".." else "...."
+        write(root / f"{i:02d} {folder}".replace("/", "_"), groups=(name.encode("utf-8", "replace").decode(), "b"))
+    return root

@@ -1,0 +1,101 @@
+"""The rest of a training from where it stands: exact for a linear model, better the later it begins."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import lr_scheduler
+
+import tiltmeter as tm
+from tiltmeter.networks.mlp import mlp
+
+RECIPE = tm.Recipe(
+    partial(torch.optim.AdamW, lr=1e-2),
+    schedule=partial(lr_scheduler.CosineAnnealingLR, T_max=60),
+    steps=60,
+    batch=32,
+    clip=0.5,
+)
+SCHEDULES = {
+    "torch": RECIPE,
+    "ours": replace(RECIPE, schedule=tm.schedules.Cosine(1e-2, 60)),
+    "momentum": tm.Recipe(lr=0.05, momentum=0.9, steps=60),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_linear_model_goes_on_exactly(two_labels, tmp_path, name):
+    torch.manual_seed(0)
+    recipe = SCHEDULES[name]
+    model = nn.Linear(6, 1).double()
+    start = {key: value.clone() for key, value in model.state_dict().items()}
+    whole = tm.train(model, *two_labels, recipe, watch=tm.Watch(when=tm.every(10)), seed=3)
+    model.load_state_dict(start)
+
+    class Stop(Exception):
+        pass
+
+    def stop(snapshot):
+        if snapshot.step == 30:
+            raise Stop
+        return {}
+
+    with pytest.raises(Stop):
+        tm.train(
+            model,
+            *two_labels,
+            recipe,
+            watch=tm.Watch(when=tm.every(10), measures=(stop,)),
+            seed=3,
+            to=tmp_path / "run",
+            checkpoint=tm.at([20]),
+        )
+    model.load_state_dict(start)  # a network of its kind: the weights are those of the checkpoint
+    rest = tm.nowcast(tmp_path / "run", model, *two_labels, recipe, watch=tm.Watch(when=tm.every(10)))
+    assert rest["loss"].time.values.tolist() == [20, 30, 40, 50, 60]
+    assert float(abs(rest["loss"] - whole["loss"].sel(time=rest["loss"].time)).max()) < 1e-6
+    assert rest.origin.settings["calculation"]["from_step"] == 20
+
+
+def test_in_a_loop_of_one_s_own_the_later_the_better(two_labels):
+    train, look = two_labels
+    torch.manual_seed(0)
+    model = mlp(6, (64,))
+    recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-2), steps=120, batch=32, order=0)
+    optimiser = recipe.make_optimiser(model.parameters())
+    x, y = train.tensors()
+    told, losses = {}, {}
+    with tm.Probe(model, look, tm.Watch(when=tm.every(20))) as probe:
+        for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
+            probe(step)
+            if step in (0, 80):
+                told[step] = tm.nowcast(
+                    step, model, train, look, recipe, optimiser=optimiser, watch=tm.Watch(when=tm.every(20))
+                )
+            optimiser.zero_grad()
+            nn.functional.soft_margin_loss(model(x[places].float())[:, 0], y[places].float()).backward()
+            optimiser.step()
+    run = probe.trajectory()["loss"].sel(time=120)
+    for step, one in told.items():
+        losses[step] = float(abs(one["loss"].sel(time=120) - run).max())
+    assert losses[80] < losses[0]
+
+
+def test_bad_input(two_labels, tmp_path):
+    model = nn.Linear(6, 1)
+    recipe = tm.Recipe(torch.optim.Adam, steps=20)
+    with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
+        tm.nowcast(tmp_path, model, *two_labels, recipe)
+    tm.train(model, *two_labels, recipe, to=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"should have steps to come. Found 20 of 20 done"):
+        tm.nowcast(tmp_path / "run", model, *two_labels, recipe)
+    with pytest.raises(ValueError, match="another recipe: `batch` differs"):
+        tm.nowcast(tmp_path / "run", model, *two_labels, replace(recipe, steps=40, batch=8))
+    with pytest.raises(TypeError, match="`optimiser` should be the one in use"):
+        tm.nowcast(5, model, *two_labels, recipe)
+    with pytest.raises(ValueError, match="`optimiser` should be that of the recipe"):
+        tm.nowcast(5, model, *two_labels, recipe, optimiser=torch.optim.SGD(model.parameters()))
+    with pytest.raises(TypeError, match=r"`route` of a nowcast should be Coordinates"):
+        tm.nowcast(tmp_path / "run", model, *two_labels, recipe, route=tm.routes.Twin())
