@@ -89,9 +89,7 @@ def main() -> None:
         "softmax theory, losses at 200 times", cpu(lambda: [c.values for c in soft().values()], 1), slow[3, True], 5.0
     )
     for name, student, kind in (("chain", students.Linear(), False), ("chain of a softmax", students.Softmax(), True)):
-        made = partial(
-            simulate, problem(), SGD_USED, [LAST], D, SEEDS, student=student, curves=("R", "Q"), progress=False
-        )
+        made = partial(simulate, problem(), SGD_USED, [LAST], D, SEEDS, student=student, curves=("R", "Q"))
         ratio(f"{name}, 20 seeds to t = 50", cpu(made, 2), slow[3, kind], 10.0)
     rows["six classes cost, over three (theory, all curves)"] = {"ratio": once[6, ALL] / once[3, ALL]}
     rows["ten times the looks cost"] = {"ratio": once[3, ALL] / exact(3, ALL, TIMES[::10])}

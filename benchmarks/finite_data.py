@@ -42,7 +42,7 @@ def cpu(work: Callable[[], Any], repeats: int = 1) -> float:
 
 def direct(problem: Any, training: Any, times: np.ndarray, data: Fixed) -> float:
     """CPU time of 20 seeds, from `TIMED` of them."""
-    options: dict[str, Any] = {"method": Direct(), "data": data, "curves": CURVES, "progress": False}
+    options: dict[str, Any] = {"method": Direct(), "data": data, "curves": CURVES}
     simulate(problem, training, times[:2], d=20, seeds=1, **options)  # compile first
     return cpu(lambda: simulate(problem, training, times, d=D, seeds=TIMED, **options)) * SEEDS / TIMED
 

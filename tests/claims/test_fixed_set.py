@@ -28,7 +28,7 @@ WARM = Overlaps(M={"+": 0.3, "-": -0.3}, R={"+": -0.2, "-": 0.4}, Q=2.2)
 def deviations(problem, training, times, data, d, seeds, curves):
     """Largest deviation of the mean of the runs and largest z of each curve; z only where runs differ."""
     theory = predict(problem, training, times, data=data, curves=curves)
-    options = {"method": Direct(), "data": data, "curves": curves, "progress": False}
+    options = {"method": Direct(), "data": data, "curves": curves}
     runs = simulate(problem, training, times, d=d, seeds=range(1000, 1000 + seeds), **options)
     found = {}
     for curve in curves:
@@ -95,7 +95,7 @@ class TestRuns:
         times = [0.5, 1.0, 2.0, 4.0]
         curves = ("Q", "training_loss")
         wrong = predict(CENTRED, SGD(0.6), times, data=Fixed(0.5, replace=True), curves=curves)
-        options = {"method": Direct(), "data": Fixed(0.5), "curves": curves, "progress": False}
+        options = {"method": Direct(), "data": Fixed(0.5), "curves": curves}
         runs = simulate(CENTRED, SGD(0.6), times, d=400, seeds=150, **options)
         error = runs["Q"].std("seed", ddof=1) / np.sqrt(150)
         assert float((np.abs(runs["Q"].mean("seed") - wrong["Q"]) / error).max()) > 15.0
@@ -109,7 +109,7 @@ def measured(problem, training, times, data, sizes, curves):
     theory = predict(problem, training, times, data=data, curves=curves)
     found = {curve: ([], []) for curve in curves}
     for d, seeds in sizes.items():
-        options = {"method": Direct(), "data": data, "curves": curves, "progress": False}
+        options = {"method": Direct(), "data": data, "curves": curves}
         runs = simulate(problem, training, times, d=d, seeds=range(2000, 2000 + seeds), **options)
         for curve, (gaps, errors) in found.items():
             gaps.append((runs[curve].mean("seed") - theory[curve]).values.ravel())
@@ -195,7 +195,7 @@ def crossing_of_means(runs, curve, near):
 def test_simulated_crossings(problem, alpha, curve, crossing_times):
     """Crossings that memorisation makes are there at finite d, at the times of the theory."""
     looks = np.unique(np.concatenate([t * np.geomspace(0.7, 1.4, 15) for t in crossing_times]))
-    options = {"method": Direct(), "data": Fixed(alpha), "curves": (curve,), "progress": False}
+    options = {"method": Direct(), "data": Fixed(alpha), "curves": (curve,)}
     d, seeds = (400, 200) if alpha < 10.0 else (200, 200)
     runs = simulate(problem, Flow(1.0), looks, d=d, seeds=range(3000, 3000 + seeds), **options)
     for expected in crossing_times:
@@ -204,7 +204,7 @@ def test_simulated_crossings(problem, alpha, curve, crossing_times):
         assert error < 0.1 * expected
 
 
-LONG = {"d": 800, "seeds": 8, "method": Direct(), "curves": ("Q",), "progress": False}
+LONG = {"d": 800, "seeds": 8, "method": Direct(), "curves": ("Q",)}
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 import tiltmeter as tm
 
 CENTRED = tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5)
-SIZE = {"d": 1000, "seeds": range(1000, 1300), "progress": False}
+SIZE = {"d": 1000, "seeds": range(1000, 1300)}
 
 
 def over(values):

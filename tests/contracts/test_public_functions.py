@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tiltmeter as tm
+from tiltmeter.forecast.network_kernels import Tangent
 
 ROOT = Path(__file__).parents[2]
 #: Phrases that say nothing to a stranger.
@@ -42,6 +43,13 @@ def test_at_most_ten_parameters(name):
         return
     taken = [one for one in inspect.signature(value).parameters if one != "self"]
     assert len(taken) <= 10, taken
+
+
+@pytest.mark.parametrize("kind", [*(one for one in PUBLIC.values() if inspect.isclass(one)), Tangent], ids=str)
+def test_methods_take_at_most_ten_parameters(kind):
+    for name, method in inspect.getmembers(kind, inspect.isroutine):
+        if not name.startswith("_") and inspect.isfunction(inspect.unwrap(method)):
+            assert len(inspect.signature(method).parameters) <= 11, name  # and `self`
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -30,6 +30,9 @@ def test_an_outcome_says_what_was_found_and_how(toy, tmp_path):
     stored = json.loads((tmp_path / "toy" / "quick" / "outcome.json").read_text())
     assert Outcome.from_json(stored) == outcome
     assert stored["claims"][0]["verdict"] == "holds"
+    for claim in stored["claims"]:  # outcomes of earlier versions
+        claim["bar"] = claim.pop("threshold")
+    assert Outcome.from_json(stored) == outcome
     assert outcomes_in(tmp_path) == [outcome]
 
 

@@ -30,7 +30,7 @@ class Explorer:
         self.port = urlsplit(address).port
 
     def ask(self, path, method="GET", body=None, host=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=240)
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         if host != "":
             connection.putheader("Host", host or f"127.0.0.1:{self.port}")

@@ -20,7 +20,7 @@ def test_a_panel_for_every_class(tmp_path):
 
 
 def test_simulated_classes_have_bands():
-    runs = tm.simulate(tm.class_mixture(3), tm.SGD(lr=0.2), [0.5, 2.0, 5.0], d=60, seeds=4, progress=False)
+    runs = tm.simulate(tm.class_mixture(3), tm.SGD(lr=0.2), [0.5, 2.0, 5.0], d=60, seeds=4)
     kinds = {layer["mark"]["type"] for layer in tm.plot.class_curves(runs).to_dict()["hconcat"][0]["layer"]}
     assert "area" in kinds
 

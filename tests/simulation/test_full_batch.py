@@ -8,7 +8,7 @@ from tiltmeter.problem.student import Network
 from tiltmeter.simulation import Direct, Repeated
 
 PROBLEM = teacher_mixture(rho=0.7, shift=1.0, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.3, -0.3))
-DIRECT = {"d": 30, "seeds": 3, "method": Direct(), "progress": False}
+DIRECT = {"d": 30, "seeds": 3, "method": Direct()}
 
 
 def test_small_steps_of_descent_follow_the_flow():

@@ -142,7 +142,7 @@ def test_a_linear_module_trained_by_torch_is_the_student():
 )
 def test_refusals(given, said):
     with pytest.raises((ValueError, KeyError), match=said):
-        tm.simulate(**{"problem": PROBLEM, "sgd": tm.SGD(lr=0.1), "times": [1.0], "d": 50, "progress": False, **given})
+        tm.simulate(**{"problem": PROBLEM, "sgd": tm.SGD(lr=0.1), "times": [1.0], "d": 50, **given})
 
 
 def random_problem(classes, seed):

@@ -85,13 +85,13 @@ def test_full_batches_have_no_schedules(training):
 )
 def test_what_the_refusals_name_can_do_it(sgd):
     for data in (SET, DRAWN):
-        run = tm.simulate(CENTRED, sgd, [1.0, 5.0], 30, 2, method=Direct(), data=data, progress=False)
+        run = tm.simulate(CENTRED, sgd, [1.0, 5.0], 30, 2, method=Direct(), data=data)
         assert np.isfinite(run["training_error"].values).all()
 
 
 def test_a_batch_that_does_not_divide_the_set_goes_on_into_the_next_epoch():
     """60 steps of 7 of the 60 examples are seven epochs: at a tiny rate every example has counted as often as any."""
-    options = {"d": 30, "seeds": 2, "method": Direct(), "data": SET, "curves": ("R",), "progress": False}
+    options = {"d": 30, "seeds": 2, "method": Direct(), "data": SET, "curves": ("R",)}
     seven, whole = (tm.simulate(CENTRED, tm.SGD(1e-7, batch=b), [2.0], **options)["R"].values for b in (7, 60))
     np.testing.assert_allclose(seven, whole, rtol=1e-5)
     part = tm.simulate(CENTRED, tm.SGD(1e-7, batch=7), [1.9], **options)["R"].values

@@ -1,4 +1,4 @@
-"""Advice: what a forecast says of interventions, and how well that agreed with training."""
+"""Advice: interventions ranked by their forecasts, and how well the ranks agree with training."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Advice:
         return "\n".join(lines)
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
-        """The same interventions as trained, the plain training included: do the ranks agree?"""
+        """Compare with the same interventions as trained, including the plain training."""
         missing = [name for name in (PLAIN, *trained) if name not in trained or name not in self.runs]
         if missing:
             raise ValueError(
@@ -85,7 +85,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class JudgedAdvice:
-    """Advice beside what training showed.
+    """Advice compared with the results of training.
 
     `correlation` is Spearman's rank correlation of the worst group's loss over training, forecast against trained, over
     all runs that were trained (NaN with fewer than three). It says nothing about interventions that were not trained.

@@ -1,4 +1,4 @@
-"""base_rate_split: how much of a difference in error or loss comes from base rates, how much from decisions."""
+"""base_rate_split: how much of a difference in error or loss is due to base rates, and how much to decisions."""
 
 from __future__ import annotations
 

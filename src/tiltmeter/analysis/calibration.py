@@ -1,4 +1,4 @@
-"""calibration: whether the probabilities of a trained model come true, group by group."""
+"""calibration: whether the probabilities of a trained model match the outcomes, by group."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tiltmeter.analysis.simultaneous.point_curve import FEWEST
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
-#: Points are sorted by probability into so many bins of equal size, and draws give what chance does to them.
+#: Number of bins of equal size, by probability, and number of draws for the limits.
 BINS, DRAWS = 10, 999
-#: Numbers that are held at once.
+#: Numbers held in memory at once.
 BLOCK = 2**22
 
 
@@ -47,7 +47,7 @@ class GroupCalibration:
 
     @property
     def shown(self) -> bool:
-        """Whether the probabilities are shown to be wrong."""
+        """Whether the probabilities are shown to be miscalibrated."""
         return self.error > self.limit
 
 
@@ -74,7 +74,7 @@ class Calibration(NotebookText):
 
 
 def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS) -> Calibration | None:
-    """How far the probabilities that a run gave at its last look lie from what happened; None where none were kept.
+    """Return how far the probabilities at the last look of a run are from the outcomes; None if none were kept.
 
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
@@ -88,8 +88,8 @@ def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS
     a: off by 2.6 points on average, chance alone gives 2.2; b: off by 16.8 points on average, more than chance (3.4).
 
     For two labels these are probabilities of the positive one, for several the confidence in the decision. Limits come
-    from outcomes drawn with the probabilities that the model gave (Broecker and Smith, 2007). Several seeds, which
-    share their points, are averaged, with the same luck for all of them.
+    from outcomes drawn with the probabilities of the model (Broecker and Smith, 2007). Several seeds share their
+    points; they are averaged, with the same drawn outcomes for all of them.
 
     A small error does not mean that the model is useful: the base rate for everyone is calibrated.
     """
@@ -169,7 +169,7 @@ def _error(ordered: np.ndarray, came: np.ndarray, edges: list[np.ndarray]) -> np
 
 
 def _luck(ordered: np.ndarray, orders: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
-    """Calibration errors of a model whose probabilities are right, in many draws of what happens."""
+    """Return the calibration errors of a perfectly calibrated model, in many draws of the outcomes."""
     rng = np.random.default_rng(12)
     rows = max(1, BLOCK // ordered.size)
     found = []

@@ -1,4 +1,4 @@
-"""Estimate: a number with the limits it lies between, at a level that is said beside it."""
+"""Estimate: a number with its confidence limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Estimate(NamedTuple):
-    """A value and its limits; NaN where it is not known.
+    """A value and its limits; NaN if not known.
 
     >>> Estimate(0.2, 0.1, 0.3).shown, Estimate(0.2, -0.1, 0.5).shown
     (True, False)
@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether the limits leave out zero."""
+        """Whether the limits exclude zero."""
         return self.low > 0 or self.high < 0
 
     @property
@@ -29,17 +29,17 @@ class Estimate(NamedTuple):
         return math.isfinite(self.value) and math.isfinite(self.low) and math.isfinite(self.high)
 
     def times(self, factor: float) -> Estimate:
-        """The same in another unit; a negative factor turns the limits round."""
+        """Return the same in another unit; a negative factor swaps the limits."""
         ends = sorted((self.low * factor, self.high * factor))
         return Estimate(self.value * factor, ends[0], ends[1])
 
 
-#: Where nothing can be said.
+#: An estimate that is not known.
 UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 def from_draws(value: float, drawn: np.ndarray, level: float = 0.05) -> Estimate:
-    """A value with the quantiles of its redrawn copies as limits; unknown where a tenth of the copies has no value.
+    """Return a value with bootstrap quantiles as limits; unknown if a tenth of the copies has no value.
 
     >>> found = from_draws(0.5, np.linspace(0.0, 1.0, 1001))
     >>> round(found.low, 3), round(found.high, 3)
@@ -53,7 +53,7 @@ def from_draws(value: float, drawn: np.ndarray, level: float = 0.05) -> Estimate
 
 
 def wilson(share: float, points: float, level: float = 0.05) -> Estimate:
-    """A share of so many points with the limits of Wilson (1927); no limits without points.
+    """Return a share of this many points with the limits of Wilson (1927); no limits without points.
 
     >>> found = wilson(0.0, 10)
     >>> found.value, found.low, round(found.high, 3)

@@ -1,4 +1,4 @@
-"""impact_ratio: how often the group that is said yes least is said yes, compared with the one said yes most."""
+"""impact_ratio: the smallest positive rate of any group divided by the largest (disparate impact)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.analysis.last_look import LastLook
 
 #: Groups below this share of the points are not rated, as in the rules of New York's Local Law 144.
 SMALL = 0.02
-#: With fewer positive decisions than this in the group said yes most, a ratio says nothing.
+#: With fewer positive decisions than this in the group of the largest rate, the ratio is not informative.
 FEWEST = 10
 
 
@@ -21,7 +21,7 @@ class ImpactRatio:
     """Smallest positive rate divided by the largest (disparate impact), with the groups that make it.
 
     `in_data` is the same ratio of base rates of the two groups: what a model that is always right would have. `unrated`
-    groups are too small. Four fifths is a rule of thumb that ignores the number of points; it is no verdict.
+    groups are too small. The four-fifths rule ignores the number of points; it is a rule of thumb, not a test.
     """
 
     ratio: Estimate
@@ -33,7 +33,7 @@ class ImpactRatio:
 
 
 def impact_ratio(look: LastLook, level: float = 0.05) -> ImpactRatio:
-    """The impact ratio at the last look.
+    """Return the impact ratio at the last look.
 
     >>> yes = np.arange(200) % 100 < np.repeat([20, 40], 100)
     >>> found = impact_ratio(LastLook(("a", "b"), np.repeat([0, 1], 100), np.arange(200) % 2 == 0, yes[None],
@@ -43,8 +43,8 @@ def impact_ratio(look: LastLook, level: float = 0.05) -> ImpactRatio:
     >>> round(found.ratio.low, 1), round(found.ratio.high, 1)
     (0.3, 0.8)
 
-    The limits are those of these two groups, from points drawn anew. Chosen as the extremes of many groups, a ratio is
-    smaller than it would be in other points.
+    The limits are for these two groups, by bootstrap over points. If they were chosen as the extremes of many groups,
+    the ratio is smaller than it would be on new points.
     """
     rates, sizes = look.rates(), look.counts.sum(1)
     large = sizes >= SMALL * sizes.sum()

@@ -1,4 +1,4 @@
-"""LastLook: what a trained model decides about every point, and the rates of groups that follow from it."""
+"""LastLook: the decisions of a trained model about every point, and the rates of groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tiltmeter.analysis.simultaneous.bootstrap_weights import bootstrap_weights
 from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS
 from tiltmeter.record.trajectory import Trajectory
 
-#: How often points are drawn anew for limits.
+#: Number of bootstrap draws for limits.
 DRAWS = 1999
 
 
@@ -91,7 +91,7 @@ class Rates:
         return np.asarray((1.0 - share) * self.wrong[..., 0] + share * self.wrong[..., 1])
 
     def _over_labels(self, values: np.ndarray) -> np.ndarray:
-        counted = np.where(self.count > 0, self.count * values, 0.0)  # a label that nobody has counts for nothing
+        counted = np.where(self.count > 0, self.count * values, 0.0)  # a label without points has no weight
         with np.errstate(all="ignore"):
             return np.asarray(counted.sum(-1) / self.count.sum(-1))
 
@@ -127,7 +127,7 @@ class LastLook:
         return Rates(*(np.stack([getattr(part, name) for part in parts]) for name in ("count", "decided", "losses")))
 
     def redrawn(self, draws: int = DRAWS, seed: int = 0) -> Rates:
-        """The groups with their points drawn anew with replacement, `draws` times; from five seeds on, the seeds too.
+        """Return the groups with their points resampled with replacement, `draws` times; from five seeds on, seeds too.
 
         Quantiles over the first dimension are limits for other points (and other seeds) like these. Points and seeds
         are drawn independently (Owen, 2007), which is slightly too wide.

@@ -1,4 +1,4 @@
-"""why: what makes two groups differ in a trained run: base rates, decisions, shares; and what a run cannot tell."""
+"""why: what makes two groups differ in a trained run: base rates, decisions, shares."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tiltmeter.record.trajectory import Trajectory
 if TYPE_CHECKING:
     from tiltmeter.forecast.why import Why
 
-#: What no run tells.
+#: What cannot be known from a run.
 UNKNOWN = "Noise in labels, and how much the inputs say about them in each group, are not known from a run."
 
 
 @dataclass(frozen=True)
 class Reasons(NotebookText):
-    """Why the loss and the error of two groups differ at the end of a run, as far as it tells.
+    """Why the loss and the error of two groups differ at the end of a run, as far as the run shows it.
 
     `splits` divide each difference into the part of the base rates and the part within labels (empty where points or
     labels are not known). `base_rates` are those of the points looked at, `shares` those of the training data. `ahead`
@@ -89,9 +89,9 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
     >>> print(why(Trajectory({"loss": loss}, "step", Origin("training"))))  # doctest: +ELLIPSIS
     What base rates contribute is not known: no decisions between two labels were kept. Whether shares, ...
 
-    The differences in error and loss are split exactly into what the groups' base rates make and what remains within
-    labels. That is arithmetic on the points looked at. What the training data did to it a run cannot tell; pass what a
-    forecast found, `ahead=tm.tangent(model, train, look).why(recipe, step=...)`.
+    The differences in error and loss are split exactly into a part due to the groups' base rates and a part within
+    labels. This is arithmetic on the held-out points. The effect of the training data is not known from a run: pass the
+    result of a forecast, `ahead=tm.tangent(model, train, look).why(recipe, step=...)`.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")

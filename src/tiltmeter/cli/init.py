@@ -110,7 +110,7 @@ activation = "relu"  # relu, tanh or gelu
 
 [training]
 optimiser = "adamw"  # sgd, adam or adamw
-lr = 0.001
+lr = 0.001  # or a schedule: {{schedule = "Cosine", initial = 0.001, duration = 2000}}
 steps = 2000
 batch = 32
 # loss = "logistic"  # square, logistic, hinge or cross-entropy; the one that fits the labels if left out

@@ -33,10 +33,16 @@ def scorecard(
 ) -> None:
     """Compare interventions with the plain training, the first run: what changed, at what cost, and for whom.
 
-    Parameters ---------- runs Run directories, the baseline first. curve The curve in which they are judged; lower must
-    be better. select The look at which each run is judged. Best looks are chosen on the same points, so their numbers
-    are optimistic. picture What `--save` draws: the plane of mean and worst group, who paid, areas over training, or
-    pulls over time.
+    Parameters
+    ----------
+    runs
+        Run directories, the baseline first.
+    curve
+        The curve in which they are judged; lower must be better.
+    select
+        The look at which each run is judged. Best looks are chosen on the same points, so their numbers are optimistic.
+    picture
+        What `--save` draws: the plane of mean and worst group, who paid, areas over training, or pulls over time.
     """
     loaded = {}
     for run in runs:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer import run_routes
-from tiltmeter.explorer.answers import answered, state_of
+from tiltmeter.explorer import job_routes, run_routes
+from tiltmeter.explorer.answers import answered, refused, state_of
+from tiltmeter.explorer.lessons import lesson_named, lessons
 from tiltmeter.explorer.page_files import kind_of, page_files
 from tiltmeter.explorer.presets import presets
 from tiltmeter.explorer.single_file import single_file
-from tiltmeter.explorer.theory_state import TheoryState
 from tiltmeter.version import __version__
 from tiltmeter.visible_text import visible
 
@@ -27,6 +28,7 @@ def routes() -> list[Route]:
         Route("/api/theory", theory),
         Route("/lesson.html", lesson_file),
         *run_routes.routes(),
+        *job_routes.routes(),
     ]
 
 
@@ -54,6 +56,7 @@ async def start(request: Request) -> Response:
         "folder": visible(settings.folder.name),
         "allow_runs": settings.allow_runs,
         "presets": presets(),
+        "lessons": [lesson.to_json() for lesson in lessons()],
     }
     return JSONResponse(told)
 
@@ -63,13 +66,20 @@ async def theory(request: Request) -> Response:
 
 
 async def lesson_file(request: Request) -> Response:
-    """The theory page in this state, as one file."""
-    state, query = state_of(request), str(request.query_params)
+    """A lesson, or the theory page in this state, as one file."""
+    state, query = state_of(request), request.query_params
     try:
-        TheoryState.from_query(request.query_params)
-        answer = await state.analyst.ask("theory", query=dict(request.query_params))
+        if "lesson" in query:
+            lesson = lesson_named(query["lesson"])
+            name, title, pages = lesson.name, lesson.title, ["lessons", "theory"]
+            states = [step.state for step in lesson.steps]
+            embedded: dict[str, Any] = {"lessons": [lesson.to_json()]}
+        else:
+            name, title, pages, states = "lesson", "A lesson with tiltmeter", ["theory"], [str(query)]
+            embedded = {"query": str(query)}
+        answers = {one: await state.analyst.ask("theory", query=dict(parse_qsl(one))) for one in states}
     except ValueError as error:
-        return JSONResponse({"error": visible(str(error))}, 400)
-    embedded = {"pages": ["theory"], "query": query, "answers": {query: answer}}
-    page = single_file(await state.drawing_library(), "A lesson with tiltmeter", embedded)
-    return Response(page, media_type="text/html", headers={"Content-Disposition": 'attachment; filename="lesson.html"'})
+        return refused(str(error))
+    page = single_file(await state.drawing_library(), title, {**embedded, "pages": pages, "answers": answers})
+    attached = {"Content-Disposition": f'attachment; filename="{name}.html"'}
+    return Response(page, media_type="text/html", headers=attached)

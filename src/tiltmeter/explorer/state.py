@@ -1,20 +1,22 @@
-"""State: the settings of a server and its three processes."""
+"""State: the settings of a server, its processes and its jobs."""
 
 from __future__ import annotations
 
 import asyncio
 from functools import cached_property
 
+from tiltmeter.explorer.jobs import Jobs
 from tiltmeter.explorer.settings import Settings
 from tiltmeter.explorer.worker import Worker
 
 
 class State:
-    """What the routes share. `reader` follows files, `analyst` judges, `runner` forecasts and trains."""
+    """What the routes share. `reader` follows files, `analyst` judges, `forecaster` forecasts, `runner` does jobs."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.reader, self.analyst, self.runner = Worker(), Worker(), Worker()
+        self.reader, self.analyst, self.forecaster, self.runner = Worker(), Worker(), Worker(), Worker()
+        self.jobs = Jobs(self.runner)
         self._library: asyncio.Task[str] | None = None
 
     async def drawing_library(self) -> str:
@@ -25,7 +27,7 @@ class State:
 
     @cached_property
     def workers(self) -> tuple[Worker, ...]:
-        return self.reader, self.analyst, self.runner
+        return self.reader, self.analyst, self.forecaster, self.runner
 
     def stop(self) -> None:
         for worker in self.workers:

@@ -16,6 +16,12 @@ from typing import Any
 JOBS = {
     "drawing library": "tiltmeter.plot.offline_page:drawing_library",
     "theory": "tiltmeter.explorer.theory_answers:theory_answers",
+    "verdicts": "tiltmeter.explorer.verdict_answers:verdict_answers",
+    "picture": "tiltmeter.explorer.verdict_answers:verdict_picture",
+    "run quick": "tiltmeter.explorer.verdict_answers:run_quick",
+    "digits forecast": "tiltmeter.explorer.digits_forecast:digits_forecast",
+    "digits best weights": "tiltmeter.explorer.digits_forecast:digits_best_weights",
+    "digits train": "tiltmeter.explorer.digits_forecast:digits_train",
     "rows": "tiltmeter.explorer.run_rows:run_rows",
     "alike": "tiltmeter.explorer.run_rows:runs_alike",
     "curves": "tiltmeter.explorer.run_curves:run_curves",

@@ -14,6 +14,13 @@ from tiltmeter.visible_text import visible
 def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row: curve, time, the labels of its dimensions, value.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from tiltmeter import cases, predict
+    >>> run = predict(*cases.centred_crossing(), curves=("loss",))
+    >>> with TemporaryDirectory() as folder:
+    ...     print(to_csv(run, f"{folder}/run.csv").read_text().splitlines()[0])
+    curve,time,group,value
+
     Numbers are written with full precision. A label that a spreadsheet would take for a formula gets an apostrophe in
     front. The origin of the run is not in the file: keep the run directory.
     """

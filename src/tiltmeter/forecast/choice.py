@@ -1,4 +1,4 @@
-"""choose: the best route that a forecast can take for its recipe and afford, before any work is done."""
+"""choose: the best route for a recipe that is affordable, chosen before any work is done."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 
-#: A forecast is affordable at this share of the training, or below so many seconds whatever the training takes.
+#: A forecast is affordable at this share of the cost of training, or below this many seconds.
 HALF, SECONDS = 0.5, 10.0
 #: Networks of more hidden dimensions than this, none wider than that, keep half of their units.
 DEEP, NARROW = 2, 256
@@ -33,9 +33,9 @@ Route = Kernel | Coordinates | Twin
 
 @dataclass(frozen=True)
 class Choice:
-    """A route, why it was taken, and what it will cost: seconds on one core, and as a share of the training.
+    """A route, why it was chosen, and its cost: seconds on one core, and as a share of the training.
 
-    Both are counted, not measured: right to about a factor of two.
+    Both are estimated, not measured, and right to about a factor of two.
     """
 
     route: Route
@@ -111,7 +111,7 @@ def choose(
 
 
 def _check_kernel(recipe: Recipe, train: GroupedData, model: nn.Module) -> None:
-    """Refuse what the kernel does not know."""
+    """Refuse what the kernel cannot forecast."""
     check_before_work(recipe, train)
     if recipe.optimiser is not None:
         weights = list(model.parameters())

@@ -1,4 +1,4 @@
-"""Kind of an optimiser: whether it treats every number by itself, and how its steps depend on the gradient's size."""
+"""Kind of an optimiser: whether it treats every weight separately, and how its steps depend on the gradient's size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who: str) -> Kind:
-    """Try an optimiser on parameters of these shapes; one that no route knows is refused with a sentence.
+    """Try an optimiser on parameters of these shapes; refuse one that no route can treat.
 
     >>> kind_of(lambda given: torch.optim.Adam(given), [torch.zeros(2, 3)], "A twin")
     Kind(normalised=True, decoupled=False)
@@ -35,7 +35,7 @@ def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who
     """
     shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
     name = type(_made(make, shapes)).__name__
-    refused = f"{who} knows optimisers that treat every weight by itself, as SGD and Adam. Found {name}"
+    refused = f"{who} needs an optimiser that treats every weight separately, as SGD and Adam. Found {name}"
     if isinstance(_made(make, shapes), torch.optim.LBFGS):
         raise ValueError(f"{refused}, which evaluates the loss several times a step.")
     plain = _moved(make, shapes, 1.0, name, who)

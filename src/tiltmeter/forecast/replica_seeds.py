@@ -6,7 +6,7 @@ import numpy as np
 
 
 def replica_seeds(seed: int, count: int) -> list[int]:
-    """Seeds of orders that no run of the user will have by chance.
+    """Return seeds of orders that a user's run is unlikely to have.
 
     >>> min(replica_seeds(0, 3)) > 1000
     True

@@ -1,4 +1,4 @@
-"""Replicas: the curves of several calculations of one forecast, told as one Trajectory."""
+"""Replicas: several calculations of one forecast, joined into one Trajectory."""
 
 from __future__ import annotations
 

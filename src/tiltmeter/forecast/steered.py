@@ -1,4 +1,4 @@
-"""Steered: outputs of the linearised network while a law of groups says what every group counts."""
+"""Steered: outputs of the linearised network under a group law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what makes the forecast losses of groups differ, by forecasts in which one reason at a time is taken away."""
+"""Why: the reasons why forecast losses of groups differ, found by removing one reason at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiltmeter.recipe.recipe import Recipe
 if TYPE_CHECKING:
     from tiltmeter.forecast.network_kernels import Tangent
 
-#: A reason matters where without it the gap changes by more than this part of itself.
+#: A reason matters if the gap changes by more than this fraction without it.
 MATTERS = 0.2
 #: The reasons that are tried, in words.
 SHARES, BASE_RATES, SPREAD = "equal shares of the data", "equal base rates in training", "equal spread of inputs"
@@ -206,5 +206,5 @@ def _level_spread(tangent: Tangent, spread: Mapping[Any, float]) -> Tangent:
 
 
 def _percent(share: float) -> str:
-    """Whole numbers, except where they would hide who is ahead: below 10 % two figures."""
+    """Three significant figures; two below 10 %."""
     return f"{100 * share:.{2 if abs(share) < 0.1 else 3}g} %"

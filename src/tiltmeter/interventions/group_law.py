@@ -33,6 +33,14 @@ class Seen:
 class GroupLaw(Intervention, ABC):
     """Sets the pull P_g: how much the mean gradient of group g counts in the next step. Plain training: its share.
 
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class WorstFirst(GroupLaw):
+    ...     def pull(self, z, seen):
+    ...         return (seen.losses == seen.losses.max(-1, keepdims=True)).astype(float)
+    >>> WorstFirst().pull(np.zeros(2), Seen(0.0, ("a", "b"), np.array([0.9, 0.1]), np.array([0.2, 0.7])))
+    array([0., 1.])
+
     The pulls of a step are fixed *before* its batch is drawn, from the losses of earlier steps. So the gradient is
     unbiased and the equations of motion are its exact limit. `by` says how the pulls are applied: "weights" multiply
     the loss of a point by P_g / p_g, "draws" draw points of a group with probability P_g / sum P. Both have the same

@@ -11,7 +11,7 @@ def remembered(before: np.ndarray, sums: np.ndarray, counts: np.ndarray, points:
     >>> remembered(np.array([np.nan, 1.0, 1.0]), np.array([4.0, 4.0, 0.0]), np.array([2.0, 2.0, 0.0]), 2.0)
     array([2. , 1.5, 1. ])
 
-    Groups without a new point keep what they have; a first sight is taken as it is.
+    Groups without a new point keep their average; the first value of a group is taken as it is.
     """
     new = counts > 0.0
     mean = sums / np.where(new, counts, 1.0)

@@ -15,8 +15,12 @@ from tiltmeter.names import CURVES, Better
 
 @dataclass(frozen=True)
 class GroupMetric:
-    """Your own f(y_true, y_score) -> number, evaluated on the points of each group; the curve has the name of the
-    measure.
+    """Your own f(y_true, y_score) -> number, evaluated on the points of each group: a curve of this name.
+
+    >>> def spread(y_true, y_score):
+    ...     return y_score.std()
+    >>> GroupMetric(spread).name
+    'spread'
 
     `y_score` holds the model's outputs: one number or one row per point. Unless you set `better`, no group leads in
     this curve. Its standard error is not known.

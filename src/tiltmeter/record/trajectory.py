@@ -239,6 +239,11 @@ def stack(
 ) -> Trajectory:
     """Join runs of the same experiment into one trajectory with one more dimension (default: `seed`).
 
+    >>> loss = xr.DataArray([0.5, 0.2], dims="time", coords={"time": [0, 10]})
+    >>> runs = [Trajectory({"loss": loss}, "step", Origin("training", seeds=(seed,))) for seed in (3, 4)]
+    >>> stack(runs)["loss"].coords["seed"].values
+    array([3, 4])
+
     Labels are by default the seeds of the runs if each has exactly one, else 0, 1, 2, ... Points are joined at their
     first use, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
     """

@@ -128,12 +128,20 @@ class At(When):
 
 
 def every(n: int) -> Every:
-    """Look every `n` steps: 0, n, 2n, ..."""
+    """Look every `n` steps: 0, n, 2n, ...
+
+    >>> every(100).steps(until=300)
+    [0, 100, 200, 300]
+    """
     return Every(_count("n", n))
 
 
 def log_spaced(per_decade: int) -> LogSpaced:
-    """Look at step 0 and at `per_decade` steps per factor of ten, evenly spaced on a log axis."""
+    """Look at step 0 and at `per_decade` steps per factor of ten, evenly spaced on a log axis.
+
+    >>> log_spaced(3).steps(until=100)
+    [0, 1, 2, 5, 10, 22, 46, 100]
+    """
     number = _count("per_decade", per_decade)
     if number > MOST_PER_DECADE:
         raise ValueError(f"`per_decade` should be at most {MOST_PER_DECADE:,}. Found per_decade = {number}.")
@@ -141,7 +149,11 @@ def log_spaced(per_decade: int) -> LogSpaced:
 
 
 def at(steps: Iterable[int]) -> At:
-    """Look at exactly these steps, given in any order."""
+    """Look at exactly these steps, given in any order.
+
+    >>> at([500, 0, 20]).steps(until=100)
+    [0, 20]
+    """
     if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
         raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")
     chosen = tuple(sorted({_step("steps", step) for step in steps}))

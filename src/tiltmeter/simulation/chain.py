@@ -20,6 +20,10 @@ from tiltmeter.simulation.steered_run import SteeredRun
 class Chain:
     """Simulates SGD in d dimensions with the exact distribution of its curves, at a cost per step independent of d.
 
+    >>> from tiltmeter import SGD, simulate, teacher_mixture
+    >>> simulate(teacher_mixture(), SGD(lr=0.1), [1.0], d=10**6, method=Chain(threads=1))["loss"].sizes["seed"]
+    1
+
     Inputs are isotropic around their means, so the student's part outside the span of means and teachers matters only
     through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`. Results do not depend
     on `threads` (None: all cores). With `progress`, work of more than a few seconds shows its progress on stderr.

@@ -14,7 +14,11 @@ from tiltmeter.record.labelled import JSON
 
 @dataclass(frozen=True)
 class Fresh:
-    """Every sample is new: online learning, as in the theory."""
+    """Every sample is new: online learning, as in the theory. This is the default of `simulate`.
+
+    >>> Fresh()
+    Fresh()
+    """
 
     def to_json(self) -> dict[str, JSON]:
         return {"data": "fresh"}

@@ -16,6 +16,10 @@ from tiltmeter.simulation.steered_run import SteeredRun
 class Direct:
     """Simulates all d coordinates, O(d) per step. Every seed has its own random directions of means and teachers.
 
+    >>> from tiltmeter import optimisers, simulate, teacher_mixture
+    >>> simulate(teacher_mixture(), optimisers.Adam(lr=0.1), [1.0], d=50, method=Direct())["loss"].sizes["group"]
+    2
+
     Results do not depend on `threads` (None: all cores). With `progress`, work of more than a few seconds shows its
     progress on stderr.
     """

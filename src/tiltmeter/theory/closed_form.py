@@ -110,7 +110,13 @@ def two_group_constants(problem: Mixture, sgd: SGD) -> TwoGroupConstants:
 
 
 def closed_form(problem: Mixture, sgd: SGD, times: np.ndarray) -> Trajectory:
-    """Return M, R, Q and loss of a `teacher_mixture` problem by the published formulas (plain SGD only)."""
+    """Return M, R, Q and loss of a `teacher_mixture` problem by the published formulas (plain SGD only).
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> closed_form(problem, sgd, [1.0])["loss"].values.round(4)
+    array([[0.4724, 0.4673]])
+    """
     k, t = two_group_constants(problem, sgd), np.asarray(times, dtype=float)
     _, _, D, b = _plain_numbers(problem, sgd)
     slow, fast, own = np.exp(-k.gamma * t), np.exp(-k.kappa * t), np.exp(-k.q * t)

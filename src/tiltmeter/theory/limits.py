@@ -56,7 +56,13 @@ def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
 
 
 def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """Return the group of lowest loss right after the start (labels over the grid; "" where losses are equal)."""
+    """Return the group of lowest loss right after the start (labels over the grid; "" where losses are equal).
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> first_leader(problem, sgd).item()
+    '-'
+    """
     refuse_laws(sgd, "first_leader")
     par = parameters(problem, sgd)
     start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
@@ -67,7 +73,13 @@ def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
 
 
 def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
-    """Return the group of lowest loss at t -> infinity (labels over the grid; "" where losses are equal)."""
+    """Return the group of lowest loss at t -> infinity (labels over the grid; "" where losses are equal).
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> final_leader(problem, sgd).item()
+    '+'
+    """
     par, overlaps = _final(problem, sgd, "final_leader")
     return _leader(par, overlaps.loss[:, 0])
 

@@ -34,7 +34,7 @@ class Steering(nn.Module):
     >>> steer.pull.numpy().round(2)  # and group b more in the next step
     array([0.4, 0.6])
 
-    It has no parameters. Its state lies in buffers, so that whoever saves the module can resume it: `z` of the law,
+    It has no parameters. Its state is in buffers, so it is saved and resumed with the module: `z` of the law,
     `remembered` losses of the groups, the count of `steps`, and the `pull` of every group in the step that comes. In
     evaluation mode (`steer.eval()`) it weighs and learns nothing.
 

@@ -14,7 +14,7 @@ from tiltmeter.advice.menu import menu
 from tiltmeter.analysis.over_seeds import share
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.cure_tasks import DOWNLOADED, CureTask, drawn
+from tiltmeter.experiments.shared.cure_tasks import CureTask, drawn
 from tiltmeter.experiments.shared.forecast_scores import median_error
 from tiltmeter.forecast.route import Twin
 from tiltmeter.interventions.batch_law import BatchLaw
@@ -27,7 +27,7 @@ from tiltmeter.report.page import Table
 
 TITLE = "Twins rank interventions before training as training ranks them"
 PAPER = "tiltmeter's own claim, see docs/advice.md"
-NEEDS: tuple[str, ...] = DOWNLOADED
+NEEDS: tuple[str, ...] = ("fashion-mnist", "adult")  # a literal: the list of experiments reads it without importing
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,11 @@ export class Chart {
   }
 }
 
+// A picture that was stored as a whole.
+export function drawStored(place, spec) {
+  return window.vegaEmbed(place, { ...spec, background: "white" }, reduced);
+}
+
 export function timeAxis(title, log = true) {
   return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { tickCount: 6 } : {}), format: "~g" } };
 }

@@ -1,11 +1,17 @@
 // The page: which part is shown is in the address.
 import { readAddress } from "./address.js";
 import { make } from "./elements.js";
+import { forecastPage } from "./forecast_page.js";
+import { lessonsPage } from "./lessons_page.js";
 import { runsPage } from "./runs_page.js";
 import { ask } from "./server_calls.js";
 import { theoryPage } from "./theory_page.js";
+import { verdictsPage } from "./verdicts_page.js";
 
-const PAGES = { theory: ["Theory", theoryPage], runs: ["Runs", runsPage] };
+const PAGES = {
+  theory: ["Theory", theoryPage], runs: ["Runs", runsPage], forecast: ["Forecast", forecastPage],
+  verdicts: ["Verdicts", verdictsPage], lessons: ["Lessons", lessonsPage],
+};
 
 async function begin() {
   const embedded = document.getElementById("embedded");

@@ -1,4 +1,4 @@
-"""forecast_by_coordinates: the linearised network under any optimiser that treats every weight by itself."""
+"""forecast_by_coordinates: the linearised network under any optimiser that treats every weight separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cut: a narrow network of the same architecture, with units chosen by chance from a wide one."""
+"""cut: a narrow network of the same architecture, with units drawn at random from a wide one."""
 
 from __future__ import annotations
 

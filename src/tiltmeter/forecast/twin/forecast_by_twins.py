@@ -70,7 +70,7 @@ def forecast_by_twins(
         )
     steps = recipe.total_steps(len(train))
     networks = [shifted(own, twin, train, x, watch.read) for twin in twins]
-    # The run's own order where the recipe says it; else every twin has one of its own.
+    # The order of the run if the recipe gives one; else every twin has its own order.
     seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
     rates = _rates(twins, recipe, steps, watch)
     if rates is None:

@@ -33,6 +33,14 @@ from tiltmeter.record.trajectory import Trajectory
 def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a trajectory, or a dataset, as a new run directory: completely, or not at all.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> from tiltmeter import cases, predict
+    >>> run = predict(*cases.centred_crossing(), curves=("loss",))
+    >>> with TemporaryDirectory() as folder:
+    ...     save(run, f"{folder}/mine")
+    ...     load(f"{folder}/mine") == run
+    True
+
     Existing files are never overwritten. The points of a trajectory are stored with it; its `evaluate` is not.
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
@@ -53,6 +61,12 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
     """Read a run directory, whether the run ended, is going on or died; return a Trajectory, or the Dataset saved.
+
+    >>> try:
+    ...     load("runs/nowhere")
+    ... except FileNotFoundError as error:
+    ...     print(error)
+    `path` should be a run directory. Found nothing at runs/nowhere.
 
     An incomplete last line, as a killed writer leaves it, is dropped. Any other damage is an error that names it.
     Points stay in their files until they are used, so do not move the directory while they are needed.

@@ -1,0 +1,98 @@
+// Verdicts: every experiment with its claims, what was found, and what did not hold.
+import { writeAddress } from "./address.js";
+import { drawStored } from "./charts.js";
+import { make } from "./elements.js";
+import { ask, wasReplaced } from "./server_calls.js";
+
+const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
+
+export function verdictsPage(main, query, start) {
+  let all = [];
+  let open = true;
+  const paper = make("select", { id: "paper", onchange: () => draw() }, make("option", { value: "" }, "all papers"));
+  const state = make("select", { id: "state", onchange: () => draw() }, ...STATES.map((one) => make("option", {}, one)));
+  const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
+  const count = make("p", { role: "status", class: "small" });
+  const jobs = make("p", { role: "status", "aria-live": "polite", id: "job" });
+
+  function stateOf(one) {
+    const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
+    if (claims.length === 0) return STATES[1];
+    return claims.some((claim) => claim.verdict === "does not hold") ? STATES[3] : STATES[2];
+  }
+
+  function draw() {
+    const found = all.filter((one) => (paper.value === "" || one.paper === paper.value) && (state.value === "all" || stateOf(one) === state.value));
+    const address = new URLSearchParams();
+    if (paper.value) address.set("paper", paper.value);
+    if (state.value !== "all") address.set("state", state.value);
+    writeAddress("verdicts", address);
+    count.textContent = `${found.length} of ${all.length} experiments`;
+    list.replaceChildren(...found.map(entry));
+  }
+
+  function entry(one) {
+    const told = stateOf(one);
+    const run = start.allow_runs ? make("button", { type: "button", onclick: () => quick(one.name) }, "Run quick") : null;
+    return make("details", { class: "panel" },
+      make("summary", {}, make("strong", {}, one.name), `: ${one.title} `, make("span", { class: told === STATES[3] ? "verdict-no" : told === STATES[2] ? "verdict-yes" : "small" }, `(${told})`)),
+      make("p", { class: "small" }, one.paper, one.needs.length > 0 ? ` Needs ${one.needs.join(", ")}.` : ""),
+      ...one.outcomes.map((outcome) => outcomeOf(one.name, outcome)),
+      make("div", { class: "row" }, one.outcomes.length === 0 ? make("span", { class: "small" }, `Not run in this folder: tiltmeter reproduce ${one.name} --to ${start.folder}/reproduce`) : null, run));
+  }
+
+  function outcomeOf(name, outcome) {
+    const rows = outcome.claims.map((claim) => make("tr", {}, ...claim.cells.map((cell, i) => make("td", { class: i === 3 ? (claim.verdict === "holds" ? "verdict-yes" : claim.verdict === "does not hold" ? "verdict-no" : null) : null }, cell))));
+    const pictures = outcome.pictures.map((title, number) => {
+      const place = make("div", { class: "chart" });
+      const details = make("details", { ontoggle: async () => {
+        if (!details.open || place.childElementCount > 0) return;
+        try {
+          await drawStored(place, await ask("/api/picture", { name, variant: outcome.variant, number }, { slot: `picture ${name} ${number}` }));
+        } catch (error) {
+          if (!wasReplaced(error)) place.textContent = error.message;
+        }
+      } }, make("summary", {}, title), place);
+      return details;
+    });
+    return make("section", {}, make("h3", {}, outcome.variant),
+      make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows)),
+      make("p", { class: "small" }, outcome.made), ...pictures);
+  }
+
+  async function quick(name) {
+    try {
+      let job = await ask("/api/jobs", {}, { body: { kind: "run quick", settings: { name } } });
+      while (open && job.state === "running") {
+        jobs.replaceChildren(`${name} is running: ${job.progress.at(-1) ?? "starting"} `, make("button", { type: "button", onclick: () => ask("/api/cancel", {}, { body: { number: job.number } }) }, "Cancel"));
+        await new Promise((done) => setTimeout(done, 500));
+        job = (await ask("/api/jobs", {}, { slot: "poll jobs" })).find((one) => one.number === job.number);
+      }
+      jobs.textContent = `${name}: ${job.error ?? job.state}`;
+      await load();
+    } catch (error) {
+      if (!wasReplaced(error)) jobs.textContent = error.message;
+    }
+  }
+
+  async function load() {
+    try {
+      all = await ask("/api/verdicts");
+    } catch (error) {
+      if (!wasReplaced(error)) list.replaceChildren(make("p", { class: "refused" }, error.message));
+      return;
+    }
+    if (!open) return;
+    const papers = [...new Set(all.map((one) => one.paper))].sort();
+    paper.replaceChildren(make("option", { value: "" }, "all papers"), ...papers.map((one) => make("option", { value: one }, one)));
+    paper.value = query.get("paper") ?? "";
+    state.value = query.get("state") ?? "all";
+    draw();
+  }
+
+  main.replaceChildren(make("h1", {}, "Verdicts"),
+    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule in these runs; it proves no sentence. What did not hold is shown like the rest."),
+    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), jobs, list);
+  load();
+  return { leave: () => { open = false; } };
+}

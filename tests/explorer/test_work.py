@@ -1,0 +1,137 @@
+"""Forecasts, verdicts and the work that the page may start."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tiltmeter.experiments.catalogue import EXPERIMENTS
+from tiltmeter.explorer.verdict_answers import verdict_answers, verdict_picture
+
+
+def test_nothing_can_be_started_unless_it_was_allowed(explorer):
+    for kind in ("train digits", "run quick"):
+        answer = explorer.post("/api/jobs", {"kind": kind, "settings": {"name": "three-phases"}})
+        assert answer.status == 403
+        assert "--allow-runs" in answer.text
+    assert explorer.post("/api/cancel", {"number": 1}).status == 403
+    assert explorer.json("/api/jobs") == []
+    assert not Path(explorer.folder).exists()
+
+
+IMPOSSIBLE = [
+    "lr=x",
+    "lr=nan",
+    "weights=1",
+    "weights=1,2,3",
+    *(pytest.param(one, marks=pytest.mark.slow) for one in ("lr=0", "steps=0", "steps=1e9")),
+]
+
+
+@pytest.mark.parametrize("query", IMPOSSIBLE)
+def test_impossible_forecasts_are_refused_in_a_sentence(explorer, query):
+    answer = explorer.ask(f"/api/forecast?{query}")
+    assert answer.status == 400
+    assert "should" in json.loads(answer.text)["error"]
+
+
+def test_every_experiment_is_listed(tmp_path):
+    told = verdict_answers(str(tmp_path))
+    assert [one["name"] for one in told] == list(EXPERIMENTS)
+    assert all(one["title"] and one["outcomes"] == [] for one in told)
+
+
+@pytest.mark.slow
+def test_outcomes_are_shown_and_links_out_are_not(tmp_path):
+    import tiltmeter.experiments.reproduce as room
+
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    room.reproduce("three-phases", to=root / "reproduce")
+    found = next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"][0]
+    assert found["claims"]
+    assert all(claim["verdict"] in ("holds", "does not hold", "not run") for claim in found["claims"])
+    assert "$schema" in verdict_picture(str(root), "three-phases", "quick", 0)
+    with pytest.raises(ValueError, match="no such picture"):
+        verdict_picture(str(root), "three-phases", "../quick", 0)
+    shutil.move(root / "reproduce" / "three-phases", outside)
+    (root / "reproduce" / "three-phases").symlink_to(outside)
+    assert next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"] == []
+
+
+@pytest.mark.slow
+def test_a_forecast_is_that_of_the_library_and_the_server_answers_meanwhile(explorer):
+    torch = pytest.importorskip("torch")
+    import tiltmeter as tm
+    from tiltmeter.networks.mlp import mlp
+
+    told = explorer.json("/api/forecast?lr=0.006&steps=100&weights=1,3&full=no")
+    train, look = tm.data.digits(share=0.9, contrast=(0.2, 2.5), labels="large")
+    torch.manual_seed(0)
+    recipe = tm.Recipe(
+        lr=0.006, steps=100, batch=16, loss=tm.Square(), weights=dict(zip(train.groups, (1.0, 3.0), strict=True))
+    )
+    ahead = tm.tangent(mlp(64, (256,), 1), train, look, progress=False).forecast(recipe, horizon=False)
+    assert told["values"] == pytest.approx(ahead["loss"].transpose("time", "group").values, rel=1e-4)
+    assert told["horizon"] is None
+    assert told["groups"] == list(train.groups) == ["turned", "upright"]  # the order that the page relies on
+
+
+@pytest.mark.slow
+def test_work_can_be_started_watched_and_cancelled(tmp_path, start_explorer, until):
+    pytest.importorskip("torch")
+    with start_explorer(tmp_path / "runs", "--allow-runs") as found:
+        settings = {"lr": 0.006, "steps": 20_000, "weights": [1, 1], "shares": [0, 0]}
+        job = json.loads(found.post("/api/jobs", {"kind": "train digits", "settings": settings}).text)
+        assert job["state"] == "running"
+        run = until(
+            lambda: next((one["progress"][0]["run"] for one in found.json("/api/jobs") if one["progress"]), None), 90
+        )
+        until(lambda: found.json(f"/api/curves?run={run}&curve=loss")[run].get("looks", 0) > 3, 90)
+        assert found.json(f"/api/curves?run={run}&curve=loss")[run]["state"] == "running"
+        begun = time.monotonic()
+        assert json.loads(found.post("/api/cancel", {"number": job["number"]}).text)["state"] == "cancelled"
+        assert found.ask("/api/start").status == 200
+        until(lambda: found.json(f"/api/curves?run={run}&curve=loss")[run]["state"] == "died", 20)
+        assert time.monotonic() - begun < 20
+        short = {**settings, "steps": 30}
+        second = json.loads(found.post("/api/jobs", {"kind": "train digits", "settings": short}).text)
+        done = until(
+            lambda: next(
+                (
+                    one
+                    for one in found.json("/api/jobs")
+                    if one["number"] == second["number"] and one["state"] != "running"
+                ),
+                None,
+            ),
+            120,
+        )
+        assert done["state"] == "done"
+        assert done["answer"]["run"] == "from-explorer/digits-2"
+        refused = found.post("/api/jobs", {"kind": "rm -rf", "settings": {}})
+        assert refused.status == 400
+        assert "There is no work called 'rm -rf'" in json.loads(refused.text)["error"]
+
+
+@pytest.mark.slow
+def test_forecast_and_verdicts_in_the_browser(explorer, look):
+    pytest.importorskip("torch")
+    page = look(explorer.address + "#forecast")
+    page.wait_for_selector("#chart-forecast svg .mark-line path", state="attached", timeout=120_000)
+    before = page.locator("#chart-forecast svg .mark-line path").first.get_attribute("d")
+    page.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20", timeout=120_000)
+    slider = page.get_by_role("slider", name="Loss weight of the turned digits")
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('#chart-forecast svg .mark-line path')].some((one) => one.getAttribute('d') !== before)",
+        arg=before,
+    )
+    page.wait_for_function("() => location.hash.includes('weight=')", timeout=120_000)
+    assert page.get_by_role("button", name="Train it").is_disabled()
+    page.goto(explorer.address + "#verdicts")
+    page.wait_for_selector("#verdicts details")
+    assert page.locator("#verdicts > details").count() == len(EXPERIMENTS)
