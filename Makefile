@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore check test test-slow lint docs notebooks audit bench clean
+.PHONY: help demo explore check test test-slow lint docs notebooks audit build bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,10 +37,14 @@ notebooks: .venv/dev.stamp ## execute the notebooks of the gallery
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/notebooks.txt
 	$(BIN)/python docs/draw/notebooks.py
 
-audit: .venv/dev.stamp ## known vulnerabilities of the pinned requirements, and a list of all components (needs the network)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
-	$(BIN)/pip-audit --requirement requirements/run.txt --no-deps --format cyclonedx-json --output sbom.json
+audit: .venv/dev.stamp ## known vulnerabilities of the pinned packages, and a list of all components (needs the network)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	$(BIN)/cyclonedx-py requirements requirements/run.txt --output-reproducible -o sbom.json
 	@echo "components: sbom.json"
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/run.lock
+
+build: .venv/dev.stamp ## wheel and sdist; the same bytes from the same sources
+	SOURCE_DATE_EPOCH=1767225600 $(BIN)/python -m hatchling build -d dist
 
 bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(BIN)/tiltmeter bench
@@ -48,12 +52,15 @@ bench: .venv/dev.stamp ## ratios of two things measured in one run
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/run.stamp: requirements/run.txt pyproject.toml | .venv/bin/python
+# First everything with checksums, then what has none: torch, whose builds differ from machine to machine.
+.venv/run.stamp: requirements/run.txt requirements/run.lock pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/run.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-.venv/dev.stamp: requirements/dev.txt .venv/run.stamp
+.venv/dev.stamp: requirements/dev.txt requirements/dev.lock .venv/run.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
 

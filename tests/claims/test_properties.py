@@ -5,31 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from strategies import mixtures
 from tiltmeter import SGD, Mixture, predict
 from tiltmeter.theory.stability import stability_limit
 
 TIMES = np.geomspace(0.05, 50.0, 12)
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")
 calm = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@st.composite
-def mixtures(draw, groups=("a", "b", "c")):
-    """Mixtures from random vectors, so that the geometry is always possible; some means vanish, some teachers agree."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    number = len(groups)
-    weight = rng.dirichlet(np.full(number, 2.0)) * 0.9 + 0.1 / number
-    means = rng.normal(size=(number, 5)) * draw(st.sampled_from([0.0, 0.3, 1.0]))
-    teachers = rng.normal(size=(number, 5))
-    if draw(st.booleans()):
-        teachers[1] = teachers[0]
-    return {
-        "weight": dict(zip(groups, weight / weight.sum(), strict=True)),
-        "variance": dict(zip(groups, rng.uniform(0.2, 2.0, number), strict=True)),
-        "means": dict(zip(groups, means, strict=True)),
-        "teachers": dict(zip(groups, teachers, strict=True)),
-        "label_bias": dict(zip(groups, rng.normal(0, 0.5, number), strict=True)),
-    }
 
 
 def trained(vectors, share=0.5, **settings):
