@@ -30,6 +30,7 @@ def demo_runs(folder: Path) -> list[str]:
         return made
     from tiltmeter.training.loop import train
 
+    examples, look = digits_forecast.data()
     recipe = digits_forecast.recipe_of(LR, STEPS, [1.0, 1.0], [0.0, 0.0])
     place = folder / "demo" / "digits-forecast"
     if not place.exists():
@@ -38,7 +39,7 @@ def demo_runs(folder: Path) -> list[str]:
     for seed in range(SEEDS):
         place = folder / "demo" / f"digits-seed-{seed}"
         if not place.exists():
-            train(digits_forecast.model_of(seed), *digits_forecast.data(), recipe, to=place, seed=seed)
+            train(digits_forecast.model_of(seed), examples, look, recipe, to=place, seed=seed)
             made.append(place.name)
     torch.manual_seed(0)
     return made

@@ -58,7 +58,9 @@ def digits_train(
     name = _free(Path(root) / PLACE)
     address = address_of(f"{PLACE}/{name}".encode())
     tell({"run": address})
-    train(model_of(), *data(), recipe_of(lr, steps, weights, shares), to=Path(root) / PLACE / name, seed=0)
+    examples, look = data()
+    recipe = recipe_of(lr, steps, weights, shares)
+    train(model_of(), examples, look, recipe, to=Path(root) / PLACE / name, seed=0)
     return {"run": address}
 
 
