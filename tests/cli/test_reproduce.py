@@ -1,10 +1,9 @@
 """tiltmeter reproduce: lists, runs, goes on after a failure, and says which names exist."""
 
 import json
-import os
 import sys
 from dataclasses import dataclass
-from multiprocessing import get_context
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -14,7 +13,6 @@ import xarray as xr
 from tiltmeter import Origin, Trajectory
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.outcome import Outcome
 
 
 @dataclass(frozen=True)
@@ -119,19 +117,15 @@ def test_an_interrupt_is_not_taken_for_a_failure(run, capsys, monkeypatch):
 
 
 def test_a_process_that_dies_takes_no_other_with_it(run, monkeypatch):
-    # Forked, since the experiments of these tests exist in this process alone.
-    monkeypatch.setattr("multiprocessing.get_context", lambda _: get_context("fork"))
-    monkeypatch.setattr("tiltmeter.experiments.reproduce.reproduce", _dies_if_broken)
+    # A function of a file, since the experiments of these tests exist in this process alone.
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parents[1] / "study")])
+    from cells_for_tests import experiment_that_may_die
+
+    monkeypatch.setattr("tiltmeter.cli.one_experiment.experiment_cell", experiment_that_may_die)
     code, out, _ = run("reproduce", "--all", "--jobs", "2")
     assert code == 1
-    assert "broken (quick): failed. Its process was killed" in out
+    assert "broken (quick): failed. The process that computed it died once" in out
     assert out.count("1 of 1 claims hold") == 2
-
-
-def _dies_if_broken(name, *given):
-    if name == "broken":
-        os._exit(9)
-    return Outcome(name, name, "", "quick", 1, "2024-01-31", 0.0, "0", (Claim("It is", 1.0, "size", 0.0),))
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,7 @@ TINY = {
         "moons.width": 10,
         "moons.steps": 5,
     },
+    "diffroar": {"points": 60, "width": 8, "steps": 5, "kept": (1, 3)},
     "minority-drop": {"ratios": (1, 5, 20), "points": 100, "steps": 20},
     "hessian-rank": {"iterations": 5},
     "group-measures": {"steps": 12, "hidden": 8},

@@ -19,7 +19,7 @@ def doors(data, recipe, watch=tm.Watch()):
     """Every function that forecasts from the kernel."""
     kernels = tm.tangent(nn.Linear(6, 1), *data)
     return {
-        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch),
+        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch, route=tm.routes.Kernel()),
         "Tangent.forecast": lambda: kernels.forecast(recipe, watch=watch),
         "why": lambda: kernels.why(recipe, step=5),
         "learned_share": lambda: kernels.learned_share(recipe),
@@ -106,7 +106,7 @@ def test_another_read_than_that_of_the_kernels_is_refused(data):
 def test_a_route_is_a_value(data):
     with pytest.raises(TypeError, match="route") as error:
         tm.forecast(nn.Linear(6, 1), *data, RECIPE, route="kernel")
-    assert str(error.value) == "`route` should say how to calculate, as Kernel(sample=2500). Found str."
+    assert str(error.value) == "`route` should say how to calculate, as Kernel(), Coordinates() or Twin(). Found str."
 
 
 def test_best_weights_searches_the_weights_itself(data):

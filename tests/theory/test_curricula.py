@@ -73,7 +73,7 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"should not be negative. Found -0.1"):
         tm.predict(PROBLEM, tm.SGD(lr=0.3, proportions={"+": lambda _: -0.1, "-": 1.1}), [1.0])
     sgd = tm.SGD(lr=0.3, proportions=TURN)
-    with pytest.raises(ValueError, match=r"`moments` has no schedules of `proportions`. Use `simulate` or `predict`"):
+    with pytest.raises(ValueError, match=r"`moments` takes no schedules of `proportions`. Use `simulate` or `predict`"):
         moments(PROBLEM, sgd, [1.0], 50)
     with pytest.raises(ValueError, match=r"Fresh\(\) data"):
         tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=Repeated(1.0))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json as machine
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from tiltmeter.cli.flags import Json, Switch
 from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, known
 
 if TYPE_CHECKING:
     from tiltmeter.experiments.outcome import Outcome
-
-#: Arguments of `_one`: name, scale, seeds, folder, and its position in the list.
-Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
 
 
 def reproduce(
@@ -62,6 +58,7 @@ def reproduce(
         return 0
     if all == bool(names):
         raise ValueError("Name experiments, or pass --all, or --list to see all names.")
+    from tiltmeter.cli.one_experiment import one_experiment, side_by_side
     from tiltmeter.experiments.reproduce import outcomes_in
     from tiltmeter.experiments.verdicts import write_markdown, write_verdicts
 
@@ -75,7 +72,7 @@ def reproduce(
     except OSError as error:
         raise ValueError(f"`to` should be a writable folder. Found {to}: {error.strerror}.") from None
     try:
-        outcomes = [_one(*each) for each in work] if jobs == 1 else _side_by_side(work, jobs)
+        outcomes = [one_experiment(*each) for each in work] if jobs == 1 else side_by_side(work, jobs)
     except KeyboardInterrupt:
         print(f"Interrupted: repeat the command to continue; complete experiments are in {to}.", file=sys.stderr)
         raise
@@ -85,58 +82,6 @@ def reproduce(
     if markdown is not None:
         print(f"Wrote {write_markdown(found, markdown)}", file=sys.stderr)
     return 1 if any(one.state == "failed" for one in outcomes) else 0
-
-
-def _one(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
-    """Run one experiment; its failure is reported and does not stop the others."""
-    from tiltmeter.experiments.reproduce import failure, without
-    from tiltmeter.experiments.reproduce import reproduce as run
-
-    def progress(text: str) -> None:
-        print(f"{place} {name}: {text}", file=sys.stderr, flush=True)
-
-    progress("begins")
-    began = time.perf_counter()
-    try:
-        outcome = run(name, scale, seeds, to, progress)
-    except Exception as error:
-        outcome = without(name, scale, failure(error), "failed")
-    progress(f"{outcome.state}, {time.perf_counter() - began:.1f} s")
-    return outcome
-
-
-def _side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
-    """Run several at a time, each in a new process, so that one that dies (for example out of memory) does not stop
-    others.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-    from multiprocessing import active_children
-
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        return [one.result() for one in [pool.submit(_apart, each) for each in work]]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in active_children():
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown()
-
-
-def _apart(each: Work) -> Outcome:
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    from tiltmeter.experiments.reproduce import without
-
-    # Not forked: some libraries have threads that do not survive a fork.
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        try:
-            return process.submit(_one, *each).result()
-        except BrokenProcessPool:
-            return without(each[0], each[1], "Its process was killed, possibly because it ran out of memory.", "failed")
 
 
 def _tell(outcomes: list[Outcome], json: bool) -> None:

@@ -70,6 +70,7 @@ EXPERIMENTS: dict[str, str] = {
     "growth-phase": "growth_phase",
     "domino": "domino",
     "shortcuts": "shortcuts",
+    "diffroar": "diffroar",
     # classes and curvature
     "minority-drop": "minority_drop",
     "hessian-rank": "hessian_rank",

@@ -1,0 +1,67 @@
+"""One experiment of `tiltmeter reproduce`: here, or as the cell of a study in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import xarray as xr
+
+from tiltmeter.study import Study
+
+if TYPE_CHECKING:
+    from tiltmeter.experiments.outcome import Outcome
+
+#: Arguments of `one_experiment`: name, scale, seeds, folder, and its position in the list.
+Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
+
+
+def one_experiment(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
+    """Run one experiment; its failure is reported and does not stop the others."""
+    from tiltmeter.experiments.reproduce import failure, without
+    from tiltmeter.experiments.reproduce import reproduce as run
+
+    def progress(text: str) -> None:
+        print(f"{place} {name}: {text}", file=sys.stderr, flush=True)
+
+    progress("begins")
+    began = time.perf_counter()
+    try:
+        outcome = run(name, scale, seeds, to, progress)
+    except Exception as error:
+        outcome = without(name, scale, failure(error), "failed")
+    progress(f"{outcome.state}, {time.perf_counter() - began:.1f} s")
+    return outcome
+
+
+def experiment_cell(settings: dict[str, Any]) -> xr.Dataset:
+    """The outcome as text: a cell of a study may hold attributes only."""
+    work = (settings["name"], settings["scale"], settings["seeds"], Path(settings["to"]), settings["place"])
+    return xr.Dataset(attrs={"outcome": json.dumps(one_experiment(*work).to_json())})
+
+
+def side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
+    """Run several at a time, each in a watched process: one that dies (for example out of memory) stops no other."""
+    from tiltmeter.experiments.outcome import Outcome
+    from tiltmeter.experiments.reproduce import without
+
+    names = ("name", "scale", "seeds", "to", "place")
+    cells = [dict(zip(names, (*each[:3], str(each[3].resolve()), each[4]), strict=True)) for each in work]
+    # In a folder that is thrown away: what an experiment keeps are its runs, and claims are judged anew every time.
+    # It is tried once, since an experiment goes on from its runs when the command is repeated.
+    with TemporaryDirectory() as folder:
+        study = Study(experiment_cell, cells=cells, seeds=None, to=folder, tries=1)
+        study.run(progress=False, jobs=jobs)
+        found = {str(one["name"]): Outcome.from_json(json.loads(held.attrs["outcome"])) for one, held in results(study)}
+        died = {str(one.settings["name"]): one.error for one in study.failures()}
+    return [found[each[0]] if each[0] in found else without(each[0], each[1], died[each[0]], "failed") for each in work]
+
+
+def results(study: Study) -> list[tuple[dict[str, Any], xr.Dataset]]:
+    """Complete cells, which all hold datasets."""
+    return [(settings, held) for settings, held in study.results() if isinstance(held, xr.Dataset)]
