@@ -17,7 +17,8 @@ class GradientPenalty(StepLaw):
     >>> GradientPenalty(strength=0.01, distance=0.05).cost(groups=2)
     2.0
 
-    The step is taken with (1 - s) g(w) + s g(w + distance g / `|g|`) and s = strength / distance. With s = 1 it is `SAM`.
+    The step is taken with (1 - s) g(w) + s g(w + distance g / `|g|`) and s = strength / distance. With s = 1 it is
+    `SAM`.
 
     Like SAM it knows nothing of groups.
     """
