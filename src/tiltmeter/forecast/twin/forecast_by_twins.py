@@ -111,7 +111,7 @@ def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: in
 
 def _rates(twins: list[ScaledTwin], recipe: Recipe, steps: int, watch: Watch) -> Rates | None:
     """The rates of twins that can be trained side by side; None: one after the other."""
-    alone = len(twins) == 1 or recipe.interventions or watch.read is not None or twins[0].whole
+    alone = bool(recipe.interventions) or watch.read is not None or twins[0].whole
     if alone or any(chain(twin.network) is None for twin in twins):
         return None
     found = Rates(twins[0], recipe, twins[0].kind(recipe), steps)
