@@ -1,4 +1,5 @@
-"""Tangent kernels of a 784-256-1 network: against Jacobians written out by jacrev, and the memory they take.
+"""Forecasts: tangent kernels of a 784-256-1 network against Jacobians written out by jacrev, and the memory they take;
+what each route costs over the training that it foretells.
 
 Times are those of the process on one thread, so that what else the machine does does not count; memory is the largest
 that a process of its own ever held, beyond what it held before. Each function below gives rows of the table.
@@ -23,6 +24,7 @@ from torch.func import functional_call, jacrev, vmap
 
 import tiltmeter as tm
 from tiltmeter.networks.mlp import mlp
+from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.tangent.kernel import kernel_memory, tangent_kernel
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -130,6 +132,98 @@ def whole() -> Rows:
     }
 
 
+def per_step(work: Callable[[int], Any], short: int = 40, long: int = 240) -> float:
+    """Seconds of one step, without what is done once: a long training less a short one, the shortest of three each."""
+    work(2)  # what is loaded on first use
+    found = [min(seconds(partial(work, steps))[0] for _ in range(3)) for steps in (short, long)]
+    return (found[1] - found[0]) / (long - short)
+
+
+#: Hidden layers, and the bars of coordinates and of one twin.
+WIDTHS: dict[str, tuple[tuple[int, ...], float | None, float | None]] = {
+    "256": ((256,), 0.4, None),
+    "1024": ((1024,), None, 0.25),
+    "1024-1024": ((1024, 1024), 0.1, 0.12),
+}
+
+
+def route_costs() -> Rows:
+    """A step of a forecast over a step of the training with AdamW that it foretells, batches of 64."""
+    found: Rows = {}
+    train, look = pictures_like(784)
+    for name, (hidden, sampled_bar, twin_bar) in WIDTHS.items():
+        real = per_step(partial(trained, hidden, train, look))
+        sampled, one, two = (
+            per_step(partial(told, hidden, train, look, route))
+            for route in (tm.routes.Coordinates(), tm.routes.Twin(count=1), tm.routes.Twin(count=2))
+        )
+        found[f"coordinates, a step, over training {name}"] = row(sampled, real, sampled_bar)
+        found[f"one twin, a step, over training {name}"] = row(one, real, twin_bar)
+        found[f"two twins joined over one, {name}"] = row(two, one, 1.6)
+    return found
+
+
+ONCE = tm.Watch(when=tm.at([0]), points=False)
+
+
+def wide(hidden: tuple[int, ...]) -> nn.Module:
+    torch.manual_seed(0)
+    return mlp(784, hidden)
+
+
+def adam(steps: int) -> tm.Recipe:
+    return tm.Recipe(partial(torch.optim.AdamW, lr=1e-3), steps=steps, batch=64, order=0)
+
+
+def trained(hidden: tuple[int, ...], train: tm.GroupedData, look: tm.GroupedData, steps: int) -> Any:
+    return tm.train(wide(hidden), train, look, adam(steps), watch=ONCE)
+
+
+def told(hidden: tuple[int, ...], train: tm.GroupedData, look: tm.GroupedData, route: Any, steps: int) -> Any:
+    return tm.forecast(wide(hidden), train, look, adam(steps), route=route, watch=ONCE, progress=False)
+
+
+def convolution_cost() -> Rows:
+    """One twin of a quarter of a convolutional network with batch normalisation."""
+    train, look = pictures_like(784, 400)
+
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), small_cnn(1, 1, 32, normalise=True))
+
+    def ahead(steps: int) -> Any:
+        route = tm.routes.Twin(share=1 / 4, count=1)
+        return tm.forecast(make(), train, look, adam(steps), route=route, watch=ONCE, progress=False)
+
+    real = per_step(lambda steps: tm.train(make(), train, look, adam(steps), watch=ONCE), 5, 25)
+    return {"one twin of 1/4, a step, over training a CNN": row(per_step(ahead, 5, 25), real, 0.25)}
+
+
+def kernel_cost() -> Rows:
+    """The kernel of 900 points for a tabular network of three hidden layers, over its training of 2,500 steps."""
+    train, look = pictures_like(60, 3000)
+
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return mlp(60, (96, 96, 96))
+
+    recipe = tm.Recipe(lr=0.01, steps=2500, batch=64, loss=tm.Logistic())
+    route = tm.routes.Kernel(sample=900)
+    tm.forecast(make(), train, look, replace(recipe, steps=10), route=tm.routes.Kernel(sample=60), progress=False)
+    ahead, _ = seconds(lambda: tm.forecast(make(), train, look, recipe, route=route, progress=False))
+    real, _ = seconds(lambda: tm.train(make(), train, look, recipe))
+    return {"kernel of 900 points, 96-96-96, over 2,500 steps": row(ahead, real, 0.3)}
+
+
+def pictures_like(inputs: int, points: int = 4000) -> tuple[tm.GroupedData, tm.GroupedData]:
+    """Two groups with tasks of their own, in so many inputs."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(points, inputs)).astype(np.float32)
+    group = np.where(np.arange(points) % 4 == 0, "b", "a")
+    y = np.where(np.where(group == "a", x[:, 0], x[:, 1] + x[:, 2]) > 0, 1.0, -1.0)
+    return tm.GroupedData(x, y, group).split(0.25)
+
+
 def row(part: float, run: float, bar: float | None) -> dict[str, float]:
     found = {"ratio": part / run, "seconds": part, "reference_seconds": run}
     return found if bar is None else {**found, "bar": bar, "met": part / run <= bar}
@@ -137,7 +231,9 @@ def row(part: float, run: float, bar: float | None) -> dict[str, float]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    report("forecast", {**speed(), **memory(POINTS), **memory(MANY), **whole()}, "torch")
+    rows = {**speed(), **memory(POINTS), **memory(MANY), **whole()}
+    rows |= {**route_costs(), **convolution_cost(), **kernel_cost()}
+    report("forecast", rows, "torch")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def test_rates_of_the_census_by_hand():
 def test_limits_agree_with_closed_forms():
     """Redrawn points against Wilson's limits, Newcombe's for a difference and those of the logarithm of a ratio."""
     found = look([WOMEN, MEN])
-    drawn = found.redrawn()
+    drawn = found.redrawn
     low, high = np.quantile(drawn.tpr[:, 1], [0.025, 0.975])
     exact = wilson(231 / 536, 536)
     assert (low, high) == pytest.approx((exact.low, exact.high), abs=0.004)
@@ -92,7 +92,7 @@ def test_from_five_seeds_on_the_seeds_are_drawn_too():
     shaken = one.decided ^ (rng.random(one.decided.shape) < np.linspace(0, 0.2, 5)[:, None])
     many = LastLook(one.groups, one.codes, one.positive, shaken, one.loss, 10.0)
     few = LastLook(one.groups, one.codes, one.positive, shaken[:4], one.loss[:4], 10.0)
-    assert np.std(many.redrawn().fpr[:, 1]) > 3 * np.std(few.redrawn().fpr[:, 1])
+    assert np.std(many.redrawn.fpr[:, 1]) > 3 * np.std(few.redrawn.fpr[:, 1])
     assert many.by_seed().fpr.shape == (5, 2)
     assert many.by_seed().fpr.mean(0) == pytest.approx(many.rates().fpr)
 

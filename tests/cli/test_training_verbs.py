@@ -72,8 +72,15 @@ class TestTrain:
         assert found["curve"] == "error"
         code, out, _ = run("report", "one", "two", "-o", "page.html", "--title", "Mine")
         assert code == 0
-        assert out.startswith("Page: ")
-        assert "<h1>Mine</h1>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert out.startswith("The model errs on ")
+        assert out.splitlines()[-1].startswith("Page: ")
+        assert "<title>Mine</title>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+        code, out, _ = run("report", "one", "-o", "page.html", "--json")
+        assert json.loads(out)["headline"].startswith("The model errs on ")
+        code, _, err = run("report", "one", "--positive", "burden")
+        assert code == 2
+        assert "`positive` is for runs that decide between two labels." in err
+        assert run("report", "one", "--positive", "good")[0] == 2
         assert tm.load("two").origin.settings["recipe"]["proportions"] == [["turned", 0.5], ["upright", 0.5]]
 
     def test_schedule_clip_and_order_of_the_table_are_those_of_the_recipe(self, run, tmp_path):

@@ -70,11 +70,31 @@ def losses(found):
     return found["loss"].values
 
 
+WHOLE = tm.routes.Twin(share=1.0, count=1)
+
+
+def advised(recipe):
+    """The forecast that others are compared with."""
+    return tm.advise(model(), TRAIN, LOOK, recipe, {"CVaR": I.CVaR(0.9)}, route=WHOLE, progress=False).runs["plain"]
+
+
+def plain_sgd():
+    return torch.optim.SGD(model().parameters(), lr=0.2)
+
+
+def applied_by_twins(law):
+    by_losses = isinstance(law, I.GroupLaw) and not law.sees_gram
+    return by_losses or isinstance(law, (I.PointLaw, I.DataLaw))
+
+
 #: How each public function is called with a recipe, by the name of its route, and a number of it that a law changes.
 CALLS = {
     "train": ("train", lambda recipe: losses(trained(recipe))),
     "ensemble": ("ensemble", lambda recipe: losses(tm.ensemble(make, TRAIN, LOOK, recipe, seeds=2))),
-    "forecast": ("forecast", lambda recipe: losses(tm.forecast(model(), TRAIN, LOOK, recipe))),
+    # The training itself, as a twin of full width: whatever twins apply, a forecast does.
+    "forecast": ("twin", lambda recipe: losses(tm.forecast(model(), TRAIN, LOOK, recipe, route=WHOLE))),
+    "advise": ("twin", lambda recipe: losses(advised(recipe))),
+    "nowcast": ("none", lambda recipe: losses(tm.nowcast(5, model(), TRAIN, LOOK, recipe, optimiser=plain_sgd()))),
     "Tangent.forecast": ("forecast", lambda recipe: losses(kernels().forecast(recipe))),
     "Tangent.question": ("forecast", lambda recipe: kernels().question(recipe)),
     "Tangent.why": ("forecast", lambda recipe: kernels().why(recipe, step=5)),
@@ -126,7 +146,8 @@ def test_a_law_is_applied_or_refused_by_name(name, law):
     constant = isinstance(law, I.GroupLaw) and law.constant
     refused = {"best_weights": True, "Tangent.why": not constant, "Tangent.learned_share": not constant}
     fixed = isinstance(law, I.DataLaw) and name.startswith("Tangent")  # a Tangent has its data
-    if route in law.routes and not refused.get(name, False) and not fixed:
+    applied = applied_by_twins(law) if route == "twin" else route in law.routes
+    if applied and not refused.get(name, False) and not fixed:
         assert not np.array_equal(call(recipe), plain(name))
         return
     with pytest.raises(ValueError, match=type(law).__name__) as error:

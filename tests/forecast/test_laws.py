@@ -87,7 +87,9 @@ def test_down_sampling_is_done_before_the_kernels():
     ahead, run = tm.forecast(linear(), TRAIN, LOOK, recipe), tm.train(linear(), TRAIN, LOOK, recipe)
     np.testing.assert_allclose(ahead["loss"], run["loss"], atol=1e-6)
     assert tm.Recipe.from_json(ahead.origin.settings["recipe"]) == recipe
-    with pytest.raises(ValueError, match=r"A Tangent has its data: Downsampled changes them before. Use `forecast`."):
+    with pytest.raises(
+        ValueError, match=r"A Tangent has its data: Downsampled changes them. Use `forecast` or `train`."
+    ):
         tm.tangent(linear(), TRAIN, LOOK).forecast(recipe)
 
 

@@ -25,6 +25,8 @@ EXAMPLES = {
     "GroupCVaR": I.GroupCVaR(0.4, 50.0),
     "NormalisedGradient": I.NormalisedGradient(0.5),
     "UPGrad": I.UPGrad(),
+    "GroupClipping": I.GroupClipping(0.5),
+    "JacobianDescent": I.JacobianDescent("MGDA"),
 }
 
 

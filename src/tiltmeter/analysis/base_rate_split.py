@@ -45,7 +45,7 @@ def base_rate_split(look: LastLook, curve: Splittable, pair: Pair, level: float 
         raise ValueError(f'`curve` should be "error" or "loss". Found curve = {curve!r}.')
     places = look.groups.index(pair[0]), look.groups.index(pair[1])
     observed = _parts(look.rates(), curve, places)
-    drawn = _parts(look.redrawn(), curve, places)
+    drawn = _parts(look.redrawn, curve, places)
     gap, base, within = (from_draws(float(one), many, level) for one, many in zip(observed, drawn, strict=True))
     return BaseRateSplit(curve, (pair[0], pair[1]), gap, base, within, level)
 

@@ -55,7 +55,7 @@ def impact_ratio(look: LastLook, level: float = 0.05) -> ImpactRatio:
     in_data = float(base[low] / base[high]) if base[high] > 0 else float("nan")
     ratio = UNKNOWN
     if low != high and said[high] * sizes[high] >= FEWEST:
-        drawn = look.redrawn().positive_rate
+        drawn = look.redrawn.positive_rate
         with np.errstate(all="ignore"):
             ratio = from_draws(float(said[low] / said[high]), drawn[:, low] / drawn[:, high], level)
     return ImpactRatio(ratio, look.groups[low], look.groups[high], in_data, unrated, level)

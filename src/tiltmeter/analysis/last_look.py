@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -126,13 +127,14 @@ class LastLook:
         parts = [self._rates(decided, loss) for decided, loss in zip(self.decided, self.loss, strict=True)]
         return Rates(*(np.stack([getattr(part, name) for part in parts]) for name in ("count", "decided", "losses")))
 
-    def redrawn(self, draws: int = DRAWS, seed: int = 0) -> Rates:
-        """Return the groups with their points resampled with replacement, `draws` times; from five seeds on, seeds too.
+    @cached_property
+    def redrawn(self) -> Rates:
+        """The groups with their points resampled with replacement, 1,999 times; from five seeds on, seeds too.
 
         Quantiles over the first dimension are limits for other points (and other seeds) like these. Points and seeds
         are drawn independently (Owen, 2007), which is slightly too wide.
         """
-        rng = np.random.default_rng([seed, 11])
+        draws, rng = DRAWS, np.random.default_rng([0, 11])
         members = [np.flatnonzero(self.codes == code) for code in range(len(self.groups))]
         columns = [self._columns(own) for own in members]
         blocks = [

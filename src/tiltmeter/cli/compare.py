@@ -9,12 +9,15 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from tiltmeter.analysis.comparison import comparison
+from tiltmeter.analysis.comparison import Comparison, comparison
 from tiltmeter.cli.flags import Json, Level
 from tiltmeter.cli.terminal import print_table
+from tiltmeter.names import NOBODY
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.labelled import label_to_json
-from tiltmeter.report.facts import compared
+
+#: The columns of the table.
+HEADER = ("run", "first leader", "lead changes at", "last leader", "worst group", "last gap", "area under the gap")
 
 
 def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
@@ -52,8 +55,26 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
         print(machine.dumps({"curve": curve, "runs": rows}, indent=2, allow_nan=False))
         return
     print(result)
-    shown = compared(result)
-    grid = Table(*shown.header, box=box.SIMPLE_HEAD)
-    for cells in shown.rows:
+    grid = Table(*HEADER, box=box.SIMPLE_HEAD)
+    for cells in _rows(result):
         grid.add_row(*cells)
     print_table(grid)
+
+
+def _rows(result: Comparison) -> list[list[str]]:
+    return [
+        [
+            row.name,
+            _who(row.first_leader),
+            ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "none",
+            _who(row.last_leader),
+            f"{row.worst_group} ({row.worst:.4f})",
+            f"{row.gap:.4f}",
+            f"{row.area:.4f}",
+        ]
+        for row in result.rows
+    ]
+
+
+def _who(leader: object) -> str:
+    return "undecided" if leader == NOBODY else str(leader)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json as machine
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from tiltmeter.cli.flags import Json
-from tiltmeter.report.runs import report as write
+from tiltmeter.report.runs import page as write
 
 
 def report(
     *runs: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str = "Bias during training",
+    positive: Literal["benefit", "burden"] | None = None,
     json: Json = False,
 ) -> None:
-    """Write runs as one HTML page for a review; it works offline.
+    """Write runs as one HTML page for a review; it works offline and without scripts.
 
     Parameters
     ----------
@@ -28,6 +29,15 @@ def report(
         Where to write the page.
     title
         The heading of the page.
+    positive
+        What the positive decision does to a person: a benefit (whom does the model find?) or a burden (whom does it
+        wrongly say yes to?).
     """
-    page = write(list(runs), out, title=title).resolve()
-    print(machine.dumps({"page": str(page)}) if json else f"Page: {page}")
+    written, told = write(list(runs), out, title=title, positive=positive)
+    if json:
+        print(machine.dumps({"page": str(written.resolve()), **told}, indent=2, allow_nan=False))
+        return
+    for words in (told.get("headline"), told.get("who")):
+        if words:
+            print(words)
+    print(f"Page: {written.resolve()}")

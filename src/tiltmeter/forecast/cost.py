@@ -39,6 +39,7 @@ class Work(NamedTuple):
 def work_of(model: nn.Module, x: Tensor) -> Work:
     """What one network has to do for these few points.
 
+    >>> import torch
     >>> work_of(nn.Linear(100, 10), torch.zeros(2, 100))
     Work(multiplications=1000.0, weights=1010, layers=1)
     """

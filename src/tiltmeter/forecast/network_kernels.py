@@ -154,7 +154,9 @@ class Tangent:
         """Return what the kernels need of the recipe, checked against this network and its data."""
         for law in checked_recipe(recipe).interventions:
             if isinstance(law, DataLaw):
-                raise ValueError(f"A Tangent has its data: {type(law).__name__} changes them before. Use `forecast`.")
+                raise ValueError(
+                    f"A Tangent has its data: {type(law).__name__} changes them. Use `forecast` or `train`."
+                )
         if isinstance(recipe.order, GivenOrder):
             raise ValueError(
                 "`order` says which points come, which kernels that were made before do not know: pass the recipe to "

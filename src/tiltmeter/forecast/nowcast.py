@@ -68,7 +68,8 @@ def nowcast(
     check_labels_known(train, look)
     checked_model(model)
     if recipe.interventions:
-        raise ValueError(f"A nowcast applies no interventions, which remember. Found {recipe.interventions[0]!r}.")
+        name = type(recipe.interventions[0]).__name__
+        raise ValueError(f"A nowcast applies no interventions, which remember. Found {name}: `train` applies it.")
     if isinstance(run, int):
         own, begun = _from_loop(run, model, recipe, optimiser)
     else:

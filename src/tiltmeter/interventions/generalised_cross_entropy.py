@@ -13,8 +13,8 @@ class GeneralisedCrossEntropy(PointLaw):
     """(1 - p^q) / q in place of -log p, with p the probability of a point's own label, Zhang and Sabuncu (2018).
 
     >>> import torch
-    >>> GeneralisedCrossEntropy(0.7).each(-torch.log(torch.tensor([0.9, 0.1])), None, None)
-    tensor([0.1016, 1.1436])
+    >>> GeneralisedCrossEntropy(0.7).each(-torch.log(torch.tensor([0.9, 0.2])), None, None)
+    tensor([0.1016, 0.9655])
 
     q -> 0 is the usual loss, q = 1 the mean absolute error. Its gradient is p^q times the usual one, so that training
     follows what is easy. That makes it robust to wrong labels, and it *amplifies* a bias: it is what the biased network

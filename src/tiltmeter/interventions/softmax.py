@@ -11,6 +11,9 @@ def softmax(values: np.ndarray) -> np.ndarray:
     >>> softmax(np.array([1000.0, 1000.0]))
     array([0.5, 0.5])
     """
-    # Reductions of ufuncs are faster than array methods, and this is called often with few groups.
-    raised = np.exp(values - np.maximum.reduce(values, axis=-1, keepdims=True))
-    return np.asarray(raised / np.add.reduce(raised, axis=-1, keepdims=True))
+    # This is called often with few groups: reductions along a short last axis would cost more than all else.
+    raised = values.T.copy() if values.ndim == 2 else np.moveaxis(values, -1, 0).copy()
+    raised -= np.maximum.reduce(raised)
+    np.exp(raised, out=raised)
+    raised /= np.add.reduce(raised)
+    return raised.T if values.ndim == 2 else np.moveaxis(raised, 0, -1)

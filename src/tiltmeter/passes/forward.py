@@ -32,8 +32,9 @@ def bare(model: nn.Module) -> nn.Module:
 
 def scores(model: nn.Module, x: Points, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
     """Scores of the points, in chunks on the model's device: shape (points,) or (points, outputs)."""
+    kind = _kind(model)  # once for all chunks: finding it takes as long as a small layer
     for start, points in _chunks(x, chunk):
-        part = like_weights(model, points)
+        part = _converted(points, *kind)
         yield slice(start, start + len(part)), flat_scores(answer(model, part), len(part), read)
 
 
@@ -74,12 +75,21 @@ def like_weights(model: nn.Module, x: Nested) -> Nested: ...
 
 def like_weights(model: nn.Module, x: Any) -> Any:
     """The points on the device of the model; numbers (not tokens) are converted to the precision of its weights."""
+    return _converted(x, *_kind(model))
+
+
+def _kind(model: nn.Module) -> tuple[torch.device | None, torch.dtype | None]:
+    """The device of the model's weights, and the precision of those that are numbers."""
     place = next(chain(model.parameters(), model.buffers()), None)
     floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    return None if place is None else place.device, floating
+
+
+def _converted(x: Any, place: torch.device | None, floating: torch.dtype | None) -> Any:
     if isinstance(x, Nested):
-        return x.each(lambda part: like_weights(model, part))
+        return x.each(lambda part: _converted(part, place, floating))
     if place is not None:
-        x = x.to(place.device)
+        x = x.to(place)
     return x.to(floating) if floating is not None and x.is_floating_point() else x
 
 

@@ -6,11 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from tiltmeter.analysis.exact import revived
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.report.findings import findings
 from tiltmeter.report.model_card import HEADING, model_card
-from tiltmeter.report.runs import lead_sentences
 
 #: The section, up to the next heading of its level or the end.
 _SECTION = re.compile(rf"^{re.escape(HEADING)}\n.*?(?=^#{{1,2}} |\Z)", re.MULTILINE | re.DOTALL)
@@ -30,8 +29,7 @@ def to_model_card(run: Trajectory, path: str | os.PathLike[str] | None = None) -
     """
     if not isinstance(run, Trajectory):
         raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
-    run = revived(run)
-    text = model_card(run, lead_sentences(run))
+    text = model_card(findings(run))
     if path is None:
         return text
     place = Path(path)

@@ -5,35 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
-from tiltmeter.plot.series import band
-from tiltmeter.plot.theme import group_name
-from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.report.page import Table
+from tiltmeter.report.answers import answers
+from tiltmeter.report.findings import Findings
+from tiltmeter.report.headline import headline
+from tiltmeter.report.wording import between, number, percent
 from tiltmeter.visible_text import visible
 
 #: The title of the section, by which an older one is found.
 HEADING = "## Bias during training"
-#: Curves of the card, where they exist.
-SHOWN = ("loss", "error", "squared_error", "positive_rate", "tpr", "fpr", "calibration_gap")
 
 
-def model_card(trajectory: Trajectory, sentences: Sequence[str]) -> str:
-    """Sentences, then the last value of every group with two standard errors."""
-    names = [name for name in SHOWN if name in trajectory and "group" in trajectory[name].dims]
+def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """The headline and the answers, then the value of every group at the last look with 95 % limits."""
+    sentences = [headline(found), *(f"{one.question} {one.text}" for one in answers(found, others))]
+    rows = [*found.rows.values(), *found.extra.values()]
+    head = ["group", *(row.term.curve for row in rows)]
+    body = []
+    for place, name in enumerate(found.names):
+        cells = [name]
+        for row in rows:
+            one = row.values[place]
+            value = percent(one.value) if row.term.share else number(one.value)
+            limits = between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}"
+            cells.append(f"{value} ({limits})" if one.known else value)
+        body.append(cells)
     lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
-    if names:
-        groups = trajectory[names[0]].coords["group"].values.tolist()
-        rows = [[group_name(group), *(_value(trajectory, name, i) for name in names)] for i, group in enumerate(groups)]
-        lines += [*markdown(Table(["group", *names], rows)), "", "Values at the last look, ± two standard errors."]
-    return "\n".join([*lines, f"Measured with tiltmeter {trajectory.origin.version}."])
+    lines += [*markdown(head, body), "", "Values at the last look, with 95% limits of each number alone."]
+    return "\n".join([*lines, f"Measured with tiltmeter {found.run.origin.version}."])
 
 
-def markdown(table: Table) -> list[str]:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table in Markdown, its cells as plain text."""
-    rows = [[plain(cell) for cell in row] for row in [table.header, *table.rows]]
-    return [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
+    told = [[plain(cell) for cell in row] for row in [head, *rows]]
+    return [f"| {' | '.join(row)} |" for row in [told[0], ["---"] * len(told[0]), *told[1:]]]
 
 
 def plain(text: str) -> str:
@@ -44,12 +48,3 @@ def plain(text: str) -> str:
     """
     one_line = " ".join(visible(text).split("\n")).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!$])", r"\\\1", one_line)
-
-
-def _value(trajectory: Trajectory, name: str, group: int) -> str:
-    middle, margin = band(trajectory, name)
-    value = float(middle.isel(time=-1, group=group))
-    if not np.isfinite(value):
-        return "no data"
-    error = np.nan if margin is None else float(margin.isel(time=-1, group=group))
-    return f"{value:.4f} ± {error:.4f}" if np.isfinite(error) else f"{value:.4f}"

@@ -1,4 +1,4 @@
-"""Running averages of group losses from step to step."""
+"""Running averages of group losses from step to step, and what groups count in the steps that come."""
 
 from __future__ import annotations
 
@@ -30,3 +30,47 @@ def remember(memory, sums, counts, points):  # type: ignore[no-untyped-def]
                     memory[i, g] += counts[i, g] / (counts[i, g] + points) * (mean - memory[i, g])
             sums[i, g] = 0.0
             counts[i, g] = 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def take_in(memory, sums, counts, points, stopped):  # type: ignore[no-untyped-def]
+    """`remember`, for seeds that have not stopped; returns whether some group of some seed was never seen."""
+    remember(memory, sums, counts, points)
+    blind = False
+    for i in range(memory.shape[0]):
+        for g in range(memory.shape[1]):
+            if stopped[i] >= 0:
+                memory[i, g] = 1.0  # any number: these seeds move no more
+            blind = blind or isnan(memory[i, g])
+    return blind
+
+
+@njit(cache=True, error_model="numpy")
+def place_pulls(pulls, shares, memory, draws, cumulative, factors):  # type: ignore[no-untyped-def]
+    """Write pulls (seeds, groups) as cumulative shares of draws or as factors of losses; False for a negative draw.
+
+    A seed whose law has no number for want of a loss counts groups as they are drawn.
+
+    >>> import numpy as np
+    >>> shares, memory = np.array([[0.8, 0.2]]), np.array([[0.5, np.nan]])
+    >>> cumulative, factors = np.zeros((1, 1, 2)), np.ones((1, 2))
+    >>> place_pulls(np.array([[np.nan, np.nan]]), shares, memory, True, cumulative, factors), cumulative.ravel()
+    (True, array([0.8, 1. ]))
+    """
+    for i in range(pulls.shape[0]):
+        unknown, unseen, total = False, False, 0.0
+        for g in range(pulls.shape[1]):
+            unknown = unknown or isnan(pulls[i, g])
+            unseen = unseen or isnan(memory[i, g])
+            total += pulls[i, g]
+            if draws and pulls[i, g] < 0.0:
+                return False
+        plain = unknown and unseen
+        so_far = 0.0
+        for g in range(pulls.shape[1]):
+            if draws:
+                so_far += shares[i, g] if plain else pulls[i, g] / total
+                cumulative[i, 0, g] = so_far
+            else:
+                factors[i, g] = 1.0 if plain else pulls[i, g] / shares[i, g]
+    return True

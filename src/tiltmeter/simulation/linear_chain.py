@@ -19,6 +19,8 @@ class LinearChain:
     """State per seed: `rank` coordinates in the span of means and teachers, the length of the rest, the bias."""
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
+        from tiltmeter.simulation.compiled_linear import advance_linear
+
         self._setting = setting
         self._generators = generators(seeds, route=0)
         rank, d = setting.rank, setting.d
@@ -32,6 +34,8 @@ class LinearChain:
                 state[rank] = scale * np.sqrt(rng.chisquare(d - rank))
         self.stopped = np.full(len(seeds), -1, dtype=np.int64)
         self.pulls = GroupPulls.plain(setting, len(seeds))
+        self._curriculum = setting.sgd.curriculum
+        self._compiled = advance_linear
 
     @property
     def cost(self) -> float:
@@ -48,15 +52,14 @@ class LinearChain:
         )  # fmt: skip
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
-        from tiltmeter.simulation.compiled_linear import advance_linear
-
-        drawn = self.pulls.drawn(self._setting, first, stop)
+        drawn = self.pulls.drawn(self._setting, first, stop) if self._curriculum else self.pulls.cumulative
+        given = first, stop - first, rates, weights, self.pulls.factors, drawn, *self._fixed
+        if threads == 1:
+            self._compiled(0, len(self._state), self._generators, self._state, self.stopped, *given)
+            return
 
         def work(low: int, high: int) -> None:
-            advance_linear(
-                low, high, self._generators, self._state, self.stopped, first, stop - first, rates, weights,
-                self.pulls.factors, drawn, *self._fixed,
-            )  # fmt: skip
+            self._compiled(low, high, self._generators, self._state, self.stopped, *given)
 
         in_blocks(work, len(self._state), threads, least=1)
 

@@ -20,7 +20,12 @@ class SteeredRun:
     """
 
     def __init__(self, run: Run, now: GroupPulls, setting: Setting, law: GroupLaw, sizes: np.ndarray | None) -> None:
-        self._run, self._now, self._setting, self._law, self._sizes = run, now, setting, law, sizes
+        from tiltmeter.simulation.compiled_memory import place_pulls, take_in
+
+        self._run, self._setting, self._law, self._sizes = run, setting, law, sizes
+        # Blocks are short: what every one of them needs is kept at hand.
+        self._place, self._placed = place_pulls, (law.by == "draws", now.cumulative, now.factors)
+        self._take_in, self._tallied = take_in, (now.losses, now.counts, float(law.memory), run.stopped)
         refuse_unreachable(law, setting.par.groups, setting.shares)
         self._shares = np.tile(setting.shares, (len(now.factors), 1))
         self._losses = np.full(self._shares.shape, np.nan)
@@ -28,47 +33,49 @@ class SteeredRun:
         self._step = 0
         self._groups = setting.par.groups
         self.stopped = run.stopped  # the same array, which the run changes
-        pulls(law, self._z, self._seen())  # refuses a law that does not fit the groups
+        self._seen = self._look_round()
+        pulls(law, self._z, self._seen)  # refuses a law that does not fit the groups
 
     @property
     def cost(self) -> float:
         return self._run.cost + 1e5 / (self._law.every * len(self._shares))
 
-    def _seen(self) -> Seen:
+    def _look_round(self) -> Seen:
         return Seen(self._step / self._setting.d, self._groups, self._shares, self._losses, self._sizes)
 
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
-        every, begin = self._law.every, first
+        every, begin, duration = self._law.every, first, self._law.every / self._setting.d
         # On a short block, threads cost more than they save.
         threads = 1 if every * len(self._shares) * self._run.cost < 1e6 else threads
         while first < stop:
             end = min(stop, (first // every + 1) * every)
             if first % every == 0:
                 self._pull()
-            part = slice(first - begin, end - begin)
-            some = rates[part] if len(rates) > 1 else rates
-            table = weights[part] if len(weights) > 1 else weights
+            some = rates[first - begin : end - begin] if len(rates) > 1 else rates
+            table = weights[first - begin : end - begin] if len(weights) > 1 else weights
             self._run.advance(first, end, some, table, threads)
             first = self._step = end
             if end % every == 0:
-                self._learn(every / self._setting.d)
+                self._learn(duration)
 
     def _pull(self) -> None:
-        P = pulls(self._law, self._z, self._seen())
-        if self._law.by == "draws":
-            np.add.accumulate(P, axis=1, out=self._now.cumulative[:, 0])
-        else:
-            np.divide(P, self._shares, out=self._now.factors)
+        law = self._law
+        P = np.ascontiguousarray(law.pull(self._z, self._seen), dtype=float)
+        fits = P.shape == self._shares.shape and self._place(P, self._shares, self._losses, *self._placed)
+        if not fits:
+            pulls(law, self._z, self._seen)  # says what is wrong
+            raise ValueError(f"`pull` of {type(law).__name__} should give one number per group.")
 
     def _learn(self, duration: float) -> None:
-        from tiltmeter.simulation.compiled_memory import remember
-
-        remember(self._losses, self._now.losses, self._now.counts, float(self._law.memory))
-        if self.stopped.max() >= 0:
-            self._losses[self.stopped >= 0] = 1.0  # any number: these seeds have stopped
-        self._z = changed(self._law, self._z, self._seen(), duration)
+        law = self._law
+        blind = self._take_in(self._losses, *self._tallied)
+        self._seen = self._look_round()
+        if blind:
+            self._z = changed(law, self._z, self._seen, duration)
+        else:
+            self._z = law.project(self._z + duration * law.change(self._z, self._seen))
 
     def look(self) -> Observation:
         seen = self._run.look()
         assert isinstance(seen, Observation)
-        return seen.with_pull(pulls(self._law, self._z, self._seen()))
+        return seen.with_pull(pulls(self._law, self._z, self._look_round()))

@@ -16,7 +16,7 @@ from tiltmeter.study.progress_line import ProgressLine
 
 #: Seconds between two looks at a cell that another driver computes.
 PAUSE = 0.5
-#: How often a task may get no answer before the driver gives up on the cluster.
+#: How many tasks in a row may get no answer before the driver gives up on the cluster.
 LOST = 20
 
 
@@ -45,6 +45,7 @@ def drive(tasks: Sequence[Task], places: Places, engine: Engine, line: ProgressL
             with suppress(Empty):
                 future = answered.get(timeout=PAUSE if running else PAUSE / 5)
                 task, answer = running.pop(future), _answer(future)
+                lost = lost + 1 if answer.state in ("lost", "stopped") else 0
                 if answer.state == "done":
                     line.done(task.settings, answer.seconds)
                 elif answer.state == "failed":
@@ -56,10 +57,11 @@ def drive(tasks: Sequence[Task], places: Places, engine: Engine, line: ProgressL
                 elif answer.state == "busy":
                     elsewhere.append(task)
                 else:
-                    lost += 1
                     engine.check()
                     if lost > LOST:
-                        raise ConnectionError(f"The study stopped: {lost} tasks got no answer ({answer.error}).")
+                        raise ConnectionError(
+                            f"The study stopped: {lost} tasks in a row got no answer ({answer.error})."
+                        )
                     waiting.append(task)
             if line.due():
                 left = [task.settings for task in (*waiting, *elsewhere, *running.values())]

@@ -41,6 +41,8 @@ def main() -> None:
 
 def _listen(tasks: queue.SimpleQueue[Task], running: list[Task]) -> None:
     for line in sys.stdin.buffer:
+        if not line.endswith(b"\n"):
+            break  # the parent died while it wrote
         tasks.put(Task.from_json(json.loads(line)))
     # The parent closed the pipe or died. The cell is not to blame, so this try of it does not count.
     for task in running:

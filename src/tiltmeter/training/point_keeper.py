@@ -52,6 +52,7 @@ class PointKeeper:
     def __init__(self, data: GroupedData, runs: Mapping[str, np.ndarray] | None = None, end: int | None = None) -> None:
         self._data, self._runs, self._end = data, dict(runs or {}), end
         self._told = False
+        self._blanks: dict[str, xr.DataArray] = {}
         self.last: int | None = None
 
     def __call__(self, snapshot: Snapshot, step: int, last: bool = False) -> dict[str, xr.DataArray]:
@@ -64,15 +65,21 @@ class PointKeeper:
         labels = {} if self._told else self._labels(snapshot)
         self._told = True  # the first look records which points these are
         dims = ("point", *self._runs)
-        found = {
-            name: xr.DataArray(self._shaped(values), dims=dims, coords=labels)
-            for name, values in point_values(snapshot).items()
-        }
+        found = {name: self._array(name, self._shaped(v), labels) for name, v in point_values(snapshot).items()}
         if last or step == self._end:
             told = self._labels(snapshot)  # a first look of their own
             for name, values in final_values(snapshot).items():
                 found[name] = xr.DataArray(self._shaped(values), dims=dims, coords=told)
         return found
+
+    def _array(self, name: str, values: np.ndarray, labels: dict[str, Any]) -> xr.DataArray:
+        """Values with their dimensions; from the second look on without labels, laid out once."""
+        if labels:
+            return xr.DataArray(values, dims=("point", *self._runs), coords=labels)
+        if name not in self._blanks:
+            self._blanks[name] = xr.DataArray(values, dims=("point", *self._runs))
+        blank = self._blanks[name]
+        return blank._replace(blank.variable._replace(data=values))
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         if not self._runs:

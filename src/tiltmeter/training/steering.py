@@ -82,6 +82,8 @@ class Steering(nn.Module):
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
         self._factors: tuple[Any, Tensor] | None = None
+        self._turn = 0  # how often the pull has changed
+        self._arrays: dict[str, tuple[int | None, np.ndarray | None]] = {}
         start = self._shares
         if self.law is not None:
             check_groups(self.law, self.groups, self._shares)
@@ -123,7 +125,14 @@ class Steering(nn.Module):
         learn = learn and self.training
         if self.law.sees_gram:
             return self._by_gradients(heavy, each, codes, learn)
-        value = (self._factor(each)[codes] * heavy if self.law.by == "weights" else heavy).mean(-1)
+        if self.law.by != "weights":
+            value = heavy.mean(-1)
+        elif heavy.ndim == 1:
+            value = torch.dot(
+                self._factor(each).index_select(0, codes), heavy
+            )  # one node for autograd, with the gradient of a mean
+        else:
+            value = (self._factor(each)[codes] * heavy).sum(-1)
         if learn:
             self._tally(each.detach(), codes)
             self._learn()
@@ -158,35 +167,45 @@ class Steering(nn.Module):
         return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
 
     def _factor(self, like: Tensor) -> Tensor:
-        """P / p of all groups (of all runs), in the precision of the losses; made anew when the pull has changed."""
-        key = id(self.pull), self.pull._version, like.dtype, like.device
+        """P / p of all groups (of all runs) over the points of a batch, in the precision of the losses.
+
+        It is made anew when the pull has changed.
+        """
+        key = self._turn, self.pull._version, like.dtype, like.device, like.shape[-1]
         if self._factors is None or self._factors[0] != key:
-            shares = torch.as_tensor(self._shares, device=self.pull.device)
-            self._factors = key, (self.pull / shares).flatten().to(like.device, like.dtype)
+            found = torch.from_numpy((self._array("pull") / self._shares).ravel()).to(like.device, like.dtype)
+            self._factors = key, found.mul_(1.0 / like.shape[-1])
         return self._factors[1]
 
     def _tally(self, each: Tensor, codes: Tensor) -> None:
-        where = codes.flatten()
+        if each.is_cpu and self.sums.is_cpu:  # NumPy takes a fraction of the time for numbers this few
+            sums, counts = self._array("sums").reshape(-1), self._array("counts").reshape(-1)
+            places = codes.numpy().ravel()
+            sums += np.bincount(places, each.double().numpy().ravel(), sums.size)
+            counts += np.bincount(places, None, sums.size)
+            return
+        where = codes.flatten().to(self.sums.device)
         self.sums.view(-1).index_add_(0, where, each.flatten().to(self.sums))
         self.counts.view(-1).index_add_(0, where, torch.ones_like(where, dtype=self.counts.dtype))
 
     def _learn(self) -> None:
         """Count the step; at the end of a block of `every` steps remember, change the state, say what comes."""
-        assert self.law is not None
-        self.steps += 1
-        if int(self.steps) % self.law.every:
+        law = self.law
+        assert law is not None
+        done = int(self._array("steps")) + 1
+        self._keep("steps", done)
+        if done % law.every:
             return
-        tallies = summed(self.sums), summed(self.counts)
-        z, known, sums, counts = (part.cpu().numpy() for part in (self.z, self.remembered, *tallies))
-        known = remembered(known, sums, counts, float(self.law.memory))
-        seen = self._seen(known, self.gram.cpu().numpy() if self.law.sees_gram else None)
-        z = changed(self.law, z, seen, float(self.law.every))
-        self._keep("z", z)
-        self._keep("remembered", known)
-        self.sums.zero_()
-        self.counts.zero_()
-        if not self.law.sees_gram:
-            self._keep("pull", pulls(self.law, z, seen))
+        sums, counts = self._array("sums"), self._array("counts")
+        if processes() > 1:
+            sums, counts = (summed(part).cpu().numpy() for part in (self.sums, self.counts))
+        known = remembered(self._array("remembered"), sums, counts, float(law.memory))
+        seen = self._seen(known, self._array("gram") if law.sees_gram else None)
+        z = changed(law, self._array("z"), seen, float(law.every))
+        for name, value in (("z", z), ("remembered", known), ("sums", 0.0), ("counts", 0.0)):
+            self._keep(name, value)
+        if not law.sees_gram:
+            self._keep("pull", pulls(law, z, seen))
 
     def _by_gradients(self, heavy: Tensor, each: Tensor, codes: Tensor, learn: bool) -> Tensor:
         """sum P_g (mean loss of the group in this batch), with P from the gradients of those means."""
@@ -194,7 +213,7 @@ class Steering(nn.Module):
         means, counts = group_means(heavy, codes, len(self.groups))
         whole = summed(counts)  # of all processes, whose gradients will be averaged
         parts = counts / whole.clamp(min=1.0)
-        if learn and int(self.steps) % self.law.every == 0:
+        if learn and int(self._array("steps")) % self.law.every == 0:
             own = np.flatnonzero(counts.cpu().numpy())
             rows = summed(parts[:, None] * group_gradients(means, own, self._trained[0]))
             gram = (rows @ rows.T).double().cpu().numpy()
@@ -209,18 +228,40 @@ class Steering(nn.Module):
     def _set_pull(self, gram: np.ndarray, here: np.ndarray) -> None:
         assert self.law is not None
         present = np.isin(np.arange(len(self.groups)), here)
-        one = Seen(*self._place(), self._shares[None], self.remembered.cpu().numpy()[None], self._sizes, gram[None])
-        found = gram_pulls(self.law, self.z.cpu().numpy()[None], one, present[None])[0]
-        self._keep("pull", np.where(present, found, self.pull.cpu().numpy()))
+        one = Seen(*self._place(), self._shares[None], self._array("remembered")[None], self._sizes, gram[None])
+        found = gram_pulls(self.law, self._array("z")[None], one, present[None])[0]
+        self._keep("pull", np.where(present, found, self._array("pull")))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_arrays": {}, "_factors": None}  # a copy has its own memory
 
     def _place(self) -> tuple[float, tuple[Any, ...]]:
-        return float(self.steps), self.groups
+        return float(self._array("steps")), self.groups
 
     def _seen(self, losses: np.ndarray, gram: np.ndarray | None = None) -> Seen:
         return Seen(*self._place(), self._shares, losses, self._sizes, gram)
 
-    def _keep(self, name: str, value: np.ndarray) -> None:
-        getattr(self, name).copy_(torch.as_tensor(value))
+    def _array(self, name: str) -> np.ndarray:
+        """A buffer as NumPy's: the same memory, found once, or a copy of one that lies on another device."""
+        buffer = self._buffers[name]
+        assert buffer is not None
+        if not buffer.is_cpu:
+            return np.asarray(buffer.cpu().numpy())
+        place, found = self._arrays.get(name, (None, None))
+        if found is None or place != buffer.data_ptr():
+            found = buffer.numpy()
+            self._arrays[name] = buffer.data_ptr(), found
+        return found
+
+    def _keep(self, name: str, value: Any) -> None:
+        buffer = self._buffers[name]
+        assert buffer is not None
+        if buffer.is_cpu:
+            self._array(name)[...] = value
+        else:
+            buffer.copy_(torch.as_tensor(value))
+        if name == "pull":
+            self._turn += 1
 
 
 def check_groups(law: GroupLaw, groups: tuple[Any, ...], shares: np.ndarray) -> None:

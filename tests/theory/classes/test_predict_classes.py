@@ -47,6 +47,21 @@ class TestPinned:
         step = tm.predict(rare, sgd, [0.0, 1e-5], curves=("class_loss",))["class_loss"]
         np.testing.assert_allclose((step[1] - step[0]) / 1e-5, found.rates, atol=1e-5)
 
+    def test_conflict_sends_classes_below_chance(self):
+        """Two classes of the minority look like each other's in the majority; the loss passes through a minimum."""
+        sgd, curves = tm.SGD(lr=0.1), ("loss", "error", "class_accuracy")
+        conflict, harmony = (
+            tm.predict(tm.class_mixture(3, 0.8, (0.5, 1.5), overlap=0.9, swapped=swap), sgd, [1.0, 4.0, 64.0], curves)
+            for swap in (True, False)
+        )
+        error = [float(run["error"].sel(group="-", time=64.0)) for run in (conflict, harmony)]
+        np.testing.assert_allclose(error, (0.558, 0.174), atol=6e-4)
+        swapped = conflict["class_accuracy"].sel({"group": "-", "time": 64.0, "class": [0, 1]})
+        np.testing.assert_allclose(swapped, 0.224, atol=6e-4)
+        loss = conflict["loss"].sel(group="-").values
+        np.testing.assert_allclose(loss[1:], (0.318, 0.407), atol=6e-4)
+        assert loss[0] > loss[1]
+
     def test_similar_classes_end_more_confused(self):
         """Confusion grows with similarity; the rate of learning does not change."""
         confused = []

@@ -89,6 +89,14 @@ class TestLimits:
             assert scaled[curve][0] == pytest.approx(scaled[curve][1], rel=0.02)
         assert scaled["loss"][1] > 0.1  # it is a real deviation that shrinks like 1/alpha
 
+    def test_the_deviation_times_the_samples_is_constant(self):
+        times = np.geomspace(0.05, 400.0, 120)
+        online = predict(NOISY, Flow(lr=1.0), times, curves=("loss", "error"))
+        for alpha in (1e2, 1e5):
+            found = predict(NOISY, Flow(lr=1.0), times, ("loss", "error"), data=Fixed(alpha))
+            for curve, pinned in (("loss", 0.56), ("error", 0.36)):
+                assert alpha * float(np.abs(found[curve] - online[curve]).max()) == pytest.approx(pinned, abs=0.008)
+
     @pytest.mark.parametrize("weights", [None, {"+": 0.5, "-": 3.0}])
     def test_interpolation_has_a_closed_form_without_weights(self, weights):
         alpha, p, D = 0.5, np.array([0.8, 0.2]), np.array([0.5, 1.5])

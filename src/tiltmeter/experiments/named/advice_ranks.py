@@ -17,7 +17,7 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cure_tasks import CureTask, drawn
 from tiltmeter.experiments.shared.forecast_scores import median_error
 from tiltmeter.forecast.route import Twin
-from tiltmeter.interventions.batch_law import BatchLaw
+from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.plot.labelled_points import labelled_points
 from tiltmeter.population.criteria import WorstGroupArea
 from tiltmeter.recipe.recipe import Recipe
@@ -58,8 +58,18 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def laws(steps: int) -> dict[str, Any]:
-    """The menu without laws of batches, which twins cannot apply."""
-    return {name: law for name, law in menu(steps).items() if not isinstance(law, BatchLaw)}
+    """The laws of the menu that twins can apply."""
+    return {name: law for name, law in menu(steps).items() if _applied_by_twins(law)}
+
+
+def _applied_by_twins(law: Intervention) -> bool:
+    from tiltmeter.forecast.laws import check_twin_laws
+
+    try:
+        check_twin_laws(Recipe(lr=0.1, steps=1, interventions=(law,)))
+    except ValueError:
+        return False
+    return True
 
 
 def _recipe(task: CureTask, law: str, setting: Setting) -> Recipe:

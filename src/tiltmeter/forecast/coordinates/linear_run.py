@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -56,22 +57,24 @@ class LinearRun:
         )
         self._stands_for = each.to(self._theta)
         self._outputs = self._jacobian.shape[1]
-        self._sizes = [len(one.places) for one in chosen]
-        parts = torch.split(self._theta, self._sizes)
-        self._tensors = [nn.Parameter(part) for part in parts]  # views: the optimiser moves theta itself
-        named = {one.name: tensor for one, tensor in zip(chosen, self._tensors, strict=True)}
         whole = recipe.make_optimiser(list(model.parameters())) if begun is None else begun.optimiser
-        self._optimiser = optimiser_of_parts(recipe, whole, model, named)
+        numbers = groups_of(whole, model, chosen)
+        # Neighbours in one group are one tensor to the optimiser: it treats every number by itself.
+        runs = neighbours(numbers) if begun is None else [[place] for place in range(len(chosen))]
+        self._sizes = [sum(len(chosen[place].places) for place in run) for run in runs]
+        # Views: the optimiser moves theta itself.
+        self._tensors = [nn.Parameter(part) for part in torch.split(self._theta, self._sizes)]
+        self._optimiser = optimiser_of_parts(recipe, whole, model, self._tensors, [numbers[run[0]] for run in runs])
         self._scheduling = recipe.scheduling(self._optimiser)
         self._done = 0
         if begun is not None:
             self._done = begun.step
-            take_up(self._optimiser, begun, model, named, chosen)
+            take_up(self._optimiser, begun, model, self._tensors, chosen)
             self._scheduling.load_state_dict(dict(begun.schedule))
 
     def step(self, rows: Tensor, places: Tensor) -> None:
         """One update on the points of these rows of the Jacobian; `places` says which points they are."""
-        slopes = self._jacobian[rows].flatten(0, 1)
+        slopes = self._jacobian.index_select(0, rows).flatten(0, 1)
         scores = self._scores(self._start[rows], slopes).requires_grad_()
         (pull,) = torch.autograd.grad(self._loss(scores, places), scores)
         gradient = pull.flatten() @ slopes
@@ -94,15 +97,37 @@ class LinearRun:
         return start + (slopes @ moved).view(-1, self._outputs)
 
 
+def groups_of(whole: Any, model: nn.Module, chosen: Sequence[Stratum]) -> list[int]:
+    """The number of the parameter group into which the user's optimiser puts the parameter of each stratum."""
+    found = {id(p): number for number, group in enumerate(whole.param_groups) for p in group["params"]}
+    left = [one.name for one in chosen if id(model.get_parameter(one.name)) not in found]
+    if left:
+        raise ValueError(
+            f"`optimiser` should take all parameters here. Found that it leaves out {len(left)}: set "
+            "requires_grad=False for weights that do not move."
+        )
+    return [found[id(model.get_parameter(one.name))] for one in chosen]
+
+
+def neighbours(numbers: Sequence[int]) -> list[list[int]]:
+    """Places of equal neighbours together.
+
+    >>> neighbours([0, 0, 1, 0])
+    [[0, 1], [2], [3]]
+    """
+    return [[place for place, _ in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1])]
+
+
 def take_up(
-    optimiser: Any, begun: Begun, model: nn.Module, parts: dict[str, nn.Parameter], chosen: Sequence[Stratum]
+    optimiser: Any, begun: Begun, model: nn.Module, tensors: Sequence[nn.Parameter], chosen: Sequence[Stratum]
 ) -> None:
     """Give the optimiser of the parts the rates and the memory that the optimiser of the whole has by now."""
-    places = {one.name: torch.as_tensor(one.places) for one in chosen}
-    for name, parameter in model.named_parameters():
-        if name in parts and parameter in begun.optimiser.state:
-            optimiser.state[parts[name]] = {
-                key: _part(value, parameter, places[name]) for key, value in begun.optimiser.state[parameter].items()
+    for tensor, one in zip(tensors, chosen, strict=True):
+        parameter = model.get_parameter(one.name)
+        if parameter in begun.optimiser.state:
+            remembered = begun.optimiser.state[parameter].items()
+            optimiser.state[tensor] = {
+                key: _part(value, parameter, torch.as_tensor(one.places)) for key, value in remembered
             }
     for group, source in zip(optimiser.param_groups, begun.optimiser.param_groups, strict=True):
         group |= {key: value for key, value in source.items() if key != "params"}
@@ -115,23 +140,15 @@ def _part(value: Any, parameter: Tensor, places: Tensor) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def optimiser_of_parts(recipe: Recipe, whole: Any, model: nn.Module, parts: dict[str, nn.Parameter]) -> Any:
-    """The user's optimiser on these parts of the parameters, in the groups into which it puts the parameters."""
-    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    of = {id(p): name for name, p in named.items()}
-    groups = []
-    for group in whole.param_groups:
-        kept = {key: value for key, value in group.items() if key != "params"}
-        groups.append({**kept, "params": [parts[of[id(p)]] for p in group["params"] if id(p) in of]})
-    held = sum(len(group["params"]) for group in groups)
-    if held < len(named):
-        raise ValueError(
-            f"`optimiser` should take all parameters here. Found that it leaves out {len(named) - held}: set "
-            "requires_grad=False for weights that do not move."
-        )
+def optimiser_of_parts(
+    recipe: Recipe, whole: Any, model: nn.Module, tensors: Sequence[nn.Parameter], numbers: Sequence[int]
+) -> Any:
+    """The user's optimiser on these tensors, each in the group of this number with its settings."""
     made = recipe.make_optimiser(list(model.parameters()))
     made.param_groups.clear()
     made.state.clear()
-    for group in groups:
-        made.add_param_group(group)
+    for number, group in enumerate(whole.param_groups):
+        kept = {key: value for key, value in group.items() if key != "params"}
+        own = [tensor for tensor, place in zip(tensors, numbers, strict=True) if place == number]
+        made.add_param_group({**kept, "params": own})
     return made

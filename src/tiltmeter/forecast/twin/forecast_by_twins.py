@@ -19,7 +19,6 @@ from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.side_by_side import chain, train_side_by_side
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted
-from tiltmeter.interventions.batch_law import BatchLaw
 from tiltmeter.measures.answers import Answers, trial_scores
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.output_kind import gives_probabilities
@@ -42,11 +41,6 @@ def forecast_by_twins(
     progress: bool = True,
 ) -> Trajectory:
     """The curves of every twin, in a dimension `seed` where there are several; the model is not changed."""
-    for law in recipe.interventions:
-        if isinstance(law, BatchLaw):  # twins are trained on the places of points, see `places`
-            raise ValueError(
-                f"`forecast` by twins cannot apply {type(law).__name__}, which changes {law.changes}. Use `train`."
-            )
     held_out = look is None
     train, look = checked_data(train, look)
     check_labels_known(train, look)
@@ -111,7 +105,7 @@ def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: in
 
 def _rates(twins: list[ScaledTwin], recipe: Recipe, steps: int, watch: Watch) -> Rates | None:
     """The rates of twins that can be trained side by side; None: one after the other."""
-    alone = len(twins) == 1 or recipe.interventions or watch.read is not None or twins[0].whole
+    alone = bool(recipe.interventions) or watch.read is not None or twins[0].whole
     if alone or any(chain(twin.network) is None for twin in twins):
         return None
     found = Rates(twins[0], recipe, twins[0].kind(recipe), steps)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.passes.forward import Read, flat_scores, scores
@@ -23,12 +24,13 @@ def by_place(train: GroupedData, look: GroupedData) -> tuple[GroupedData, Groupe
 
 
 class Points:
-    """All points, and what is added to the scores at each."""
+    """All points, and what is added to the scores at each; `fresh` the same with statistics that have seen no batch."""
 
-    __slots__ = ("added", "count", "look", "train")
+    __slots__ = ("added", "count", "fresh", "look", "train")
 
-    def __init__(self, train: Tensor, look: Tensor, added: Tensor | None) -> None:
+    def __init__(self, train: Tensor, look: Tensor, added: Tensor | None, fresh: Tensor | None = None) -> None:
         self.train, self.look, self.added, self.count = train, look, added, len(train)
+        self.fresh = fresh
 
     def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
         """The points at these places, which are all of one kind, and what is added there."""
@@ -40,14 +42,23 @@ class Points:
 class Shifted(nn.Module):
     """The scores of a network at places among these points, plus what is known of each place."""
 
-    def __init__(self, network: nn.Module, points: Points, read: Read | None) -> None:
+    def __init__(self, network: nn.Module, points: Points, read: Read | None, layer: _BatchNorm | None = None) -> None:
         super().__init__()
         self.network, self.points, self._read = network, points, read
+        self._layer = [layer]  # in a list: it is a part of the network already
 
     def forward(self, places: Tensor) -> Tensor:
         x, added = self.points.at(places[:, 0])
         found = flat_scores(self.network(x), len(x), self._read)
-        return found if added is None else found + added
+        return found if added is None else found + self._settled(added, places[:, 0])
+
+    def _settled(self, added: Tensor, places: Tensor) -> Tensor:
+        """What is added while the statistics of batch normalisation still settle: they forget their making so fast."""
+        layer, fresh = self._layer[0], self.points.fresh
+        if self.training or layer is None or fresh is None or layer.num_batches_tracked is None:
+            return added
+        kept = (1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked)
+        return kept * fresh[places] + (1.0 - kept) * added
 
 
 def all_scores(model: nn.Module, points: tuple[Tensor, Tensor], read: Read | None, chunk: int = 256) -> Tensor:

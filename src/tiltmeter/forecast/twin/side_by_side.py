@@ -61,14 +61,15 @@ def train_side_by_side(
     own = by_place(train, look)
     like = next(twins[0].network.parameters())
     each = point_loss(answers.given, answers_like(stack, own[0], answers), _labels(own[0], answers), _all_labels(train))
-    runs = {"seed": np.arange(stack.runs)}
+    runs = {"seed": np.arange(stack.runs)} if stack.runs > 1 else {}
     looks = sorted({*watch.when.steps(total), total})
     keeper = PointKeeper(look, runs, end=total) if watch.points else None
     places = torch.as_tensor(own[0].x, device=like.device)
     # Twins that share the order share the batch.
     orders = list(dict.fromkeys(recipe.batch_seed(seed) for seed in seeds))
     batches = stacked_batches(recipe.batches(train), train, recipe.batch_size(len(train)), orders)
-    with Recorder(None, clock="step", origin=Origin("forecast", seeds=tuple(range(stack.runs)))) as recorder:
+    names = tuple(range(stack.runs)) if stack.runs > 1 else ()
+    with Recorder(None, clock="step", origin=Origin("forecast", seeds=names)) as recorder:
         seen = torch.as_tensor(own[1].x, device=like.device)
         train_stacked(
             stack,  # type: ignore[arg-type]  # a stack in all that is asked of it

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.batch_statistics import gather_statistics
+from tiltmeter.forecast.batch_statistics import fresh, gather_statistics
 from tiltmeter.forecast.optimiser_kind import Kind, kind_of
 from tiltmeter.forecast.twin.cut import Cut, cut
 from tiltmeter.forecast.twin.layers import Shares
@@ -72,13 +72,16 @@ def shifted(
 
     Batch normalisation that has seen no batch gets the statistics of the data first, in copies of both.
     """
-    added: Any = None
-    if not twin.whole:
-        wide, thin = deep_copy(model), deep_copy(twin.network)
-        for network in (wide, thin):
-            gather_statistics(network, train, GATHERED, read)
-        added = all_scores(wide, x, read) - all_scores(thin, x, read)
-    return Shifted(twin.network, Points(*x, added), read)
+    if twin.whole:
+        return Shifted(twin.network, Points(*x, None), read)
+    wide, thin = deep_copy(model), deep_copy(twin.network)
+    names = list(fresh(twin.network))
+    early = all_scores(wide, x, read) - all_scores(thin, x, read) if names else None
+    for network in (wide, thin):
+        gather_statistics(network, train, GATHERED, read)
+    added = all_scores(wide, x, read) - all_scores(thin, x, read)
+    layer: Any = twin.network.get_submodule(names[0]) if names else None
+    return Shifted(twin.network, Points(*x, added, early), read, layer)
 
 
 def _reads_out(model: nn.Module, name: str, shares: Shares, outputs: int) -> bool:

@@ -19,6 +19,7 @@ from tiltmeter.networks.deep_linear import compact_weight
 class MinimumNorm:
     """Distance of a linear model, or of a product of linear layers, from the minimum-norm least-squares solution.
 
+    >>> import torch
     >>> import tiltmeter as tm
     >>> data = tm.GroupedData([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]] * 30, [1.0, -1.0] * 30, ["all"] * 60)
     >>> model = nn.Linear(3, 1, bias=False)

@@ -1,0 +1,125 @@
+"""Changes: what would change the difference: other runs on the page, a threshold, another step to stop at."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
+from tiltmeter.plot.theme import group_name
+from tiltmeter.report.findings import Findings
+from tiltmeter.report.wording import capital, minus, number, percents, points, when
+
+#: Looks whose mean loss is within this part of the best count as trained.
+WITHIN = 0.1
+#: What to run when nothing was tried.
+TO_TRY = (
+    "To try weights or shares before training: tiltmeter forecast FILE --best-weights worst. To compare trainings: run "
+    "them on the same held-out points and give all run directories to tiltmeter report."
+)
+
+
+class StopRange(NamedTuple):
+    """The headline's difference over the looks near the best mean loss."""
+
+    smallest: float
+    largest: float
+    at_smallest: float
+    now: float
+
+
+def stop_range(found: Findings) -> StopRange | None:
+    """How far the largest difference between groups would move if training stopped elsewhere; None if not known."""
+    loss, row = found.rows.get("loss"), found.headline
+    if loss is None or loss.course is None or row.course is None:
+        return None
+    times = np.intersect1d(loss.course.coords["time"].values, row.course.coords["time"].values)
+    losses = loss.course.sel(time=times).values.mean(1)
+    values = row.course.sel(time=times).values
+    gaps = np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
+    trained = (np.arange(len(times)) > 0) & (losses < losses[0])
+    near = trained & (losses <= (losses[trained].min() if trained.any() else np.inf) * (1 + WITHIN)) & np.isfinite(gaps)
+    if not near.any():
+        return None
+    chosen = np.where(near, gaps, np.inf)
+    best = int(chosen.argmin())
+    return StopRange(float(gaps[best]), float(np.where(near, gaps, -np.inf).max()), float(times[best]), float(gaps[-1]))
+
+
+def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """Other runs first, then a threshold, then stopping; and what to run where nothing was tried."""
+    parts = [_other(found, other) for other in others]
+    threshold = threshold_of(found)
+    if threshold is not None:
+        parts.append(threshold_sentence(threshold))
+    stop = stop_sentence(found)
+    if stop:
+        parts.append(stop)
+    if not others:
+        parts.append("No other training was tried.")
+    return " ".join(part for part in parts if part)
+
+
+def _other(found: Findings, other: Findings) -> str:
+    curve = found.headline.term.curve
+    row = other.rows.get(curve)
+    if row is None or other.groups != found.groups:
+        return f"{capital(other.name)}: other groups or no {curve}."
+    values = [one.value for one in row.values]
+    worst, best = found.extremes
+    told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
+    text = f"{other.name}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
+    if found.two and row.differences[0].known:
+        gap = row.differences[0]
+        text += ", no difference shown" if not gap.shown else ""
+        text += f" ({minus(100 * gap.low, 0)} to {minus(100 * gap.high, 0)} points)" if row.term.share else ""
+    errors = [one.rows["error"].course for one in (found, other) if "error" in one.rows]
+    if len(errors) == 2 and found.look is not None and other.look is not None:
+        weights = found.look.counts.sum(1) / len(found.look.codes)
+        change = float((other.look.rates().error - found.look.rates().error) @ weights)
+        text += f"; error of all {minus(100 * change, 1)} points {'more' if change >= 0 else 'less'}".replace(
+            "\N{MINUS SIGN}", ""
+        )
+    return f"{text}."
+
+
+def threshold_of(found: Findings) -> OwnThreshold | None:
+    """The threshold that would level the headline for the worse-off of two groups, where a difference is shown."""
+    row, curve = found.headline, found.headline.term.curve
+    if not found.two or curve not in ("tpr", "fpr") or not row.differences[0].shown:
+        return None
+    worse = row.worse_off(found.groups)[0]
+    other = found.groups[1 - found.groups.index(worse)]
+    return own_threshold(found.run, curve, worse, other)  # type: ignore[arg-type]
+
+
+def threshold_sentence(one: OwnThreshold) -> str:
+    """What a threshold of its own would do for a group, and its price."""
+    verb = "would be found" if one.curve == "tpr" else "would wrongly be said yes"
+    name, noun = group_name(one.group), "positives" if one.curve == "tpr" else "negatives"
+    rates, right = percents(one.rate, one.before), percents(one.ppv, one.ppv_before)
+    return (
+        f"With a threshold of {one.threshold:.2f} instead of 0.50 for {name} alone, {rates[0]} of its {noun} {verb} "
+        f"instead of {rates[1]}; a yes to {name} would be right in {right[0]} instead of {right[1]}. That uses the "
+        "group in every decision."
+    )
+
+
+def stop_sentence(found: Findings) -> str:
+    """Whether stopping at another look would help."""
+    found_range = stop_range(found)
+    if found_range is None or found.scope == "exact":
+        return ""
+    told = points if found.headline.term.share else number
+    low, high = told(found_range.smallest), told(found_range.largest)
+    title = found.headline.term.title.lower()
+    if found_range.smallest > 0.5 * found_range.now:
+        return (
+            f"Stopping elsewhere is no remedy: wherever the mean loss is within {WITHIN:.0%} of the best, the "
+            f"difference in {title} lies between {low} and {high}."
+        )
+    return (
+        f"Stopping at {when(found.clock, found_range.at_smallest)} would leave a difference in {title} of {low} "
+        f"instead of {told(found_range.now)}, chosen on the points that judge it."
+    )

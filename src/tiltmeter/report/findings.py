@@ -1,0 +1,286 @@
+"""Findings: every number of the page about one run, computed once, so that no two places can disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.analysis.base_rate_split import BaseRateSplit, Splittable, base_rate_split
+from tiltmeter.analysis.calibration import Calibration, calibration
+from tiltmeter.analysis.difference import ALL, Difference
+from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws, wilson
+from tiltmeter.analysis.exact import revived
+from tiltmeter.analysis.impact_ratio import ImpactRatio, impact_ratio
+from tiltmeter.analysis.kept_points import kept_points
+from tiltmeter.analysis.last_look import LastLook, Rates, last_look
+from tiltmeter.analysis.look_facts import looked_at
+from tiltmeter.analysis.standing import standing
+from tiltmeter.analysis.statements import Standing
+from tiltmeter.names import better_of
+from tiltmeter.plot.theme import group_name
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_of
+
+#: Measures of the last look that no band over all looks judges: their differences share an error rate of their own.
+EXTRA = {
+    "ppv": Term("ppv", "A yes is right", "of those said yes (ppv)", "higher"),
+    "errors_removed": Term("errors_removed", "Errors removed", "against the best constant answer", "higher"),
+}
+#: Measures whose differences are split into base rates and decisions.
+SPLIT: tuple[Splittable, ...] = ("error", "loss")
+#: Fewer counted points than this in a group: its rate is shown, nothing is said about it.
+FEWEST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One measure at the last look: a value for every group, and the differences.
+
+    `differences` of two groups is one, the first minus the second; of more, one for each group, against all others.
+    `counts` are (how many, of how many) of a single run. `course` is the curve over time, mean over seeds.
+    """
+
+    term: Term
+    values: tuple[Estimate, ...]
+    counts: tuple[tuple[int, int] | None, ...]
+    differences: tuple[Estimate, ...]
+    course: xr.DataArray | None = None
+    judged: tuple[Difference, ...] = ()
+
+    def better_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        """Who is shown to be better off at the last look; nobody where neither way is better."""
+        return self._shown(groups, 1)
+
+    def worse_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        return self._shown(groups, -1)
+
+    def _shown(self, groups: tuple[Hashable, ...], side: int) -> tuple[Hashable, ...]:
+        sign = {"higher": 1, "lower": -1, "neither": 0}[self.term.better] * side
+        if len(groups) == 2:
+            return self.higher(groups)[:: 1 if sign > 0 else -1][:1] if sign and self.differences[0].shown else ()
+        return tuple(
+            group for group, one in zip(groups, self.differences, strict=True) if one.shown and one.value * sign > 0
+        )
+
+    def higher(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
+        """The two groups with the larger value first."""
+        a, b = groups
+        return (a, b) if self.values[0].value >= self.values[1].value else (b, a)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All about one run. `rows` are judged together over all looks, `extra` at the last look alone."""
+
+    run: Trajectory
+    name: str
+    positive: Positive | None
+    groups: tuple[Hashable, ...]
+    last: float
+    headline: Row
+    rows: dict[str, Row]
+    extra: dict[str, Row]
+    standing: Standing
+    look: LastLook | None
+    impact: ImpactRatio | None
+    calibration: Calibration | None
+    splits: tuple[BaseRateSplit, ...]
+    seeds: int
+
+    @property
+    def clock(self) -> str:
+        return self.run.clock
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(map(group_name, self.groups))
+
+    def name_of(self, group: Hashable) -> str:
+        return group_name(group)
+
+    @property
+    def two(self) -> bool:
+        return len(self.groups) == 2
+
+    @property
+    def base_rates(self) -> np.ndarray | None:
+        return None if self.look is None else self.look.rates().base_rate
+
+    @property
+    def scope(self) -> str:
+        """What the numbers speak of."""
+        if self.standing.basis == "values" and not looked_at(self.run):
+            return "exact"
+        return self.standing.scope
+
+    def enough(self, place: int) -> bool:
+        """Whether a group has enough counted points for the headline to say something."""
+        count = self.headline.counts[place]
+        return count is None or count[1] >= FEWEST
+
+    @property
+    def extremes(self) -> tuple[int, int]:
+        """Places of the worst and the best group by the headline, among those with enough points."""
+        sign = -1.0 if self.headline.term.better == "higher" else 1.0
+        values = np.array([one.value for one in self.headline.values]) * sign
+        known = np.isfinite(values) & np.array([self.enough(place) for place in range(len(self.groups))])
+        if not known.any():
+            known = np.isfinite(values)
+        worst, best = np.where(known, values, -np.inf), np.where(known, values, np.inf)
+        return int(worst.argmax()), int(best.argmin())
+
+
+def findings(trajectory: Trajectory, name: str = "", positive: Positive | None = None, level: float = 0.05) -> Findings:
+    """Ask everything about one run."""
+    run = revived(trajectory)  # a theory from disk is solved again once, not for every question
+    curves = {curve: run[curve] for curve in _shown(run)}
+    headline = headline_curve(curves, positive, run.origin.source)
+    groups = tuple(curves[headline].coords["group"].values.tolist())
+    terms = {curve: term_of(curve, positive, better_of(curve, curves[curve])) for curve in curves}
+    judged = _judge(run, terms, level)
+    look = None if looked_at(run).get("weighted") or judged.looks == 0 else last_look(run)
+    weights = _weights(run, groups)
+    rows = {curve: _row(term, run, groups, judged.of(curve), look, weights.get(curve)) for curve, term in terms.items()}
+    splits: tuple[BaseRateSplit, ...] = ()
+    impact = None
+    if look is not None:
+        pair = _furthest(rows["error"], groups) if "error" in rows else groups[:2]
+        splits = tuple(base_rate_split(look, curve, pair, level) for curve in SPLIT)
+        impact = impact_ratio(look, level)
+    return Findings(
+        run,
+        name,
+        positive,
+        groups,
+        float(curves[headline].coords["time"].values[-1]),
+        rows[headline],
+        rows,
+        {} if look is None else _extra(look, level),
+        judged,
+        look,
+        impact,
+        None if look is None and "confidence" not in run.points else calibration(run, level=level),
+        splits,
+        max(curve.sizes.get("seed", 1) for curve in curves.values()),
+    )
+
+
+def _shown(run: Trajectory) -> list[str]:
+    """Curves of groups over time in which one group can be better off, in the order of the page."""
+    fit = [
+        name
+        for name, values in run.items()
+        if "group" in values.dims
+        and set(values.dims) <= {"time", "group", "seed"}
+        and not name.endswith("_se")
+        and values.sizes["group"] > 1
+        and values.sizes["time"] > 0
+    ]
+    own = [n for n in fit if n not in TERMS and n not in ("margin", "ppv") and better_of(n, run[n]) != "neither"]
+    return [name for name in TERMS if name in fit] + own
+
+
+def _judge(run: Trajectory, terms: dict[str, Term], level: float) -> Standing:
+    """The verdicts over all looks; from three groups on of each group against the others."""
+    turned = {
+        name: values.assign_attrs(better=terms[name].better if terms[name].better != "neither" else "higher")
+        if name in terms
+        else values
+        for name, values in run.items()
+    }
+    known = [name for name in TERMS if name in terms] or list(terms)
+    return standing(run.replace(turned, run.evaluate), *known, level=level, every_pair=False)
+
+
+def _weights(run: Trajectory, groups: tuple[Hashable, ...]) -> dict[str, np.ndarray]:
+    """The share of every group in the mean of all, curve by curve, as `standing` took it."""
+    kept = kept_points(run)
+    if kept is None:
+        return {}
+    found = {}
+    for curve in kept.curves:
+        counts = np.where(curve.judged(kept.codes, len(groups)), curve.counts(kept.codes, len(groups)), 0)
+        found[curve.name] = counts / counts.sum() if (counts > 0).sum() > 1 else np.full(len(groups), 1 / len(groups))
+    return found
+
+
+def _row(
+    term: Term,
+    run: Trajectory,
+    groups: tuple[Hashable, ...],
+    judged: tuple[Difference, ...],
+    look: LastLook | None,
+    weights: np.ndarray | None,
+) -> Row:
+    course = run[term.curve].mean("seed") if "seed" in run[term.curve].dims else run[term.curve]
+    course = course.transpose("time", "group")
+    last = course.isel(time=-1).values.astype(float)
+    counts = _counts(look, term.curve, last)
+    error = run.get(f"{term.curve}_se")
+    errors = np.full(len(groups), np.nan)
+    if error is not None and "group" in error.dims:
+        error = error.mean("seed") if "seed" in error.dims else error
+        errors = error.isel(time=-1).sel(group=course.coords["group"]).values.astype(float)
+    values = tuple(
+        wilson(float(value), count[1]) if count is not None else Estimate(float(value), value - 2 * se, value + 2 * se)
+        for value, count, se in zip(last, counts, errors, strict=True)
+    )
+    share = np.full(len(groups), 1 / len(groups)) if weights is None else weights
+    differences = tuple(
+        Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper))).times(
+            1.0 if one.pair[1] != ALL else 1.0 / (1.0 - share[groups.index(one.pair[0])])
+        )
+        for one in judged
+    )
+    one_run = look is not None and look.seeds == 1
+    wanted = 1 if len(groups) == 2 else len(groups)
+    return Row(
+        term,
+        values,
+        counts if one_run else tuple(None if c is None else (-1, c[1]) for c in counts),
+        differences or (UNKNOWN,) * wanted,
+        course,
+        judged,
+    )
+
+
+def _counts(look: LastLook | None, curve: str, last: np.ndarray) -> tuple[tuple[int, int] | None, ...]:
+    if look is None or curve not in ("tpr", "fpr", "positive_rate", "error"):
+        return (None,) * len(last)
+    cells = look.counts
+    of = {"tpr": cells[:, 1], "fpr": cells[:, 0]}.get(curve, cells.sum(1))
+    return tuple((round(float(value) * n) if n else 0, int(n)) for value, n in zip(last, of, strict=True))
+
+
+def _extra(look: LastLook, level: float) -> dict[str, Row]:
+    rates, drawn = look.rates(), look.redrawn
+    two = len(look.groups) == 2
+    found = {}
+    for name, term in EXTRA.items():
+        enough = _enough(rates, name)
+        now, many = getattr(rates, name), getattr(drawn, name)
+        values = tuple(
+            from_draws(float(now[g]), many[:, g]) if enough[g] else Estimate(float(now[g]), np.nan, np.nan)
+            for g in range(len(look.groups))
+        )
+        gap = UNKNOWN
+        if two and enough.all():
+            gap = from_draws(float(now[0] - now[1]), many[:, 0] - many[:, 1], level / len(EXTRA))
+        found[name] = Row(term, values, (None,) * len(look.groups), (gap,) if two else (UNKNOWN,) * len(look.groups))
+    return found
+
+
+def _enough(rates: Rates, name: str) -> np.ndarray:
+    """Groups with at least ten points in the denominator."""
+    sizes = rates.count.sum(-1)
+    below = rates.positive_rate * sizes if name == "ppv" else rates.constant_error * sizes
+    return np.asarray(below >= FEWEST)
+
+
+def _furthest(row: Row, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
+    """The two groups whose values lie furthest apart, the larger first."""
+    values = np.array([one.value for one in row.values])
+    return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]

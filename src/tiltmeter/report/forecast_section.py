@@ -1,0 +1,90 @@
+"""Forecast: what was forecast before training, beside the run, up to where it is to be trusted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.forecast.horizon import noted_horizon
+from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
+from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.html import figure, paragraph, section
+from tiltmeter.report.stretched_axis import stretched_axis
+from tiltmeter.report.wording import capital, moment, number, percent, percents
+
+
+def forecast_section(ahead: Findings, found: Findings | None) -> str:
+    """The forecast in words and, where a run is there, drawn as circles on its lines."""
+    curve = found.headline.term.curve if found is not None else ahead.headline.term.curve
+    horizon = noted_horizon(ahead.run)
+    texts = [] if horizon is None else [str(horizon)]
+    row = ahead.rows.get(curve)
+    if found is None or row is None or row.course is None:
+        return section(
+            "forecast", "What was forecast", paragraph(" ".join(texts) or "There is no run to compare with.")
+        )
+    told = _ends(row, ahead.names)
+    real = _ends(found.headline, ahead.names)
+    texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
+    texts.append(_leaders(ahead, found, curve))
+    step = None if horizon is None else horizon.step
+    picture = _draw(found, row, step)
+    caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: beyond the horizon." if step else "")
+    return section(
+        "forecast",
+        "What was forecast before training",
+        paragraph(" ".join(texts)),
+        figure(caption, picture, middle=True),
+    )
+
+
+def _ends(row: Row, names: tuple[str, ...]) -> str:
+    values = [one.value for one in row.values]
+    told = percents(*values) if row.term.share else [number(value) for value in values]
+    return ", ".join(f"{value} for {name}" for value, name in zip(told[:6], names, strict=False))
+
+
+def _leaders(ahead: Findings, found: Findings, curve: str) -> str:
+    """Whether forecast and run put the same group ahead, of two."""
+    if not found.two or ahead.groups != found.groups:
+        return ""
+    first, second = (one.rows[curve].values for one in (ahead, found))
+    same = np.sign(first[0].value - first[1].value) == np.sign(second[0].value - second[1].value)
+    shown = found.rows[curve].differences[0].shown
+    if not shown:
+        return "In the run no difference is shown, so there is no leader to compare with."
+    return capital("the forecast has the same group ahead." if same else "the forecast has the other group ahead.")
+
+
+def _draw(found: Findings, row: Row, step: float | None) -> str:
+    real = found.headline.course
+    assert real is not None
+    assert row.course is not None
+    times, values = real.coords["time"].values.astype(float), real.values
+    steps, circles = row.course.coords["time"].values.astype(float), row.course.values
+    axis = stretched_axis(times)
+    every = np.concatenate([values.ravel(), circles.ravel()])
+    finite = every[np.isfinite(every)]
+    low, high = min(0.0, float(finite.min())), float(finite.max()) or 1.0
+
+    def y(part: np.ndarray) -> np.ndarray:
+        return np.asarray(14 + (high - part) / (high - low) * 200)
+
+    def x(part: np.ndarray | float) -> np.ndarray:
+        return np.asarray(60 + axis.place(part) * 480)
+
+    parts = []
+    if step is not None and step < times[-1]:
+        parts.append(svg.box(float(x(step)), 14, 540 - float(x(step)), 200, "dim"))
+    for level in (low, (low + high) / 2, high):
+        at = float(y(np.asarray(level)))
+        parts.append(svg.line(60, at, 540, at, "grid"))
+        parts.append(svg.text(55, at + 4, percent(level, 0) if row.term.share else number(level), "tick", "end"))
+    for time in axis.ticks(480.0):
+        parts.append(svg.text(float(x(time)), 232, moment(time), "tick", "middle"))
+    for place, kind in enumerate(colours(found)):
+        parts.append(svg.path(x(times), y(values[:, place]), f"line thin {kind}"))
+        for at, value in list(zip(steps, circles[:, place], strict=True))[::2]:
+            if np.isfinite(value) and at <= times[-1] and kind != "rest":
+                parts.append(svg.mark(float(x(at)), float(y(np.asarray(value))), f"dot {kind}", size=2.6))
+    return svg.picture(600, 240, parts, f"{row.term.title}: forecast and run", _ends(found.headline, found.names), "")

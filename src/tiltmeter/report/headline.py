@@ -1,0 +1,205 @@
+"""Headline: the one sentence above the page, and the paragraph below it that says who is better off by each measure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from tiltmeter.plot.theme import group_name
+from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.wording import listed, number, percents, points, when
+
+#: From so many groups on the headline counts groups instead of naming the worst and the best.
+MANY = 6
+#: More groups than this are counted, not named, in the paragraph.
+MOST_NAMED = 4
+#: How each curve is told of two groups.
+_TOLD = {
+    "tpr": "The model finds {} of the positives in {} and {} in {}.",
+    "fpr": "The model wrongly says yes to {} of the negatives in {} and {} in {}.",
+    "error": "The model errs on {} of {} and {} of {}.",
+}
+_LESS = {"tpr": "found less often", "fpr": "wrongly said yes more often", "error": "decided wrongly more often"}
+
+
+def values_of(row: Row, places: Sequence[int]) -> list[str]:
+    """The values of some groups in words."""
+    found = [row.values[place].value for place in places]
+    return percents(*found) if row.term.share else [number(value) for value in found]
+
+
+def headline(found: Findings) -> str:
+    """One sentence: both groups, the worst and the best, or how many of many are worse off than the rest."""
+    row, curve = found.headline, found.headline.term.curve
+    if len(found.groups) >= MANY:
+        return _many(found)
+    places = (0, 1) if found.two else found.extremes
+    names = [found.names[place] for place in places]
+    values = values_of(row, places)
+    told = _TOLD.get(curve, f"The {row.term.title.lower()} is {{}} for {{}} and {{}} for {{}}.")
+    text = told.format(values[0], names[0], values[1], names[1])
+    if curve == "tpr" and found.positive is None and "fpr" in found.rows:
+        wrong = values_of(found.rows["fpr"], places)
+        text = f"{text[:-1]}; it wrongly says yes to {wrong[0]} and {wrong[1]} of the negatives."
+    return text
+
+
+def _many(found: Findings) -> str:
+    row, count = found.headline, len(found.groups)
+    worse = row.worse_off(found.groups)
+    less = _LESS.get(row.term.curve, f"worse off by {row.term.title.lower()}")
+    silent = sum(not one.known for one in row.differences)
+    unknown = f"; {silent} cannot be judged" if silent else ""
+    if not worse:
+        return f"No group of {count} is shown to be {less} than the rest{unknown}."
+    who = listed([group_name(group) for group in worse], 3)
+    return f"{len(worse)} of {count} groups {'is' if len(worse) == 1 else 'are'} {less} than the rest: {who}{unknown}."
+
+
+def scope_line(found: Findings) -> str:
+    """What the numbers are of."""
+    at = when(found.clock, found.last)
+    if found.scope == "exact":
+        return f"Exact values, or values without a known error, at {at}."
+    look = found.look
+    on = "" if look is None else f", on {len(look.codes):,} points held out from training"
+    who = {
+        "run": "this run at its last look",
+        "runs": f"the mean of {found.seeds} runs at their last look",
+        "recipe": f"the mean of {found.seeds} starts at their last look",
+    }[found.standing.scope]
+    text = f"Numbers are of {who}, {at}{on}; brackets are {_level(found)} limits."
+    if "tpr" in found.rows and found.headline.term.curve in ("tpr", "fpr"):
+        text = f'"Yes" is the decision for the positive label; to find someone is to say yes rightly. {text}'
+        if found.positive is None:
+            text += ' It was not declared what a yes does to a person (positive="benefit" or "burden").'
+    return text
+
+
+def _level(found: Findings) -> str:
+    return f"{100 * (1 - found.standing.level):g}%"
+
+
+def lead(found: Findings) -> str:
+    """Who is better off by each measure, what "better off" means there, and why measures disagree."""
+    if found.standing.notes and not found.standing.differences:
+        return " ".join(f"{note}." for note in found.standing.notes)
+    return " ".join(part for part in (_by_measure(found), _reason(found), calibration_sentence(found)) if part)
+
+
+def _by_measure(found: Findings) -> str:
+    better: dict[Hashable, dict[str, list[str]]] = {}
+    neutral, silent, not_judged = [], [], []
+    for row in found.rows.values():
+        title = row.term.curve.replace("_", " ")
+        shown = [place for place, one in enumerate(row.differences) if one.shown]
+        if not any(one.known for one in row.differences):
+            not_judged.append(title)
+        elif not shown:
+            told = values_of(row, (0, 1))
+            values = f" ({told[0]} for {found.names[0]}, {told[1]} for {found.names[1]})" if found.two else ""
+            silent.append(f"{title}{values}")
+        elif row.term.better == "neither":
+            neutral.append(_neutral(found, row, shown))
+        else:
+            for group in row.better_off(found.groups) if found.two else row.worse_off(found.groups):
+                places = _places(found, group) if found.two else [found.groups.index(group)]
+                words = f"{title} ({' against '.join(values_of(row, places))})"
+                better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
+    off = "better off" if found.two else "worse off than the rest"
+    parts = [
+        f"{group_name(group)} is {off} "
+        + "; ".join(f"by {listed(words)}, where {way} is better" for way, words in ways.items())
+        + "."
+        for group, ways in better.items()
+    ]
+    if silent:
+        parts.append(f"No difference is shown in {listed(silent)}.")
+    if not_judged:
+        parts.append(f"Not judged: {listed(not_judged)}.")
+    return " ".join([*parts, *neutral])
+
+
+def _neutral(found: Findings, row: Row, shown: list[int]) -> str:
+    """A difference that is shown in a measure of which neither way is better by itself."""
+    title = row.term.curve.replace("_", " ")
+    if found.two:
+        more = row.higher(found.groups)[0]
+        told = values_of(row, _places(found, more))
+        return f"{group_name(more)} has the higher {title} ({told[0]} against {told[1]})."
+    each = [f"{found.names[place]} ({values_of(row, [place])[0]})" for place in shown]
+    return f"The {title} differs from that of the rest for {listed(each)}."
+
+
+def _places(found: Findings, first: Hashable) -> list[int]:
+    place = found.groups.index(first)
+    return [place, 1 - place]
+
+
+def disagree(found: Findings) -> bool:
+    """Whether two measures show different groups to be better off."""
+    if not found.two:
+        return False
+    return len({group for row in found.rows.values() for group in row.better_off(found.groups)}) > 1
+
+
+def _reason(found: Findings) -> str:
+    rates = found.base_rates
+    if rates is None or not found.two or not disagree(found):
+        return ""
+    few, many = (0, 1) if rates[0] <= rates[1] else (1, 0)
+    shares = percents(float(rates[few]), float(rates[many]))
+    facts = f"{shares[0]} of {found.names[few]} and {shares[1]} of {found.names[many]} are positive"
+    split = found.splits[0]
+    base, gap = split.base_rates, split.gap
+    if not base.shown or base.value * gap.value <= 0:
+        return f"Measures disagree, and base rates do not explain it: {facts}."
+    if abs(base.value) < 0.5 * abs(gap.value):
+        return f"Measures disagree: {facts}, which makes {points(abs(base.value))} of the difference in error."
+    answer = "no" if max(rates) < 0.5 else "the commoner label"
+    return f"They disagree because base rates differ: {facts}, so that saying {answer} errs less for {_easier(found)}."
+
+
+def _easier(found: Findings) -> str:
+    """The group for which a constant answer errs less."""
+    assert found.look is not None
+    return found.names[int(np.argmin(found.look.rates().constant_error))]
+
+
+def calibration_sentence(found: Findings) -> str:
+    """Whose probabilities are shown to be wrong."""
+    judged = found.calibration
+    if judged is None or not judged.groups:
+        return ""
+    wrong = [
+        f"{group_name(one.group)} (off by {points(one.error)}, chance gives at most {points(one.limit)}, "
+        f"too {'high' if one.offset > 0 else 'low'} on average)"
+        for one in judged.groups
+        if one.shown
+    ]
+    right = [group_name(one.group) for one in judged.groups if not one.shown]
+    if not wrong:
+        largest = max(judged.groups, key=lambda one: one.error)
+        size = f"the largest error is {points(largest.error)}, where chance gives up to {points(largest.limit)}"
+        return f"Calibration: no group's probabilities are shown to be wrong ({size})."
+    rest = f"; not shown for {listed(right)}" if right else ""
+    if len(right) > MOST_NAMED:
+        rest = f"; not shown for the other {len(right)} groups"
+    return f"Calibration: probabilities are shown to be wrong for {listed(wrong)}{rest}."
+
+
+def kicker(found: Findings) -> list[str]:
+    """What stands in small letters above the headline."""
+    words = ["tiltmeter report"]
+    if found.name:
+        words.append(found.name)
+    words.append(
+        f"groups: {listed(list(found.names), 4)}" if len(found.groups) < MANY else f"{len(found.groups)} groups"
+    )
+    if found.seeds > 1:
+        words.append(f"{found.seeds} starts")
+    elif found.run.origin.seeds:
+        words.append(f"seed {found.run.origin.seeds[0]}")
+    words.append(f"{found.standing.looks} looks up to {when(found.clock, found.last)}")
+    return words

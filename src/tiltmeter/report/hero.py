@@ -1,0 +1,163 @@
+"""Hero: the headline's curve over training, and below it who is better off by each measure, on one time axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
+from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.frame import NARROW, WIDE, Frame, short
+from tiltmeter.report.headline import MANY
+from tiltmeter.report.onset import onset
+from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
+from tiltmeter.report.strips import strips
+from tiltmeter.report.wording import moment, number, percent, when
+
+#: The width of a letter of a label, in pixels.
+WIDE_LETTER = 7.4
+
+
+def hero(found: Findings) -> str:
+    """Two pictures of the same: one for a wide page and one for a narrow one."""
+    return "".join(_draw(found, frame, kind) for frame, kind in ((WIDE, "wide"), (NARROW, "narrow")))
+
+
+def _draw(found: Findings, frame: Frame, kind: str) -> str:
+    row = found.headline
+    assert row.course is not None
+    times = row.course.coords["time"].values.astype(float)
+    axis = stretched_axis(times, _changes(found))
+    scale = _Scale(row, frame, _values(found, row))
+    parts = [*_grid(axis, scale, frame, found.clock), *_lines(found, axis, scale, frame)]
+    start = onset(row.judged[0]) if found.two and row.judged else None
+    if start is not None and start > times[0]:
+        x = frame.left + float(axis.place(start)) * frame.room
+        parts.append(svg.line(x, frame.top - 8, x, frame.bottom, "mark"))
+        anchor, shift = ("end", -4) if x > frame.left + frame.room / 2 else ("start", 4)
+        parts.append(svg.text(x + shift, frame.top - 10, f"shown from {when(found.clock, start)}", "ann", anchor))
+    drawn, low = strips(found, axis, frame, frame.bottom + 42)
+    finding = f"At {when(found.clock, found.last)}: " + ", ".join(
+        f"{name} {_value(row, one.value)}" for name, one in zip(found.names, row.values, strict=True)
+    )
+    title = f"{row.term.title} of every group by {found.clock}"
+    return svg.picture(frame.width, low + 8, [*parts, *drawn], title, finding, kind)
+
+
+class _Scale:
+    """Values as heights; shares from 0 to a round number, other numbers fitted."""
+
+    def __init__(self, row: Row, frame: Frame, values: np.ndarray) -> None:
+        finite = values[np.isfinite(values)]
+        high = float(finite.max(initial=0.0))
+        low = min(0.0, float(finite.min(initial=0.0)))
+        if row.term.share:
+            high = next(top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(high, 1.0))
+        self.low, self.high = low, high if high > low else low + 1.0
+        self._frame, self.share = frame, row.term.share
+
+    def place(self, values: np.ndarray | float) -> np.ndarray:
+        part = (np.asarray(values, dtype=float) - self.low) / (self.high - self.low)
+        return np.asarray(self._frame.bottom - np.clip(part, -0.02, 1.02) * self._frame.height)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        levels = np.linspace(self.low, self.high, 5)
+        digits = 0 if self.high >= 0.1 else 1
+        return [(float(one), percent(float(one), digits) if self.share else number(float(one))) for one in levels]
+
+
+def _values(found: Findings, row: Row) -> np.ndarray:
+    """Everything that should fit into the frame: the curve, and its seeds."""
+    return np.asarray(found.run[row.term.curve].values, dtype=float)
+
+
+def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[str]:
+    parts = []
+    for value, words in scale.ticks():
+        y = float(scale.place(value))
+        parts.append(svg.line(frame.left, y, frame.left + frame.room, y, "grid"))
+        parts.append(svg.text(frame.left - 5, y + 4, words, "tick", "end"))
+    for time in axis.ticks(frame.room):
+        x = frame.left + float(axis.place(time)) * frame.room
+        parts.append(svg.line(x, frame.bottom, x, frame.bottom + 4, "axis"))
+        parts.append(svg.text(x, frame.bottom + 17, moment(time), "tick", "middle"))
+    parts.append(
+        svg.text(frame.left + frame.room + 26, frame.bottom + 17, f"{clock}s" if clock != "t" else "t", "tick")
+    )
+    return parts
+
+
+def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) -> list[str]:
+    row, kinds = found.headline, colours(found)
+    assert row.course is not None
+    times = row.course.coords["time"].values.astype(float)
+    x = frame.left + axis.place(times) * frame.room
+    error = found.run.get(f"{row.term.curve}_se")
+    parts, labels = [], []
+    order = sorted(range(len(found.groups)), key=lambda place: kinds[place] != "rest")
+    for place in order:
+        values = row.course.values[:, place]
+        if error is not None and kinds[place] != "rest":
+            own = error.mean("seed") if "seed" in error.dims else error
+            width = 2 * own.sel(time=row.course.coords["time"]).transpose("time", "group").values[:, place]
+            low, high = values - width, values + width
+            if row.term.share:
+                low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+            parts.append(svg.area(x, scale.place(low), scale.place(high), f"band {kinds[place]}"))
+        parts += _seeds(found, x, scale, place, kinds[place])
+        parts.append(svg.path(x, scale.place(values), f"line {kinds[place]}"))
+        if kinds[place] != "rest":
+            labels.append(place)
+    if len(found.groups) >= MANY and found.look is not None and row.judged:
+        parts.append(svg.path(x, scale.place(_together(row)), "line all"))
+    return [*parts, *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], scale, frame)]
+
+
+def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:
+    """Marks and names at the ends of lines, moved apart; a long name goes below its value."""
+    row, kinds, end = found.headline, colours(found), frame.left + frame.room
+    values = [_value(row, row.values[place].value) for place in places]
+    room = frame.right - 12
+    long = any(WIDE_LETTER * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
+    long = long and len(places) <= 2  # more would not fit one above the other
+    heights = [float(scale.place(row.values[place].value)) for place in places]
+    apart = svg.spread(heights, 29.0 if long else 15.0, frame.top, frame.bottom - (12.0 if long else 4.0))
+    parts = []
+    for place, value, height, y in zip(places, values, heights, apart, strict=True):
+        kind, name = kinds[place], found.names[place]
+        parts.append(svg.mark(end, height, f"dot {kind}", square=place % 2 == 1))
+        if long:
+            parts.append(svg.text(end + 8, y - 2, value, f"lab {kind}"))
+            parts.append(svg.text(end + 8, y + 11, short(name, room), f"lab {kind}"))
+        else:
+            fitting = short(name, room - WIDE_LETTER * (len(value) + 1))
+            parts.append(svg.text(end + 8, y + 4, f"{value} {fitting}", f"lab {kind}"))
+    return parts
+
+
+def _together(row: Row) -> np.ndarray:
+    """The mean of all groups, each by its share of the points that count."""
+    assert row.course is not None
+    sizes = np.array([0 if count is None else count[1] for count in row.counts], dtype=float)
+    weights = sizes if sizes.sum() > 0 else np.ones(len(sizes))
+    values = row.course.values
+    known = np.isfinite(values) * weights
+    return np.asarray(np.nansum(np.where(np.isfinite(values), values, 0.0) * weights, axis=1) / known.sum(1))
+
+
+def _seeds(found: Findings, x: np.ndarray, scale: _Scale, place: int, kind: str) -> list[str]:
+    curve = found.run[found.headline.term.curve]
+    if "seed" not in curve.dims or kind == "rest":
+        return []
+    values = curve.transpose("time", "group", "seed").values[:, place]
+    return [svg.path(x, scale.place(values[:, seed]), f"seed {kind}") for seed in range(min(values.shape[1], 12))]
+
+
+def _value(row: Row, value: float) -> str:
+    return percent(value, 0 if value >= 0.0995 else 1) if row.term.share else number(value)
+
+
+def _changes(found: Findings) -> np.ndarray:
+    """Times that should be seen on the axis."""
+    times = [float(stretch.first) for row in found.rows.values() for one in row.judged for stretch in one.stretches[1:]]
+    return np.array(sorted(times))

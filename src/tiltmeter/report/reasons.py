@@ -1,0 +1,117 @@
+"""Reasons: the section that says why: base rates against decisions, thresholds, calibration, drivers of a theory."""
+
+from __future__ import annotations
+
+from tiltmeter.analysis.base_rate_split import BaseRateSplit
+from tiltmeter.analysis.calibration import Calibration
+from tiltmeter.analysis.phases import phases
+from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
+from tiltmeter.plot.theme import group_name
+from tiltmeter.report import svg
+from tiltmeter.report.changes import threshold_of, threshold_sentence
+from tiltmeter.report.findings import Findings
+from tiltmeter.report.html import figure, paragraph, section
+from tiltmeter.report.wording import listed, minus, number, percent, points
+
+#: What a run leaves open, and what to run for it.
+TO_ASK = (
+    "Whether the shares, base rates or spread of the training data matter a run does not tell: "
+    "tm.tangent(model, train, look).why(recipe, step=...) tries each before training."
+)
+
+
+def why_section(found: Findings) -> str:
+    """Why the groups differ, as far as it is known, and what is not."""
+    parts: list[str] = []
+    if found.splits:
+        parts.append('<div class="two">')
+        parts += [figure(split_sentence(one), _bars(one), strong=_claim(one)) for one in found.splits if one.gap.known]
+        parts.append("</div>")
+        note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
+        note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
+        parts.append(paragraph(note, "note"))
+    if found.two and found.scope == "exact" and found.run.origin.source == "theory" and "loss" in found.run:
+        parts.append(paragraph(f"By loss: {phases(found.run)}"))
+    threshold = threshold_of(found)
+    if threshold is not None:
+        parts.append(paragraph(threshold_sentence(threshold)))
+    if found.calibration is not None and found.calibration.groups:
+        parts.append(_reliability(found, found.calibration))
+    shares = trained_shares(found.run)
+    if shares:
+        told = [f"{group_name(group)} {percent(share)}" for group, share in shares.items()]
+        parts.append(paragraph(f"Shares of the training data: {listed(told)}. {TO_ASK} {UNKNOWN}"))
+    elif found.scope != "exact":
+        parts.append(paragraph(f"{TO_ASK} {UNKNOWN}"))
+    return section("why", "Why the groups differ", *parts)
+
+
+def _claim(split: BaseRateSplit) -> str:
+    """Which part makes the difference."""
+    gap, base, within = split.gap, split.base_rates, split.within_labels
+    what = f"the difference in {split.curve}"
+    if not gap.shown:
+        return f"Base rates and decisions leave no shown difference in {split.curve}."
+    if base.shown and base.value * gap.value > 0 and not (within.shown and within.value * gap.value > 0):
+        return f"Base rates make {what}."
+    if within.shown and within.value * gap.value > 0 and not (base.shown and base.value * gap.value > 0):
+        return f"Decisions within labels make {what}, not base rates."
+    return f"Base rates and decisions within labels both make {what}."
+
+
+def _bars(split: BaseRateSplit) -> str:
+    """Three bars from zero: the difference and its parts, with limits."""
+    names = ("difference", "base rates", "within labels")
+    rows = list(zip(names, (split.gap, split.base_rates, split.within_labels), ("bar tot", "bar", "bar"), strict=True))
+    ends = [value for _, one, _ in rows for value in (one.low, one.value, one.high, 0.0) if value == value]
+    low, high = min(ends), max(ends)
+    span = (high - low) or 1.0
+
+    def x(value: float) -> float:
+        return 100 + (value - low) / span * 220
+
+    parts = [svg.line(x(0.0), 4, x(0.0), 92, "axis")]
+    for place, (name, one, kind) in enumerate(rows):
+        y = 8 + 28 * place
+        parts.append(svg.text(94, y + 14, name, "sl", "end"))
+        parts.append(svg.box(min(x(0.0), x(one.value)), y, abs(x(one.value) - x(0.0)), 18, kind))
+        if one.known:
+            parts.append(svg.line(x(one.low), y + 9, x(one.high), y + 9, "ci rest"))
+        words = minus(100 * one.value, 1) if split.curve == "error" else number(one.value)
+        parts.append(svg.text(x(max(one.high if one.known else one.value, one.value, 0.0)) + 8, y + 14, words, "ann"))
+    unit = " in points" if split.curve == "error" else ""
+    return svg.picture(400, 96, parts, f"Parts of the difference in {split.curve}{unit}", split_sentence(split), "")
+
+
+def _reliability(found: Findings, judged: Calibration) -> str:
+    """Probability against what happened, for up to five groups (of more, the worst and the best)."""
+    chosen = list(judged.groups)
+    if len(chosen) > 5:
+        names = {found.groups[place] for place in found.extremes}
+        chosen = [one for one in chosen if one.group in names]
+    pictures = []
+    for one in chosen:
+        kind = f"g{min(found.groups.index(one.group), 4)}" if len(found.groups) <= 5 else "g0"
+        parts = [
+            svg.line(60, 256, 300, 16, "even"),
+            svg.line(60, 256, 300, 256, "axis"),
+            svg.line(60, 256, 60, 16, "axis"),
+        ]
+        for share in (0.0, 0.5, 1.0):
+            parts.append(svg.text(55, 260 - 240 * share, percent(share, 0), "tick", "end"))
+            parts.append(svg.text(60 + 240 * share, 273, percent(share, 0), "tick", "middle"))
+        for part in one.bins:
+            x, y = 60 + 240 * part.probability, 256 - 240 * part.share.value
+            parts.append(svg.line(x, 256 - 240 * part.share.low, x, 256 - 240 * part.share.high, f"ci {kind}"))
+            parts.append(svg.mark(x, y, f"dot {kind}"))
+        chance = f"chance gives up to {points(one.limit)}"
+        caption = f"off by {points(one.error)} on average ({chance})" + (
+            ": shown to be wrong." if one.shown else ": not shown to be wrong."
+        )
+        drawn = svg.picture(320, 280, parts, f"Reliability of {group_name(one.group)}", caption, "")
+        pictures.append(figure(caption, drawn, strong=group_name(one.group)))
+    text = (
+        f"Calibration: probability of {judged.of} (across) against the share for which it came true (up), in ten bins "
+        "of equal size with 95% limits. On the dashed line probabilities are right."
+    )
+    return f'{paragraph(text)}<div class="mult">{"".join(pictures)}</div>'

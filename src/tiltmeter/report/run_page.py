@@ -1,0 +1,189 @@
+"""The page of one run: headline, answers and hero first, then the sections that back them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tiltmeter.analysis.stopping import Stopping, stopping
+from tiltmeter.report.answers import Answer, answers
+from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
+from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
+from tiltmeter.report.findings import Findings
+from tiltmeter.report.headline import MANY, headline, kicker, lead, scope_line
+from tiltmeter.report.hero import hero
+from tiltmeter.report.html import Cell, block, bullets, card_table, figure, fold, paragraph, section
+from tiltmeter.report.model_card import model_card
+from tiltmeter.report.onset import events
+from tiltmeter.report.reasons import why_section
+from tiltmeter.report.small_multiples import small_multiples
+from tiltmeter.report.svg import escape
+from tiltmeter.report.tables import curve_table, measure_table
+from tiltmeter.report.wording import number, when
+
+#: Anchors and words of the sections, in order.
+SECTIONS = (
+    ("table", "All measures"),
+    ("why", "Why"),
+    ("when", "When"),
+    ("change", "What would change it"),
+    ("stop", "When to stop"),
+    ("data", "Data"),
+    ("method", "Method and limits"),
+    ("card", "To take along"),
+)
+
+
+def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """Headline, who by each measure, the answers, and the picture."""
+    small = "".join(f"<span>{escape(word)}</span>" for word in kicker(found))
+    listed = "".join(
+        f"<div><dt>{escape(one.question)}</dt><dd>{escape(one.text)}</dd></div>" for one in answers(found, others)
+    )
+    drawn = figure(_caption(found), hero(found), strong=f"{found.headline.term.title}, by {found.clock}.")
+    return (
+        f'<header><p class="kick">{small}</p><h1>{escape(headline(found))}</h1>{paragraph(lead(found), "lead")}'
+        f'{paragraph(scope_line(found), "scope")}</header><section class="first" aria-label="In short">'
+        f'<dl class="ans">{listed}</dl>{drawn}</section>'
+    )
+
+
+def _caption(found: Findings) -> str:
+    parts = [f"{found.headline.term.meaning}; {found.headline.term.direction}."]
+    if f"{found.headline.term.curve}_se" in found.run:
+        parts.append("Bands: two standard errors of the held-out points.")
+    if found.seeds > 1:
+        parts.append("Lines: mean over starts; thin: each start.")
+    if len(found.groups) >= MANY:
+        parts.append("In colour the worst and the best group, dotted all together, grey the others.")
+    parts.append("Early looks are stretched.")
+    return " ".join(parts)
+
+
+def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:
+    items = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, words in (*extra, *SECTIONS))
+    return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
+
+
+def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "") -> str:
+    """The sections of one run; `ahead` is that of its forecast."""
+    parts = [_measures(found), why_section(found), _when(found), _change(found, others), _stop(found), ahead]
+    return "".join([*parts, data_section(found), _method(found), _along(found, others)])
+
+
+def _measures(found: Findings) -> str:
+    charts = [figure(text, picture, strong=title) for title, text, picture in small_multiples(found)]
+    grid = f'<div class="mult">{"".join(charts)}</div>' if charts else ""
+    text = (
+        'Where a measure is lower or higher for one group, "better off" follows the word beside it. While base rates '
+    )
+    text += "differ, no useful model equalises all of them: which one counts depends on what a yes does to a person."
+    if "tpr" not in found.rows:
+        text = '"Better off" follows the word beside a measure: lower or higher is better.'
+    return section("table", "All measures", paragraph(text), measure_table(found), grid)
+
+
+def _when(found: Findings) -> str:
+    items = "".join(
+        f"<li><b>{escape(when(found.clock, one.first))}</b><span>{escape(one.text)}</span></li>"
+        for one in events(found)
+    )
+    return section("when", "What changed when", f'<ol class="when">{items}</ol>')
+
+
+def _change(found: Findings, others: tuple[Findings, ...]) -> str:
+    return section(
+        "change", "What would change it", paragraph(what_would_change(found, others)), paragraph(TO_TRY, "note")
+    )
+
+
+def _stop(found: Findings) -> str:
+    try:
+        curve = next(name for name in ("loss", "error", "squared_error") if name in found.rows)
+        advice = stopping(found.run, curve=curve)
+    except (ValueError, StopIteration) as error:
+        return section("stop", "When to stop", paragraph(str(error) or "There is no curve to advise from."))
+    text = stop_sentence(found)
+    note = "" if advice.judged == "exact" else (
+        "Chosen on the points that judge it, so too good: set points aside with data.split(look=, judge=) and use "
+        "tm.stopping(run, judge=other)."
+    )  # fmt: skip
+    return section("stop", "When to stop", paragraph(text), _stopping(advice, found.clock), paragraph(note, "note"))
+
+
+def _stopping(advice: Stopping, clock: str) -> str:
+    head = ["Stop for the", "At", "Gap", f"Mean {advice.curve}", "Price in mean", "Worst group"]
+    rows = []
+    for word, rule in zip(("smallest gap", "best mean", "best worst group"), advice.rules, strict=True):
+        price = rule.mean / advice.best_mean.mean - 1.0 if advice.best_mean.mean else 0.0
+        cells = [when(clock, rule.time), number(rule.gap), number(rule.mean), f"{price:+.1%}", number(rule.worst)]
+        rows.append([Cell(word, head=True), *map(Cell, cells)])
+    caption = f"By {advice.curve}, among looks whose mean is within {advice.within:.0%} of the best seen."
+    return card_table(head, rows, caption)
+
+
+def _method(found: Findings) -> str:
+    level = f"{100 * found.standing.level:g}%"
+    items = [
+        "In this run means: these weights, this order of data. From five starts on, statements are about the recipe: "
+        "points and starts are both counted.",
+        f"Shown means: the limits leave out 0. Limits of differences hold at {found.standing.family}; over many such "
+        f"pages at most {level} contain any wrong one. Groups are compared "
+        + ("with each other." if found.two else "each with all others together; there is no ranking."),
+        "No difference shown is not equal: the limits are printed, wide ones mean too few points, narrow ones that a "
+        "large difference is ruled out.",
+        "Better off follows the measure: lower loss, error and wrong yeses, higher share found. Whether more yeses are "
+        "better depends on what a yes does, and is said only where it was declared.",
+        "Limits of one group are Wilson's or two standard errors. Measures of the last look (a yes is right, errors "
+        "removed, impact ratio, parts of a difference) come from points, and from five starts on starts, drawn anew.",
+        "The calibration error of a calibrated model is not 0 with finitely many points: what chance gives is printed.",
+        "Four fifths is a rule of thumb that ignores the number of points. This page describes a model; it is not a "
+        "legal audit.",
+    ]
+    if found.scope == "exact":
+        items = ["Values are exact, or come without known errors; a group leads where its value is better.", items[3]]
+    notes = [f"{note}." for note in found.standing.notes]
+    notes += [f"{name}: {why}." for name, why in list(found.standing.reasons.items())[:12]]
+    return section("method", "Method and limits", bullets([*items, *notes]))
+
+
+def _along(found: Findings, others: tuple[Findings, ...]) -> str:
+    return section(
+        "card",
+        "To take along",
+        fold("Section for a model card (Markdown)", block(model_card(found, others))),
+        fold("Curves as numbers", curve_table(found)),
+        fold("What was trained", pairs_table(trained_rows(found.run))),
+        fold("All settings", pairs_table(setting_rows(found.run.origin.settings))),
+    )
+
+
+def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
+    """The page's numbers as plain JSON."""
+
+    def clean(value: float) -> float | None:
+        return float(value) if value == value and abs(value) != float("inf") else None
+
+    def told(one: Any) -> list[float | None]:
+        return [clean(value) for value in one]
+
+    said: list[Answer] = answers(found, others)
+    return {
+        "run": found.name,
+        "headline": headline(found),
+        "who": lead(found),
+        "answers": {one.question: one.text for one in said},
+        "groups": list(found.names),
+        "level": found.standing.level,
+        "measures": {
+            curve: {
+                "values": [told(one) for one in row.values],
+                "differences": [told(one) for one in row.differences],
+                "better_off": [found.name_of(group) for group in row.better_off(found.groups)],
+            }
+            for curve, row in {**found.rows, **found.extra}.items()
+        },
+        "impact_ratio": None if found.impact is None else told(found.impact.ratio),
+        "calibration": None
+        if found.calibration is None
+        else {found.name_of(one.group): [one.error, one.chance, one.limit] for one in found.calibration.groups},
+    }

@@ -1,0 +1,238 @@
+"""Tables: all measures at the last look; measures by groups for two groups, groups by measures for more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tiltmeter.analysis.estimate import Estimate, wilson
+from tiltmeter.plot.theme import group_name
+from tiltmeter.report import svg
+from tiltmeter.report.colours import colours
+from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.html import Cell, card_table
+from tiltmeter.report.small_multiples import after_start
+from tiltmeter.report.stretched_axis import stretched_axis
+from tiltmeter.report.wording import between, minus, number, percent, percents, points
+
+#: A group with fewer points than this share of all is marked.
+TINY = 0.02
+
+
+def measure_table(found: Findings) -> str:
+    """The table of the page."""
+    return _two(found) if found.two else _many(found)
+
+
+def _two(found: Findings) -> str:
+    a, b = found.names
+    head = ["Measure", a, b, f"Difference, {a} minus {b}", "Better off", "Over training"]
+    rows = []
+    if found.look is not None:
+        rows.append(_base_rates(found))
+    rows += [_measure(found, row) for row in [*found.rows.values(), *found.extra.values()]]
+    if found.calibration is not None and len(found.calibration.groups) == 2:
+        rows.append(_calibration(found))
+    return card_table(head, rows, _caption(found))
+
+
+def _caption(found: Findings) -> str:
+    level = f"{100 * found.standing.level:g}%"
+    text = "Brackets beside a group are 95% limits of its own number."
+    if found.scope == "exact":
+        return "Exact values, or values without known errors."
+    return (
+        f"{text} Differences of curves hold over {found.standing.family.rsplit(',', 1)[0]}; those of measures of "
+        f"the last look hold together too, each set at {level}. A difference is shown where its limits leave out 0."
+    )
+
+
+def _base_rates(found: Findings) -> list[Cell]:
+    assert found.look is not None
+    counts = found.look.counts
+    cells = [Cell("Positives", ("base rate, in the data",), head=True)]
+    rates = []
+    for negatives, positives in counts:
+        one = wilson(positives / (negatives + positives), negatives + positives)
+        rates.append(one)
+        cells.append(Cell(percent(one.value), (between(one), f"{positives:,} of {negatives + positives:,}")))
+    cells.append(Cell(points(rates[0].value - rates[1].value)))
+    return [*cells, Cell("", ("a fact about the data",)), Cell("")]
+
+
+def _measure(found: Findings, row: Row) -> list[Cell]:
+    title = Cell(row.term.title, (f"{row.term.meaning}; {row.term.direction}",), head=True)
+    told = percents(*(one.value for one in row.values)) if row.term.share else [number(one.value) for one in row.values]
+    values = [
+        Cell(text, tuple(_details(row, one, count)))
+        for text, one, count in zip(told, row.values, row.counts, strict=True)
+    ]
+    return [
+        title,
+        *values,
+        _difference(row, row.differences[0]),
+        _better(found, row),
+        Cell("", html=_spark(found, row)),
+    ]
+
+
+def _value(row: Row, one: Estimate) -> str:
+    return percent(one.value) if row.term.share else number(one.value)
+
+
+def _details(row: Row, one: Estimate, count: tuple[int, int] | None) -> list[str]:
+    parts = []
+    if one.known:
+        parts.append(between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}")
+    elif row.course is None:
+        parts.append("too few to say")
+    if count is not None:
+        parts.append(f"{count[0]:,} of {count[1]:,}" if count[0] >= 0 else f"of {count[1]:,}")
+    return parts
+
+
+def _difference(row: Row, one: Estimate) -> Cell:
+    if not np.isfinite(one.value):
+        return Cell("", ("not judged",))
+    limits = (between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}") if one.known else ""
+    exact = one.low == one.high or not one.known
+    return Cell(points(one.value) if row.term.share else number(one.value), () if exact else (limits,))
+
+
+def _better(found: Findings, row: Row) -> Cell:
+    if not row.differences[0].known:
+        return Cell("", ("not judged",))
+    if not row.differences[0].shown:
+        return Cell("", html='<b class="chip none">no difference shown</b>')
+    if row.term.better == "neither":
+        more = row.higher(found.groups)[0]
+        return Cell("", html=f'<b class="chip none">more: {svg.escape(group_name(more))}</b>')
+    group = row.better_off(found.groups)[0]
+    kind = f"g{found.groups.index(group)}"
+    return Cell("", html=f'<b class="chip {kind}">{svg.escape(group_name(group))}</b>')
+
+
+def _spark(found: Findings, row: Row) -> str:
+    """The course after start-up, and where the difference went since half-way."""
+    if row.course is None or row.course.sizes["time"] < 4:
+        return '<span class="na">last look only</span>' if row.course is None else ""
+    times, values = row.course.coords["time"].values.astype(float), row.course.values
+    later = after_start(times, found.clock)
+    inside = values[later]
+    if later.sum() < 2 or not np.isfinite(inside).any():
+        return ""
+    low, high = float(np.nanmin(inside)), float(np.nanmax(inside))
+    span = (high - low) or 1.0
+    x = 4 + stretched_axis(times[later]).place(times[later]) * 112
+    parts = []
+    for group, kind in enumerate(colours(found)):
+        y = 4 + (high - inside[:, group]) / span * 26
+        parts.append(svg.path(x, y, f"line {kind}"))
+        if np.isfinite(y[-1]):
+            parts.append(svg.mark(x[-1], y[-1], f"dot {kind}", square=group % 2 == 1, size=2.4))
+    drawn = svg.picture(120, 34, parts, f"{row.term.title} over training", "", "spark")
+    return f"{drawn}<span>{_trend(row)}</span>" if found.two else drawn
+
+
+def _trend(row: Row) -> str:
+    """Whether the difference grew since half-way, by more than a quarter of its limits."""
+    if not row.judged or not row.judged[0].judged:
+        return ""
+    one = row.judged[0]
+    half = int(np.argmin(np.abs(one.times - one.times[-1] / 2)))
+    change = abs(one.gap[-1]) - abs(one.gap[half])
+    width = (one.upper[-1] - one.lower[-1]) / 2
+    if not np.isfinite(change):
+        return ""
+    if abs(change) <= 0.5 * width:
+        return "→ difference steady since half-way"
+    return "↗ difference grew since half-way" if change > 0 else "↘ difference shrank since half-way"
+
+
+def _calibration(found: Findings) -> list[Cell]:
+    assert found.calibration is not None
+    cells = [Cell("Calibration error", ("mean distance of probability and share; lower is better",), head=True)]
+    for one in found.calibration.groups:
+        cells.append(Cell(points(one.error), (f"chance gives up to {points(one.limit)}", f"{one.points:,} points")))
+    wrong = [group_name(one.group) for one in found.calibration.groups if one.shown]
+    text = f"shown to be wrong: {', '.join(wrong)}" if wrong else "none is shown to be wrong"
+    return [*cells, Cell(""), Cell("", (text,)), Cell("", ("last look only",))]
+
+
+def _many(found: Findings) -> str:
+    """One row for each group, the largest first: sizes, rates with limits drawn, and its difference from the rest."""
+    row = found.headline
+    sizes = None if found.look is None else found.look.counts.sum(1)
+    order = range(len(found.groups)) if sizes is None else np.argsort(-sizes, kind="stable")
+    others = [one for one in found.rows.values() if one is not row][:4]
+    head = ["Group"]
+    if sizes is not None:
+        head += ["Held out", "Positives"]
+    head += [row.term.title, f"{row.term.title}: against the rest", *(one.term.title for one in others)]
+    rows = [_group(found, int(place), sizes, others) for place in order]
+    caption = f"Groups by size. {_caption(found)} {row.term.title}: {row.term.meaning}; {row.term.direction}."
+    if sizes is not None:
+        caption += f" † under {TINY:.0%} of the points. Under 10 counted points nothing is said about a group."
+    return card_table(head, rows, caption)
+
+
+def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[Row]) -> list[Cell]:
+    row = found.headline
+    tiny = sizes is not None and sizes[place] < TINY * sizes.sum()
+    cells = [Cell(f"{found.names[place]}{' †' if tiny else ''}", head=True)]
+    if sizes is not None and found.look is not None:
+        cells.append(Cell(f"{sizes[place]:,}", (f"{percent(sizes[place] / sizes.sum(), 1)} of all",)))
+        cells.append(Cell(f"{found.look.counts[place, 1]:,}", (percent(float(found.look.rates().base_rate[place])),)))
+    one = row.values[place]
+    if not found.enough(place):
+        cells += [Cell("", ("too few to say",)), Cell("", ("nothing can be said",))]
+    else:
+        drawn = _interval(one, colours(found)[place]) if row.term.share and one.known else ""
+        text = f"{_value(row, one)} ({between(one)})" if row.term.share and one.known else _value(row, one)
+        cells += [Cell("", html=f"{drawn}<span>{svg.escape(text)}</span>"), _against(row, row.differences[place])]
+    for other in others:
+        value = other.values[place]
+        cells.append(Cell(_value(other, value), (between(value),) if other.term.share and value.known else ()))
+    return cells
+
+
+def _against(row: Row, one: Estimate) -> Cell:
+    if not one.known:
+        return Cell("", ("not judged",))
+    size = points(one.value) if row.term.share else number(one.value)
+    limits = between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}"
+    sign = "+" if one.value > 0 else ""
+    if not one.shown:
+        chip = '<b class="chip none">no difference shown</b>'
+    else:
+        up = (one.value > 0) == (row.term.better == "higher")
+        word = {True: "better off", False: "worse off"}[up] if row.term.better != "neither" else "differs"
+        chip = f'<b class="chip {"up" if up else "down"}">{word}</b>'
+    return Cell("", html=f"{chip}<span>{svg.escape(f'{sign}{size} ({limits})')}</span>")
+
+
+def _interval(one: Estimate, kind: str) -> str:
+    """A number from 0 to 100 % with its limits."""
+    x = [4 + 132 * value for value in (one.low, one.value, one.high)]
+    parts = [
+        svg.line(4, 9, 136, 9, "grid"),
+        svg.line(x[0], 9, x[2], 9, f"ci {kind}"),
+        svg.mark(x[1], 9, f"dot {kind}", size=4),
+    ]
+    return svg.picture(140, 18, parts, "value with its limits, from 0 to 100%", "", "dc")
+
+
+def curve_table(found: Findings, most: int = 14) -> str:
+    """The curves as numbers at some looks."""
+    rows = [row for row in found.rows.values() if row.course is not None]
+    times = found.headline.course.coords["time"].values  # type: ignore[union-attr]
+    chosen = np.unique(np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int))
+    head = [found.clock, *(f"{row.term.curve}, {name}" for row in rows for name in found.names)]
+    body = []
+    for look in chosen:
+        cells = [Cell(f"{times[look]:g}", head=True)]
+        for row in rows:
+            assert row.course is not None
+            same = row.course.sel(time=times[look], method="nearest").values
+            cells += [Cell(minus(float(value), 4) if np.isfinite(value) else "no data") for value in same]
+        body.append(cells)
+    return card_table(head, body, "", stack=False)

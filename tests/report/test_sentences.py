@@ -1,0 +1,207 @@
+"""Every sentence of the page against cases whose numbers are worked out by hand."""
+
+import numpy as np
+import pytest
+
+from tiltmeter.analysis.estimate import Estimate
+from tiltmeter.report import answers, headline, onset
+from tiltmeter.report.changes import what_would_change
+from tiltmeter.report.findings import findings
+
+
+@pytest.fixture(scope="session")
+def census(made):
+    """150 of 4,251 women and 536 of 3,749 men are positive; found are 33 and 231; wrongly said yes 38 and 70."""
+    return findings(made.census(), "census", "benefit")
+
+
+@pytest.fixture(scope="session")
+def equal(made):
+    """The same rates in both groups: 40 of 100 positives found."""
+    return findings(made.decided([(380, 20, 60, 40), (380, 20, 60, 40)], ["a", "b"]), "", "benefit")
+
+
+@pytest.fixture(scope="session")
+def five(made):
+    return findings(
+        made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"], seeds=5, wobble=0.002), "five", "benefit"
+    )
+
+
+@pytest.fixture(scope="session")
+def many(made):
+    cells = [(300, 20, 40, 160)] * 6 + [(300, 20, 160, 40), (40, 2, 2, 1)]
+    return findings(made.decided(cells, [("x", c) for c in "abcdefgh"]), "many", "benefit")
+
+
+class TestHeadline:
+    def test_a_benefit_is_about_whom_the_model_finds(self, census):
+        assert headline.headline(census) == "The model finds 22% of the positives in women and 43% in men."
+
+    def test_a_burden_is_about_whom_it_wrongly_says_yes_to(self, made):
+        found = findings(made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"]), "", "burden")
+        assert headline.headline(found) == "The model wrongly says yes to 5.0% of the negatives in a and 15.0% in b."
+        assert found.rows["positive_rate"].better_off(found.groups) == ("a",)
+        assert "b has the higher tpr (70% against 40%)." in headline.lead(found)
+
+    def test_undeclared_it_says_both_and_that_nothing_was_declared(self, made):
+        found = findings(made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"]))
+        assert headline.headline(found) == (
+            "The model finds 40% of the positives in a and 70% in b; it wrongly says yes to 5.0% and 15.0% of the negatives."
+        )
+        assert (
+            'It was not declared what a yes does to a person (positive="benefit" or "burden").'
+            in headline.scope_line(found)
+        )
+        assert "b has the higher positive rate (26% against 12%)." in headline.lead(found)
+
+    def test_of_four_groups_the_worst_and_the_best(self, made):
+        cells = [(300, 20, 100, 100), (300, 20, 40, 160), (300, 20, 160, 40), (300, 20, 100, 100)]
+        found = findings(made.decided(cells, list("abcd")), "", "benefit")
+        assert headline.headline(found) == "The model finds 20% of the positives in c and 80% in b."
+        assert headline.lead(found).startswith("c is worse off than the rest by tpr (20%)")
+
+    def test_many_groups_are_counted(self, many):
+        assert headline.headline(many) == "1 of 8 groups is found less often than the rest: x & g."
+
+    def test_what_the_numbers_are_of(self, census, five):
+        assert headline.scope_line(census).endswith(
+            "Numbers are of this run at its last look, step 500, on 8,000 points held out from training; brackets are 95% "
+            "limits."
+        )
+        assert "the mean of 5 starts at their last look" in headline.scope_line(five)
+
+    def test_what_is_not_declared_well_is_refused(self, made):
+        with pytest.raises(ValueError, match="`positive` should be"):
+            findings(made.census(), "", "good")
+        run = made.census()
+        bare = run.replace({name: run[name] for name in ("loss", "error")})
+        with pytest.raises(ValueError, match="`positive` is for runs that decide between two labels"):
+            findings(bare, "", "benefit")
+
+
+class TestFirstParagraph:
+    def test_both_facts_and_the_reason_stand_there(self, census):
+        text = headline.lead(census)
+        assert text.startswith(
+            "men is better off by tpr (43% against 22%) and positive rate (8.0% against 1.7%), where higher is better. women "
+            "is better off by fpr (0.9% against 2.2%), error (3.6% against 10.0%) and loss (0.151 against 0.240), where "
+            "lower is better. They disagree because base rates differ: 3.5% of women and 14.3% of men are positive, so that "
+            "saying no errs less for women."
+        )
+
+    def test_nothing_shown_is_said_with_the_values(self, equal):
+        assert headline.lead(equal).startswith(
+            "No difference is shown in tpr (40% for a, 40% for b); fpr (5.0% for a, 5.0% for b); positive rate (12% for a, "
+            "12% for b); error (16% for a, 16% for b); loss (0.324 for a, 0.324 for b)."
+        )
+
+    def test_calibration_names_whose_probabilities_are_wrong(self, census):
+        """Probabilities of .05 and .7: men who are told no are positive in 305 of 3,448 cases, not in 172."""
+        by_group = {one.group: one for one in census.calibration.groups}
+        off = (3448 * abs(305 / 3448 - 0.05) + 301 * abs(231 / 301 - 0.7)) / 3749
+        assert by_group["men"].error == pytest.approx(off, abs=1e-6)
+        text = headline.calibration_sentence(census)
+        assert text.startswith("Calibration: probabilities are shown to be wrong for ")
+        assert "men (off by 4.1 points" in text
+        assert "too low on average" in text
+
+
+class TestAnswers:
+    def test_who(self, census):
+        gap = census.headline.differences[0]
+        assert gap.value == pytest.approx(33 / 150 - 231 / 536)
+        text = answers.who(census)
+        assert text.startswith(
+            "women. Of 150 positives in women the model finds 33, of 536 in men 231: 21 points apart ("
+        )
+        assert -0.36 < gap.low < -0.25
+        assert -0.15 < gap.high < -0.05
+
+    def test_who_when_nothing_is_shown(self, equal):
+        text = answers.who(equal)
+        assert text.startswith("No difference is shown. Of 100 positives in a the model finds 40, of 100 in b 40: the ")
+        assert text.endswith("points, too few to tell.")
+
+    def test_undecided_in_three_ways(self, census):
+        row = census.headline
+        narrow, wide = Estimate(0.001, -0.012, 0.014), Estimate(0.01, -0.2, 0.2)
+        between = Estimate(0.01, -0.03, 0.05)
+        assert answers.undecided(row, narrow) == (
+            "the difference lies between −1.2 and 1.4 points; more than 1.4 points are ruled out"
+        )
+        assert answers.undecided(row, wide) == "the difference lies between −20 and 20 points, too few to tell"
+        assert answers.undecided(row, between) == "the difference lies between −3.0 and 5.0 points"
+
+    def test_chance_knows_one_run_from_several(self, census, five, equal):
+        assert answers.chance(census).startswith(
+            "Hardly. With groups shuffled among the positives, 95 of 100 differences "
+        )
+        assert (
+            "The limits hold for all 3 looks, 5 curves together; any of them is wrong in at most 5%"
+            in answers.chance(census)
+        )
+        assert answers.chance(census).endswith("One run only: another start may differ.")
+        assert "The sign is the same in 5 of 5 starts, the difference " in answers.chance(five)
+        assert answers.chance(equal).startswith("That is not ruled out.")
+
+    def test_shuffled_groups_by_the_normal_law(self, census):
+        """Two standard errors of a difference of shares among 686 positives, 264 of them found."""
+        share = 264 / 686
+        expected = 196 * np.sqrt(share * (1 - share) * (1 / 150 + 1 / 536))
+        told = float(answers.chance(census).split("stay below ")[1].split(" points")[0])
+        assert told == pytest.approx(expected, abs=0.9)  # one person more
+
+    def test_why_measures_disagree(self, census):
+        assert headline.disagree(census)
+        assert answers.measures(census).startswith(
+            "The error of women is lower, 3.6% against 10.0%; fewer of women are positive: 3.5% against 14.3%. The best "
+            "constant answer would err for 3.5% and 14.3%. Of such errors the model removes for women none that is shown ("
+        )
+        assert "30% for men (" in answers.measures(census)
+
+    def test_an_audit(self, census):
+        """71 of 4,251 against 301 of 3,749; in the data 150 of 4,251 against 536 of 3,749."""
+        text = answers.audit(census)
+        assert text.startswith(
+            "Yes for 1.7% of women and 8.0% of men: impact ratio 0.21 (0.16 to 0.27), below four fifths."
+        )
+        assert text.endswith("A model that is always right would have 0.25.")
+
+    def test_when(self, census, equal):
+        assert onset.when_did_it_arise(census).startswith("It is shown from step 500 of 500 on to the end.")
+        assert onset.when_did_it_arise(equal) == "No difference is shown at any look."
+
+    def test_what_would_change_it(self, census, made):
+        other = findings(
+            made.decided([(4063, 38, 75, 75), (3143, 70, 305, 231)], ["women", "men"]), "heavier", "benefit"
+        )
+        text = what_would_change(census, (other,))
+        assert text.startswith("heavier: 50% for women, 43% for men, no difference shown (")
+        assert "error of all 0.5 points less." in text  # 42 of 8,000 people fewer
+        assert what_would_change(census).endswith("No other training was tried.")
+
+    def test_what_is_not_known(self, census, five, many):
+        assert answers.unknown(census).startswith("What another start would give: this is one run.")
+        assert "one run" not in answers.unknown(five)
+        assert answers.unknown(many).startswith("What happens to x & h: fewer than 10 positives held out in each.")
+
+    def test_many_groups_have_no_ranking(self, many):
+        text = answers.who(many)
+        assert text.startswith("Worse off than the rest by tpr: x & g (")
+        assert "No difference from the rest is shown for" in text
+        assert "Could be the worst off: " in text
+
+    def test_a_group_against_the_rest_by_hand(self, many):
+        """Group g: 40 of 200 found, all others 961 of 1,203."""
+        place = many.groups.index(("x", "g"))
+        assert many.headline.differences[place].value == pytest.approx(40 / 200 - 961 / 1203)
+
+
+class TestEvents:
+    def test_the_dated_list(self, census):
+        told = [(event.first, event.text) for event in onset.events(census)]
+        assert told[0] == (0.0, "At the first look the model says yes to 0.0% of women, 0.0% of men.")
+        assert (500.0, "The model begins to say yes.") in told
+        assert (500.0, "From here on the difference in found is shown, to the end.") in told
+        assert told[-1][1] == "At the end the difference is 21 points and is shown."
