@@ -11,8 +11,8 @@ help: ## print the targets
 demo: .venv/run.stamp ## forecast a network, train it, and write a page of pictures
 	$(BIN)/tiltmeter demo
 
-explore: .venv/run.stamp ## open the explorer in the browser
-	$(BIN)/tiltmeter explore runs
+explore: .venv/run.stamp ## open the explorer in the browser, on the runs of a demo
+	$(BIN)/tiltmeter explore runs --demo
 
 check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a minute
 	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/test_names.py \

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
+    from tiltmeter.forecast.best_schedule import best_schedule as best_schedule
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.network_kernels import tangent as tangent
@@ -115,6 +116,7 @@ _HOMES = {
     "tangent": "forecast.network_kernels",
     "nowcast": "forecast.nowcast",
     "best_weights": "forecast.best_weights",
+    "best_schedule": "forecast.best_schedule",
     "advise": "advice.advise",
     # real training
     "GroupedData": "data.grouped",

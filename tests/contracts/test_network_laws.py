@@ -100,6 +100,7 @@ CALLS = {
     "Tangent.why": ("forecast", lambda recipe: kernels().why(recipe, step=5)),
     "Tangent.learned_share": ("forecast", lambda recipe: kernels().learned_share(recipe)["learned_share"].values),
     "best_weights": ("forecast", lambda recipe: str(tm.best_weights(kernels(), recipe))),
+    "best_schedule": ("forecast", lambda recipe: str(tm.best_schedule(kernels(), recipe, pieces=1))),
 }
 RECIPE = tm.Recipe(lr=0.2, steps=STEPS, batch=16, loss=tm.Logistic())
 
@@ -144,7 +145,12 @@ def test_a_law_is_applied_or_refused_by_name(name, law):
             call(recipe)
         recipe = replace(recipe, batch=None)
     constant = isinstance(law, I.GroupLaw) and law.constant
-    refused = {"best_weights": True, "Tangent.why": not constant, "Tangent.learned_share": not constant}
+    refused = {
+        "best_weights": True,
+        "best_schedule": True,
+        "Tangent.why": not constant,
+        "Tangent.learned_share": not constant,
+    }
     fixed = isinstance(law, I.DataLaw) and name.startswith("Tangent")  # a Tangent has its data
     applied = applied_by_twins(law) if route == "twin" else route in law.routes
     if applied and not refused.get(name, False) and not fixed:

@@ -118,6 +118,21 @@ def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, star
         assert page.evaluate("() => window.origin") == "null"
 
 
+@pytest.mark.parametrize("width", [390, 640])
+def test_a_phone_and_200_percent_zoom_show_everything_below_one_another(tmp_path, start_explorer, look, width):
+    write(tmp_path / "mine")
+    with start_explorer(tmp_path) as found:
+        page = look(found.address + "#runs?run=mine", width=width, device_scale_factor=2)
+        page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
+        page.wait_for_selector("#run-table tbody tr", state="attached")
+        assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+        for part in (".shown", ".panel"):
+            assert page.locator(f".columns > {part}").bounding_box()["width"] > 0.85 * width, part
+        legend = page.locator("#chart-runs svg .role-legend-label text").all_inner_texts()
+        assert legend == ["a", "b"]
+        page.close()
+
+
 def test_eight_pages_at_once_stay_live(tmp_path, start_explorer, look):
     with start_explorer(tmp_path) as found:
         write(tmp_path / "mine")

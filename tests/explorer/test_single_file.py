@@ -1,9 +1,12 @@
 """The page as one file."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
 from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +38,23 @@ def test_embedded_text_cannot_end_its_element():
     assert page.count("<script") == 3
     assert "</title><script>" not in page
     assert "connect-src 'none'" in page
+
+
+@pytest.mark.slow
+def test_the_documentation_gets_a_page_to_play_with(tmp_path, look):
+    ext = Path(__file__).parents[2] / "docs" / "ext" / "explorable.py"
+    spec = importlib.util.spec_from_file_location("explorable", ext)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    handlers = {}
+    module.setup(SimpleNamespace(connect=handlers.__setitem__))
+    handlers["build-finished"](SimpleNamespace(builder=SimpleNamespace(name="html"), outdir=str(tmp_path)), None)
+    page = look((tmp_path / "explorable.html").as_uri() + "#theory?rho=0.7")
+    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
+    page.get_by_role("link", name="Lessons").click()
+    page.wait_for_selector("article")
+    assert page.get_by_role("article").count() == 4
 
 
 def test_no_page_file_names_another_machine():

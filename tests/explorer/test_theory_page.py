@@ -111,6 +111,9 @@ def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
     page = look(explorer.address, width=width, color_scheme=scheme)
     page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
+    for part in ("form", ".shown", ".more"):
+        share = page.locator(f".columns > {part}").bounding_box()["width"] / width
+        assert share > (0.85 if width < 600 else 0.2), part
 
 
 @pytest.mark.slow

@@ -216,7 +216,7 @@ class TestEqualisingPulls:
         assert found["+"] == pytest.approx(0.5825, abs=0.001)
 
     def test_bad_input(self):
-        with pytest.raises(ValueError, match="leave schedules and weights"):
+        with pytest.raises(ValueError, match="leave out schedules and weights"):
             tm.theory.equalising_pulls(A, tm.SGD(lr=0.1, weights={"+": 2.0}))
         with pytest.raises(ValueError, match="is for one problem"):
             tm.theory.equalising_pulls(tm.teacher_mixture(rho=("rho", [0.5, 0.6])), tm.SGD(lr=0.1))

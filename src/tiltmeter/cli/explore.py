@@ -20,6 +20,7 @@ def explore(
     port: int = PORT,
     allow_runs: Switch = False,
     share: Annotated[str | None, Parameter(show_default=False)] = None,
+    demo: Switch = False,
     quiet: Switch = False,
 ) -> None:
     """Open a page in the browser: the theory with sliders, the runs of a folder while they are written, forecasts.
@@ -35,6 +36,8 @@ def explore(
     share
         Listen at this address of this machine instead of the loopback address, so that others can open the page. The
         printed address holds a token, and only those who have it get an answer. It is sent without encryption.
+    demo
+        First record the runs of a demo in the folder, to have something to look at.
     quiet
         Print the address and open no browser.
     """
@@ -52,6 +55,12 @@ def explore(
         raise NotADirectoryError(f"`folder` should be a folder of run directories. Found a file at {folder}.")
     token = None if share is None else secrets.token_urlsafe(24)
     settings = Settings(folder.resolve(), port, LOOPBACK if share is None else share, token, allow_runs)
+
+    if demo:
+        from tiltmeter.explorer.demo_runs import demo_runs
+
+        print("Recording the runs of the demo ...", file=sys.stderr)
+        demo_runs(settings.folder)
 
     def ready(found: Settings) -> None:
         print(f"Explorer: {found.address}", flush=True)

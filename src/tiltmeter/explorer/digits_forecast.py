@@ -27,8 +27,8 @@ def digits_forecast(lr: float, steps: int, weights: list[float], shares: list[fl
     """Forecast the losses of both groups, turned and upright; `full` also tests how far to trust them."""
     from tiltmeter.forecast.horizon import noted_horizon
 
-    recipe = _recipe(lr, steps, weights, shares)
-    ahead = _kernels().forecast(recipe, horizon=full)
+    recipe = recipe_of(lr, steps, weights, shares)
+    ahead = kernels().forecast(recipe, horizon=full)
     loss = ahead["loss"].transpose("time", "group")
     horizon = noted_horizon(ahead) if full else None
     return {
@@ -45,8 +45,8 @@ def digits_best_weights(lr: float, steps: int, shares: list[float]) -> dict[str,
     """Find the loss weights that are forecast to make the worst group best off."""
     from tiltmeter.forecast.best_weights import best_weights
 
-    found = best_weights(_kernels(), _recipe(lr, steps, [1.0, 1.0], shares))
-    return {"weights": [float(found.weights[group]) for group in _data()[0].groups], "sentence": visible(str(found))}
+    found = best_weights(kernels(), recipe_of(lr, steps, [1.0, 1.0], shares))
+    return {"weights": [float(found.weights[group]) for group in data()[0].groups], "sentence": visible(str(found))}
 
 
 def digits_train(
@@ -55,11 +55,12 @@ def digits_train(
     """Train the same network from the same weights into a new run directory; `tell` hears its name first."""
     from tiltmeter.training.loop import train
 
-    data, look = _data()
     name = _free(Path(root) / PLACE)
     address = address_of(f"{PLACE}/{name}".encode())
     tell({"run": address})
-    train(_model(), data, look, _recipe(lr, steps, weights, shares), to=Path(root) / PLACE / name, seed=0)
+    examples, look = data()
+    recipe = recipe_of(lr, steps, weights, shares)
+    train(model_of(), examples, look, recipe, to=Path(root) / PLACE / name, seed=0)
     return {"run": address}
 
 
@@ -69,30 +70,34 @@ def _free(folder: Path) -> str:
 
 
 @cache
-def _data() -> Any:
+def data() -> Any:
+    """Return what to train on and what to look at."""
     from tiltmeter.data.public.digits import digits
 
     return digits(share=SHARE, contrast=CONTRAST, labels="large")
 
 
-def _model() -> Any:
+def model_of(seed: int = 0) -> Any:
+    """Make the network with the initial weights of this seed."""
     import torch
 
     from tiltmeter.networks.mlp import mlp
 
     torch.set_num_threads(1)
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     return mlp(64, (WIDTH,), 1)
 
 
 @cache
-def _kernels() -> Any:
+def kernels() -> Any:
+    """Return the kernels of the network of seed 0."""
     from tiltmeter.forecast.network_kernels import tangent
 
-    return tangent(_model(), *_data(), progress=False)
+    return tangent(model_of(), *data(), progress=False)
 
 
-def _recipe(lr: float, steps: int, weights: list[float], shares: list[float]) -> Recipe:
+def recipe_of(lr: float, steps: int, weights: list[float], shares: list[float]) -> Recipe:
+    """Return the recipe of these settings; weights of 1 and shares of 0 leave the data as they are."""
     from tiltmeter.losses import Square
     from tiltmeter.recipe import Recipe
     from tiltmeter.recipe.sampling import Draws
@@ -101,7 +106,7 @@ def _recipe(lr: float, steps: int, weights: list[float], shares: list[float]) ->
         raise ValueError(f"`lr` should lie between 0 and {MOST_LR:g}. Found lr = {lr:g}.")
     if not 1 <= steps <= MOST_STEPS:
         raise ValueError(f"`steps` should lie between 1 and {MOST_STEPS}. Found steps = {steps}.")
-    groups = _data()[0].groups
+    groups = data()[0].groups
     given: dict[str, Any] = {}
     if not np.allclose(weights, 1.0):
         given["weights"] = dict(zip(groups, weights, strict=True))

@@ -12,12 +12,13 @@ from tiltmeter.interventions.step_law import StepLaw
 
 @dataclass(frozen=True)
 class GradientPenalty(StepLaw):
-    """loss + strength |gradient|, by a finite difference along the gradient: Zhao, Zhang and Hu (2022).
+    """loss + strength `|gradient|`, by a finite difference along the gradient: Zhao, Zhang and Hu (2022).
 
     >>> GradientPenalty(strength=0.01, distance=0.05).cost(groups=2)
     2.0
 
-    The step is taken with (1 - s) g(w) + s g(w + distance g / |g|) and s = strength / distance. With s = 1 it is `SAM`.
+    The step is taken with (1 - s) g(w) + s g(w + distance g / `|g|`) and s = strength / distance. With s = 1 it is
+    `SAM`.
 
     Like SAM it knows nothing of groups.
     """

@@ -13,7 +13,7 @@ from tiltmeter.interventions.per_group import checked_per_group
 
 @dataclass(frozen=True)
 class GroupClipping(GramLaw):
-    """P = p min(1, limit / |gradient of the group|): no group's gradient is longer than `limit`.
+    """P = p min(1, limit / `|gradient of the group|`): no group's gradient is longer than `limit`.
 
     >>> law = GroupClipping(limit=1.0)
     >>> seen = Seen(0.0, ("+", "-"), np.array([0.5, 0.5]), np.zeros(2), gram=np.diag([4.0, 0.25]))

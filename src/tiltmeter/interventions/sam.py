@@ -12,7 +12,7 @@ from tiltmeter.interventions.step_law import StepLaw
 
 @dataclass(frozen=True)
 class SAM(StepLaw):
-    """The step of the optimiser with the gradient at w + rho g / |g|, Foret et al. (2021).
+    """The step of the optimiser with the gradient at w + rho g / `|g|`, Foret et al. (2021).
 
     >>> SAM(rho=0.05).cost(groups=2)
     2.0

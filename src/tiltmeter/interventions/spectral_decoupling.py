@@ -11,7 +11,7 @@ from tiltmeter.interventions.point_law import PointLaw
 
 @dataclass(frozen=True)
 class SpectralDecoupling(PointLaw):
-    """loss + (strength / 2) |score|^2 for every point, Pezeshki et al. (2021).
+    """loss + (strength / 2) `|score|^2` for every point, Pezeshki et al. (2021).
 
     >>> import torch
     >>> SpectralDecoupling(0.1).each(torch.zeros(2), torch.tensor([1.0, -2.0]), None)

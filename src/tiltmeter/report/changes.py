@@ -15,8 +15,8 @@ from tiltmeter.report.wording import capital, minus, number, percents, points, w
 WITHIN = 0.1
 #: What to run when nothing was tried.
 TO_TRY = (
-    "To try weights or shares before training: tiltmeter forecast FILE --best-weights worst. To compare trainings: run "
-    "them on the same held-out points and give all run directories to tiltmeter report."
+    "To rank interventions before training: tiltmeter advise FILE (tm.advise). To judge them after it: tiltmeter "
+    "scorecard PLAIN OTHER (tm.scorecard), or give all run directories, the plain one first, to tiltmeter report."
 )
 
 

@@ -47,6 +47,15 @@ class Control:
         rates = np.stack([[float(rate_at(sgd, par, float(t))[0]) for t in part] for part in inside], axis=1)
         return cls(par, by, edges, piece, np.searchsorted(edges, times), rates)
 
+    @property
+    def shares(self) -> np.ndarray:
+        """How often groups are drawn."""
+        return np.asarray(self.par.p[0])
+
+    @property
+    def pieces(self) -> int:
+        return int(self.piece.max()) + 1
+
     def _fixed(self) -> tuple[np.ndarray | float | bool, ...]:
         par = self.par
         reach = np.sqrt(par.D[0]) * par.g[0]

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import xarray as xr
-from scipy.optimize import minimize
 
 from tiltmeter.interventions.pull_schedule import PullSchedule
-from tiltmeter.interventions.softmax import softmax
 from tiltmeter.notebook_text import NotebookText
-from tiltmeter.population.criteria import Criterion, WorstGroupArea, WorstGroupLoss
+from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
@@ -21,12 +18,8 @@ from tiltmeter.problem.sgd_arrays import parameters
 from tiltmeter.problem.times import checked_times
 from tiltmeter.schedule import Steps
 from tiltmeter.theory.control import Control
-from tiltmeter.theory.smooth_criteria import smooth
+from tiltmeter.theory.pull_search import PullSearch
 
-#: Kinks of the criterion are smoothed over these widths, in one search after the other.
-WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
-#: The smallest and largest logarithm of a pull over that of the first group.
-FURTHEST = 8.0
 #: Relative changes below this are not reported.
 NOTICEABLE = 1e-3
 #: The penalty for making the worst group worse, in units of the criterion.
@@ -109,7 +102,7 @@ def optimal_schedule(
             f"`optimal_schedule` is for one problem. Found a grid over {', '.join(map(str, par.grid.sizes))}."
         )
     starts = np.concatenate([[0.0], np.geomspace(looks[looks > 0][0], looks[-1], pieces + 1)[1:-1]])
-    search = _Search(Control.of(par, sgd, looks, starts, by), criterion, looks, guard and criterion.levels)
+    search = PullSearch(Control.of(par, sgd, looks, starts, by), criterion, looks, guard and criterion.levels)
     P = search.best(pieces)
     steps = {g: Steps(tuple(starts), tuple(P[:, i])) for i, g in enumerate(par.groups)}
     plain, better = search.plain, search.control.losses(P)[0]
@@ -121,76 +114,3 @@ def optimal_schedule(
         {g: (float(plain[-1, i]), float(better[-1, i])) for i, g in enumerate(par.groups)},
         (search.exact(WorstGroupArea(), plain), search.exact(WorstGroupArea(), better)),
     )
-
-
-class _Search:
-    """The criterion as a function of the logarithms of pulls, and the search for its smallest value."""
-
-    def __init__(self, control: Control, criterion: Criterion, times: np.ndarray, guard: bool) -> None:
-        self.control, self.criterion, self.times, self.guard = control, criterion, times, guard
-        pieces = int(control.piece.max()) + 1
-        shares = np.tile(control.par.p[0], (pieces, 1))
-        self.plain = control.losses(shares)[0]
-        self._bars = [self.exact(one, self.plain) for one in (WorstGroupArea(), WorstGroupLoss())]
-
-    def exact(self, criterion: Criterion, losses: np.ndarray) -> float:
-        curve = xr.DataArray(losses, dims=("time", "group"), coords={"time": self.times})
-        return float(criterion.of({"loss": curve}))
-
-    def value(self, logs: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-        """Return the smoothed criterion and its gradient in the logarithms of all pulls but the first group's."""
-        number = len(self.control.par.groups)
-        given = np.concatenate([np.zeros((len(logs) // (number - 1), 1)), logs.reshape(-1, number - 1)], axis=1)
-        P = softmax(given)
-        losses, states = self.control.losses(P)
-        if not np.isfinite(losses).all():
-            return 1e6, np.zeros_like(logs)
-        found, slopes = smooth(self.criterion, losses, self.times, width)
-        if self.guard:
-            for one, bar in zip((WorstGroupArea(), WorstGroupLoss()), self._bars, strict=True):
-                worst, slope = smooth(one, losses, self.times, width)
-                if worst > bar:
-                    found, slopes = found + GUARD * (worst - bar), slopes + GUARD * slope
-        pulled = self.control.gradient(P, states, slopes)
-        inner = P * (pulled - (P * pulled).sum(1, keepdims=True))
-        return found, inner[:, 1:].ravel()
-
-    def best(self, pieces: int) -> np.ndarray:
-        """Return pulls (pieces, G): the best fixed ones, refined piece by piece, or all pieces at once."""
-        number = len(self.control.par.groups)
-        if number < 2:
-            raise ValueError("Pulls of groups need at least two groups. Found one.")
-        shares = np.log(np.maximum(self.control.par.p[0], 1e-3))
-        begins = [np.tile((shares - shares[0])[1:], (pieces, 1)), np.zeros((pieces, number - 1))]
-        fixed = found = min((self._descend(one, 1) for one in begins), key=self._judged)
-        parts = 1
-        while parts < pieces:
-            parts = min(2 * parts, pieces)
-            found = min((found, self._descend(found, parts)), key=self._judged)
-        if pieces > 2:
-            found = min((found, self._descend(fixed, pieces)), key=self._judged)
-        return softmax(np.concatenate([np.zeros((pieces, 1)), found], axis=1))
-
-    def _judged(self, logs: np.ndarray) -> float:
-        return self.value(logs.ravel(), 1e-6)[0]
-
-    def _descend(self, logs: np.ndarray, parts: int) -> np.ndarray:
-        """Run L-BFGS with less and less smoothing; the pieces move in this many parts, each as one."""
-        pieces, free = logs.shape
-        part = np.arange(pieces) * parts // pieces
-        middle = np.stack([logs[part == i].mean(0) for i in range(parts)])
-
-        def cost(x: np.ndarray, width: float) -> tuple[float, np.ndarray]:
-            found, slope = self.value(x.reshape(parts, free)[part].ravel(), width)
-            summed = np.zeros((parts, free))
-            np.add.at(summed, part, slope.reshape(pieces, free))
-            return found, summed.ravel()
-
-        x = middle.ravel()
-        for width in WIDTHS:
-            done = minimize(
-                cost, x, (width,), "L-BFGS-B", jac=True, bounds=[(-FURTHEST, FURTHEST)] * len(x),
-                options={"maxiter": 200, "ftol": 1e-12, "gtol": 1e-9},
-            )  # fmt: skip
-            x = done.x
-        return np.asarray(x.reshape(parts, free)[part])

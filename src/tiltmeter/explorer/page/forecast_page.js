@@ -38,9 +38,9 @@ export function forecastPage(main, query, start) {
       height: 320,
       layer: [
         { data: { name: "beyond" }, mark: { type: "rect", opacity: 0.15 }, encoding: { x: { ...x, field: "start" }, x2: { field: "stop" } } },
-        { data: { name: "plain" }, mark: { type: "line", opacity: 0.35, strokeWidth: 1.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group", null) } },
+        { data: { name: "plain" }, mark: { type: "line", opacity: 0.35, strokeWidth: 1.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
         { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
-        { data: { name: "trained" }, mark: { type: "point", filled: true, size: 40 }, encoding: { x, y, color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, legend: null }, shape: { field: "group", type: "nominal", scale: { domain: groups }, legend: null } } },
+        { data: { name: "trained" }, mark: { type: "point", filled: true, size: 40 }, encoding: { x, y, color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null, legend: {} } } },
       ],
     };
   });

@@ -15,7 +15,7 @@ export function runChart(place, read) {
       layer: [
         { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look } },
         { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
-        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look, shape: { field: "group", type: "nominal", scale: { domain: groups }, legend: null } } },
+        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -4, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
         { data: { name: "stop" }, mark: { type: "rule", strokeWidth: 2.5 }, encoding: { x: { ...x, field: "time" } } },

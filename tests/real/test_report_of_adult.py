@@ -1,0 +1,43 @@
+"""The report of a network on census incomes: the first paragraph holds both facts, and the reason that they differ."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiltmeter as tm
+from tiltmeter.report.findings import findings
+from tiltmeter.report.headline import disagree, headline, lead
+
+torch = pytest.importorskip("torch")
+
+
+def adult(points, seed):
+    place = os.environ.get("TILTMETER_DATA")
+    if not place or not (Path(place) / "adult").is_dir():
+        pytest.skip("Set TILTMETER_DATA to a folder with adult to run this test.")
+    parts = tm.data.adult("sex")
+    rng = np.random.default_rng(seed)
+    return [part.take(np.sort(rng.choice(len(part), points, replace=False))) for part in parts]
+
+
+@pytest.mark.slow
+def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
+    train, look = adult(6000, 0)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(train.x.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    run = tm.train(model, train, look, tm.Recipe(lr=0.03, steps=600, batch=64, loss=tm.Logistic()))
+    found = findings(run, "adult", "benefit")
+    tpr = run["tpr"].isel(time=-1)
+    rates = [f"{100 * tpr.sel(group=g).item():.0f}%" for g in ("Female", "Male")]
+    assert headline(found) == f"The model finds {rates[0]} of the positives in Female and {rates[1]} in Male."
+    assert disagree(found)
+    text = lead(found)
+    assert f"Male is better off by tpr ({rates[1]} against {rates[0]})" in text
+    assert "Female is better off by" in text
+    assert "and loss (" in text
+    share = {g: rates[1.0] for g, rates in look.label_rates.items()}
+    facts = f"{100 * share['Female']:.0f}% of Female and {100 * share['Male']:.0f}% of Male are positive"
+    assert f"They disagree because base rates differ: {facts}, so that saying no errs less for Female." in text
+    assert tm.report([run], tmp_path / "adult.html", positive="benefit").stat().st_size < 200_000
