@@ -62,7 +62,7 @@ def test_every_group_stops_at_its_own_time():
     best = {one.group: one for one in advice.by_group}
     assert best["+"].time / best["-"].time > 4.0
     assert best["+"].others_pay > 0.1 > best["-"].others_pay > 0.0
-    assert "Each group would stop at a time of its own" in str(advice)
+    assert "Each group would stop at its own time" in str(advice)
     same = teacher_mixture(variance=(1.0, 1.0), overlap=0.5)
     assert "of its own" not in str(stopping(predict(same, Flow(1.0), TIMES, data=Fixed(2.0))))
 

@@ -124,7 +124,7 @@ class TestTrain:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("[dta]\n", "unknown key 'dta'. There are: data, model, training, looks, forecast."),
+            ("[dta]\n", "unknown key 'dta'. There are: data, problem, model, training, looks, forecast."),
             ("[training]\nrate = 1\n", "[training]: unknown key 'rate'."),
             ("[training]\nsteps = 5\n", "[training] needs `lr`, the learning rate."),
             ('[training]\nlr = 1\nsteps = 5\noptimiser = "lion"\n', "[training] optimiser: no 'lion'. There are: sgd, adam, adamw."),

@@ -138,7 +138,7 @@ def test_two_routes_to_the_squared_loss_agree(two_labels):
     whole = kernels.course(Question(sgd, tm.Square(), None, {"b": 2.0}, None), looks)
     goal = targets(train.y, 1, tm.Square(), 1.0)
     share = np.where(train.codes == 1, 2.0, 1.0) / len(train)
-    radial = kernels._radial()
+    radial = kernels.radial()
     start = kernels.start_sample, kernels.start_look
     parts = kernels.kernel, kernels.features(tm.Square()), lambda f: f - goal
     other = convex_course(*parts, start, share, 1.0, sgd, looks, radial)

@@ -89,7 +89,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
 def test_several_runs_are_compared_and_named(tmp_path):
     tm.save(recorded(), tmp_path / "one")
     text = words(tm.report([tmp_path / "one", recorded(), recorded()], tmp_path / "run.html"))
-    assert "The runs beside one another" in text
+    assert "The runs compared" in text
     for name in ("training 1", "training 2"):
         assert f"<summary>{name}: the whole page of this run</summary>" in text
 

@@ -75,7 +75,7 @@ class TestWeights:
         train, look = images.split(0.5)
         loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
-        with pytest.raises(ValueError, match="Weights multiply the loss of each point, which CrossEntropyLoss"):
+        with pytest.raises(ValueError, match="Weights multiply the loss of each point, but CrossEntropyLoss"):
             tm.train(model, train, look, tm.Recipe(SGD, steps=3, weights={"b": 2.0}, loss=loss))
 
 

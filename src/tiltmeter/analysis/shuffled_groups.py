@@ -14,9 +14,6 @@ DEALS = 999
 def shuffled_groups(trajectory: Trajectory, curve: str, share: float = 0.95) -> float | None:
     """What this share of random deals of two groups stays below at the last look; None where it cannot be asked.
 
-    Points keep their loss or decision; for a true-positive rate groups are dealt among the positives. Several seeds are
-    averaged point by point. It is a control of one number, not a verdict over all looks: see `standing`.
-
     >>> import xarray as xr
     >>> from tiltmeter.record import Origin
     >>> coords = {"time": [9], "group": ("point", np.repeat(["a", "b"], 200))}
@@ -25,6 +22,9 @@ def shuffled_groups(trajectory: Trajectory, curve: str, share: float = 0.95) -> 
     >>> found = shuffled_groups(Trajectory({}, "step", Origin("training"), points={"loss": kept}), "loss")
     >>> bool(abs(found - 1.96 * 0.1) < 0.02)  # two standard errors of a difference
     True
+
+    Points keep their loss or decision; for a true-positive rate groups are dealt among the positives. Several seeds are
+    averaged point by point. It is a control of one number, not a verdict over all looks: see `standing`.
     """
     kept = kept_points(trajectory)
     chosen = () if kept is None else kept.named([curve])

@@ -1,4 +1,4 @@
-"""Runs beside one another: one row for each, by the headline of the first."""
+"""Runs compared: one row for each, by the headline of the first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def comparison_section(runs: list[Findings]) -> str:
     ]
     rows = [_row(run, curve) for run in runs]
     caption = f"{term.title}: {term.meaning}; {term.direction}. Each run at its last look; verdicts hold within a run."
-    return section("runs", "The runs beside one another", card_table(head, rows, caption), _chart(runs, curve))
+    return section("runs", "The runs compared", card_table(head, rows, caption), _chart(runs, curve))
 
 
 def _row(run: Findings, curve: str) -> list[Cell]:

@@ -42,10 +42,10 @@ TERMS = {term.curve: term for term in _TERMS}
 def term_of(curve: str, positive: Positive | None, better: Better | None = None) -> Term:
     """The term of a curve; saying yes more often is better or worse by what a yes does, and neither if undeclared.
 
-    To be found is no advantage where a yes is a burden.
-
     >>> term_of("positive_rate", "burden").better, term_of("positive_rate", None).better, term_of("mine", None).title
     ('lower', 'neither', 'mine')
+
+    To be found is no advantage where a yes is a burden.
     """
     known = TERMS.get(curve)
     if known is None:

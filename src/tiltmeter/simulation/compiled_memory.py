@@ -49,13 +49,13 @@ def take_in(memory, sums, counts, points, stopped):  # type: ignore[no-untyped-d
 def place_pulls(pulls, shares, memory, draws, cumulative, factors):  # type: ignore[no-untyped-def]
     """Write pulls (seeds, groups) as cumulative shares of draws or as factors of losses; False for a negative draw.
 
-    A seed whose law has no number for want of a loss counts groups as they are drawn.
-
     >>> import numpy as np
     >>> shares, memory = np.array([[0.8, 0.2]]), np.array([[0.5, np.nan]])
     >>> cumulative, factors = np.zeros((1, 1, 2)), np.ones((1, 2))
     >>> place_pulls(np.array([[np.nan, np.nan]]), shares, memory, True, cumulative, factors), cumulative.ravel()
     (True, array([0.8, 1. ]))
+
+    A seed whose law has no number for want of a loss counts groups as they are drawn.
     """
     for i in range(pulls.shape[0]):
         unknown, unseen, total = False, False, 0.0
