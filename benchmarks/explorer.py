@@ -85,7 +85,7 @@ def listing(folder: Path) -> None:
 
 def lag(address: str) -> None:
     """How long the server takes for a small answer while it forecasts, beside the same when it is idle."""
-    asked = lambda path: urllib.request.urlopen(address + path, timeout=120).read()  # noqa: E731
+    asked = lambda path: urllib.request.urlopen(address + path, timeout=900).read()  # noqa: E731
     idle = [_timed(lambda: asked("page/style.css")) for _ in range(50)]
     done = threading.Event()
 
@@ -112,9 +112,10 @@ def browser(address: str, folder: Path) -> None:
     with sync_playwright() as p:
         found = p.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         plain, page = found.new_page(), found.new_page()
+        page.set_default_timeout(300_000)
         plain.set_content(PLAIN)
         page.goto(address)
-        page.wait_for_selector("#chart-loss svg .mark-line path", state="attached", timeout=120_000)
+        page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
         page.wait_for_timeout(3000)
         times: dict[str, list[float]] = {"plain": [], "theory": []}
         for press in range(PRESSES):

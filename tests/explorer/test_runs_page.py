@@ -128,7 +128,7 @@ def test_a_phone_and_200_percent_zoom_show_everything_below_one_another(tmp_path
         assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
         for part in (".shown", ".panel"):
             assert page.locator(f".columns > {part}").bounding_box()["width"] > 0.85 * width, part
-        legend = page.locator("#chart-runs svg .role-legend-label text").all_inner_texts()
+        legend = page.locator("#chart-runs svg .role-legend-label text").all_text_contents()
         assert legend == ["a", "b"]
         page.close()
 
