@@ -43,8 +43,12 @@ def compiled(function: Compiled) -> Compiled:
 
 
 def compiled_sum(function: Compiled) -> Compiled:
-    """Compile a loop that adds up terms, in any order that uses the vector registers well."""
-    compiler = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+    """Compile a loop that adds up terms, in any order that uses the vector registers well.
+
+    It is not cached by itself. Rules of different lengths share one name, and so would share one file of the cache,
+    where two processes that compile at the same time can mix them up. The cached functions that call it hold its code.
+    """
+    compiler = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
     return cast(Compiled, compiler(function))
 
 
