@@ -23,7 +23,7 @@ from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Linear, Network
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.setting import Setting, setting
 from tiltmeter.simulation.step_settings import StepSettings
 from tiltmeter.threads import in_blocks

@@ -13,7 +13,7 @@ from tiltmeter import SGD, simulate, teacher_mixture
 from tiltmeter.problem.activation import Erf, ReLU
 from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Linear, Network
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 
 LEVEL = 1e-3
 GEOMETRIES = {

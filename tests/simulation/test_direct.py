@@ -9,7 +9,7 @@ from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
 from tiltmeter.problem.start import Random
 from tiltmeter.problem.student import Linear, Network
 from tiltmeter.simulation.data import Repeated
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.setting import setting
 from tiltmeter.simulation.step_settings import StepSettings
 

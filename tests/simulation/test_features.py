@@ -9,7 +9,7 @@ from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
 from tiltmeter.problem.start import Overlaps, Random
 from tiltmeter.problem.student import Linear, Network
 from tiltmeter.schedule import Cosine, PowerDecay
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 
 TWO = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 START = Overlaps(M={"+": 0.2, "-": -0.2}, R={"+": 0.5, "-": 0.3}, Q=1.2, bias=0.3)

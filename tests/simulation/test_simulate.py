@@ -20,7 +20,7 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.schedule import PowerDecay
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Repeated
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 PLAIN = SGD(lr=0.3)

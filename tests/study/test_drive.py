@@ -7,10 +7,10 @@ import pytest
 
 from tiltmeter.study.compute import Answer, Task
 from tiltmeter.study.drive import LOST, FailFast, drive
-from tiltmeter.study.estimate import seconds_left
 from tiltmeter.study.function_reference import FunctionReference
 from tiltmeter.study.places import Places
 from tiltmeter.study.progress_line import ProgressLine
+from tiltmeter.study.time_left import seconds_left
 
 
 class Pretending:

@@ -27,7 +27,7 @@ from tiltmeter.problem.student import Network, Student
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh, Repeated
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.run import Method
 from tiltmeter.simulation.simulate import simulate as simulate_runs
 from tiltmeter.theory.predict import predict

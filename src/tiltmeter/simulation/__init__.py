@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tiltmeter.simulation.chain import Chain as Chain
     from tiltmeter.simulation.data import Fresh as Fresh
     from tiltmeter.simulation.data import Repeated as Repeated
-    from tiltmeter.simulation.direct import Direct as Direct
+    from tiltmeter.simulation.direct_method import Direct as Direct
     from tiltmeter.simulation.moments import moments as moments
     from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
 
@@ -30,7 +30,7 @@ _HOMES = {
     "moments": "simulation.moments",
     "train_to_equilibrium": "simulation.train_to_equilibrium",
     "Chain": "simulation.chain",
-    "Direct": "simulation.direct",
+    "Direct": "simulation.direct_method",
     "Fresh": "simulation.data",
     "Repeated": "simulation.data",
 }

@@ -30,7 +30,7 @@ from tiltmeter.record.trajectory import Clock, Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.full_batch import full_batch_looks
 from tiltmeter.simulation.observation import Observation, stack_observations
 from tiltmeter.simulation.run import Method, Run

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tiltmeter.progress import spell
-from tiltmeter.study.estimate import seconds_left
+from tiltmeter.study.time_left import seconds_left
 
 
 class ProgressLine:

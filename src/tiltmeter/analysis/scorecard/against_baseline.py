@@ -7,33 +7,33 @@ from collections import Counter
 import numpy as np
 
 from tiltmeter.analysis.crossings import Crossings
-from tiltmeter.analysis.scorecard.estimate import Estimate
 from tiltmeter.analysis.scorecard.group_values import GroupValues
 from tiltmeter.analysis.scorecard.per_seed import PerSeed
 from tiltmeter.analysis.scorecard.score import Paid, Peak, Score
+from tiltmeter.analysis.scorecard.seed_mean import SeedMean
 
 
-def _change(one: np.ndarray, other: np.ndarray, run: GroupValues, baseline: GroupValues) -> Estimate:
+def _change(one: np.ndarray, other: np.ndarray, run: GroupValues, baseline: GroupValues) -> SeedMean:
     """The difference, paired by the seeds that both runs have; without such seeds, from the scatter of each."""
     if run.exact and baseline.exact:
-        return Estimate(float(one[0] - other[0]), 0.0)
+        return SeedMean(float(one[0] - other[0]), 0.0)
     shared = [seed for seed in run.seeds if seed in baseline.seeds]
     if shared:
         mine = one[[run.seeds.index(seed) for seed in shared]]
         theirs = other[[baseline.seeds.index(seed) for seed in shared]]
-        return Estimate.over(mine - theirs)
-    a, b = Estimate.over(one, run.exact), Estimate.over(other, baseline.exact)
-    return Estimate(a.value - b.value, float(np.hypot(a.error, b.error)))
+        return SeedMean.over(mine - theirs)
+    a, b = SeedMean.over(one, run.exact), SeedMean.over(other, baseline.exact)
+    return SeedMean(a.value - b.value, float(np.hypot(a.error, b.error)))
 
 
 def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, before: Crossings, cost: float) -> Score:
     """The row of one run: its numbers, and their changes against those of the baseline."""
     run, groups = one.run, one.run.groups
 
-    def estimate(values: np.ndarray) -> Estimate:
-        return Estimate.over(values, run.exact)
+    def estimate(values: np.ndarray) -> SeedMean:
+        return SeedMean.over(values, run.exact)
 
-    def change(values: np.ndarray, others: np.ndarray) -> Estimate:
+    def change(values: np.ndarray, others: np.ndarray) -> SeedMean:
         return _change(values, others, run, reference.run)
 
     worst_change = change(one.worst, reference.worst)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.scorecard.estimate import Estimate
+from tiltmeter.analysis.scorecard.seed_mean import SeedMean
 from tiltmeter.record.labelled import label_to_json
 
 
@@ -27,7 +27,7 @@ class Paid:
     """A group that is worse off than in the baseline at the selected look, and by how much."""
 
     group: Hashable
-    change: Estimate
+    change: SeedMean
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,25 @@ class Score:
 
     name: str
     worst_group: Hashable
-    worst: Estimate
-    worst_change: Estimate
-    best_ever: Estimate
+    worst: SeedMean
+    worst_change: SeedMean
+    best_ever: SeedMean
     best_ever_time: float
-    reopened: Estimate
-    worst_area: Estimate
-    worst_area_change: Estimate
-    gap_area: Estimate
-    gap_area_change: Estimate
+    reopened: SeedMean
+    worst_area: SeedMean
+    worst_area_change: SeedMean
+    gap_area: SeedMean
+    gap_area_change: SeedMean
     noise_floor: float
     peak: Peak
     crossings: int
     created: int
     removed: int
-    loss_clock: tuple[Estimate, ...]
+    loss_clock: tuple[SeedMean, ...]
     cost: float
     paid: tuple[Paid, ...]
     levels_down: bool
-    at_selected: tuple[Estimate, ...]
+    at_selected: tuple[SeedMean, ...]
     areas_by_seed: tuple[tuple[float, float], ...]
     diverged: bool = False
 
@@ -90,7 +90,7 @@ class Score:
         """Plain JSON; what is not known is null."""
         plain: dict[str, Any] = {"run": self.name, "worst_group": label_to_json(self.worst_group)}
         for name, value in vars(self).items():
-            if isinstance(value, Estimate):
+            if isinstance(value, SeedMean):
                 plain[name] = value.to_json()
             elif isinstance(value, (bool, int, float)):
                 plain[name] = value if np.isfinite(value) else None

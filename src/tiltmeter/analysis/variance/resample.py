@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.analysis.variance.design import Design
-from tiltmeter.analysis.variance.estimate import Variances
+from tiltmeter.analysis.variance.variances import Variances
 
 
 def resample(

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.variance.design import Design, make_design
-from tiltmeter.analysis.variance.estimate import Variances, estimate, moments, total_effects
 from tiltmeter.analysis.variance.permute import paired_often, permute
 from tiltmeter.analysis.variance.resample import resample
+from tiltmeter.analysis.variance.variances import Variances, estimate, moments, total_effects
 from tiltmeter.notebook_text import NotebookText
 
 #: Names of the two parts that are no factors.

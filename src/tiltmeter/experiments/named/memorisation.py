@@ -20,7 +20,7 @@ from tiltmeter.problem.full_batch import Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory
-from tiltmeter.simulation.direct import Direct
+from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.simulate import simulate
 from tiltmeter.theory.predict import predict
 

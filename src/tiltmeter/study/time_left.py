@@ -1,4 +1,4 @@
-"""estimate: how long the remaining cells of a study will take, when some settings take longer than others."""
+"""Time left: how long the remaining cells of a study will take, when some settings take longer than others."""
 
 from __future__ import annotations
 

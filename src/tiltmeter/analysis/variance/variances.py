@@ -1,4 +1,4 @@
-"""estimate: variances of terms, of the rest and of chance, from the means of cells, freed of noise."""
+"""Variances of terms, of the rest and of chance, from the means of cells, freed of noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimate: a number, its standard error over seeds, and whether it is clearly different from zero."""
+"""SeedMean: a mean over seeds, its standard error, and whether it is clearly different from zero."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tiltmeter.notebook_text import NotebookText
 
 
 @dataclass(frozen=True)
-class Estimate(NotebookText):
+class SeedMean(NotebookText):
     """A mean over seeds and its standard error: NaN with one run, 0 for exact theory.
 
-    >>> Estimate.over([1.0, 3.0])
-    Estimate(value=2.0, error=1.0)
-    >>> print(Estimate.over([1.0, 3.0]))
+    >>> SeedMean.over([1.0, 3.0])
+    SeedMean(value=2.0, error=1.0)
+    >>> print(SeedMean.over([1.0, 3.0]))
     2.0000 ± 1.0000
     """
 
@@ -26,7 +26,7 @@ class Estimate(NotebookText):
     error: float = float("nan")
 
     @classmethod
-    def over(cls, values: Any, exact: bool = False) -> Estimate:
+    def over(cls, values: Any, exact: bool = False) -> SeedMean:
         """Of one number per seed."""
         mean, error = mean_and_error(values)
         return cls(mean, 0.0 if exact else error)
