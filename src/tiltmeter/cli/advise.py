@@ -64,18 +64,19 @@ def advise(
     if not json:
         print(advice)
     judged: Any = None
-    if train:
+    if train and not advice.best:
+        print("Nothing is trained: no intervention is forecast to do better.", file=sys.stderr)
+    elif train:
         trained = {}
         for name in ("plain", *advice.best):
             print(f"Training: {name} ...", file=sys.stderr)
             steered = replace(recipe, interventions=(*recipe.interventions, *advice.laws.get(name, ())))
             trained[name] = _train(tables, data, look, steered, watch)
         _keep(trained, to, "trained")
-        if len(trained) > 1:
-            judged = advice.judged_by(trained)
-            told["trained"] = judged.card.to_json()
-            if not json:
-                print(f"\n{judged}\n{judged.card}")
+        judged = advice.judged_by(trained)
+        told["trained"] = judged.card.to_json()
+        if not json:
+            print(f"\n{judged}\n{judged.card}")
     elif advice.best and not json:
         print("Add --train to train plainly and with the best three.")
     if save:

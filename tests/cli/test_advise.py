@@ -1,0 +1,64 @@
+"""tiltmeter advise: ranks in words, what is not ranked, JSON, and training of the best."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+FILE = """
+[data]
+source = "people.csv"
+label = "label"
+group = "group"
+
+[model]
+hidden = [16]
+
+[training]
+lr = 0.1
+steps = 30
+batch = 32
+loss = "logistic"
+
+[looks]
+per_decade = 3
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A shortcut that is right for nine points of ten; groups are those with it and against it."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    mark = np.where(rng.random(300) < 0.9, y, 1 - y)
+    columns = {"a": 2.0 * (2 * mark - 1) + rng.normal(size=300), "b": (2 * y - 1) + rng.normal(size=300)}
+    frame = pd.DataFrame({**columns, "label": y, "group": np.where(mark == y, "with", "against")})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "t.toml").write_text(FILE)
+    return tmp_path / "t.toml"
+
+
+def test_ranks_and_training_of_the_best(run, config, tmp_path):
+    to = tmp_path / "runs"
+    code, out, err = run("advise", str(config), "--train", "--share", "0.5", "--twins", "1", "--to", str(to))
+    assert code == 0
+    assert "the worst group's loss over training" in out
+    assert "Not ranked: SAM." in out
+    assert (to / "forecast" / "plain" / "run.json").exists()
+    trained = (to / "trained" / "plain" / "run.json").exists()
+    assert trained == ("came in at place" in out) == ("Nothing is trained" not in err)
+
+
+def test_json(run, config):
+    code, out, _ = run("advise", str(config), "--share", "0.5", "--twins", "1", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert {"SAM", "UPGrad", "SelecMix"} <= set(found["unranked"])
+    assert "plain" in [row["run"] for row in found["ranked"]]
+
+
+def test_a_folder_that_exists_is_refused(run, config, tmp_path):
+    code, _, err = run("advise", str(config), "--to", str(tmp_path))
+    assert code == 2
+    assert "--to should name a new folder" in err
