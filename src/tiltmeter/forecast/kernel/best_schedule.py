@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.forecast.kernel.kernel_control import KernelControl
 from tiltmeter.forecast.kernel.network_kernels import Tangent
-from tiltmeter.interventions.pull_schedule import PullSchedule
+from tiltmeter.interventions.group.pull_schedule import PullSchedule
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.recipe.lowered import group_law
 from tiltmeter.recipe.recipe import Recipe, checked_recipe

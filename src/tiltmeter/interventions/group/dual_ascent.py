@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.per_group import by_group, checked_per_group
+from tiltmeter.interventions.shared.per_group import by_group, checked_per_group
 
 #: A final loss above its bound by more than this fraction is reported.
 NOTICEABLE = 1e-2

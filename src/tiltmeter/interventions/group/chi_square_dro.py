@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.capped_shares import capped_shares
 from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.per_group import checked_per_group
+from tiltmeter.interventions.shared.capped_shares import capped_shares
+from tiltmeter.interventions.shared.per_group import checked_per_group
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.softmax import softmax
+from tiltmeter.interventions.shared.softmax import softmax
 
 
 @dataclass(frozen=True)

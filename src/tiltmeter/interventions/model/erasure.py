@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.last_features import last_features
 from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.shared.last_features import last_features
 
 #: Directions whose variance is below this part of the largest are empty.
 EMPTY = 1e-10

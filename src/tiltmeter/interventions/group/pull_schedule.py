@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.per_group import by_group
+from tiltmeter.interventions.shared.per_group import by_group
 from tiltmeter.schedule import Schedule
 
 

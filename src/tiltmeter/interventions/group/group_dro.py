@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.per_group import by_group, checked_per_group
-from tiltmeter.interventions.softmax import softmax
+from tiltmeter.interventions.shared.per_group import by_group, checked_per_group
+from tiltmeter.interventions.shared.softmax import softmax
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.per_group import checked_per_group
 from tiltmeter.interventions.point_law import PointLaw
+from tiltmeter.interventions.shared.per_group import checked_per_group
 
 
 @dataclass(frozen=True)

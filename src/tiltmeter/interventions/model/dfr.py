@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.last_features import last_features
 from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.shared.last_features import last_features
 
 
 @dataclass(frozen=True)

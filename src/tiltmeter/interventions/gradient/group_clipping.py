@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.interventions.gram_law import GramLaw, gram_of
 from tiltmeter.interventions.group_law import Seen
-from tiltmeter.interventions.per_group import checked_per_group
+from tiltmeter.interventions.shared.per_group import checked_per_group
 
 
 @dataclass(frozen=True)

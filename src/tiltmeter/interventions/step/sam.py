@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.per_group import checked_per_group
+from tiltmeter.interventions.shared.per_group import checked_per_group
 from tiltmeter.interventions.step_law import StepLaw
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.interventions.data_law import DataLaw
-from tiltmeter.interventions.guessed_set import guessed_set
+from tiltmeter.interventions.shared.guessed_set import guessed_set
 from tiltmeter.record.labelled import JSON
 
 
