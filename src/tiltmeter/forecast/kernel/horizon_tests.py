@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from tiltmeter.forecast.displacement import pulled
-from tiltmeter.forecast.group_losses import group_losses
 from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
-from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.real_steps import turned
-from tiltmeter.forecast.targets import targets
+from tiltmeter.forecast.kernel.displacement import pulled
+from tiltmeter.forecast.kernel.group_losses import group_losses
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.real_steps import turned
+from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.kernel.targets import targets
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.passes.deep_copy import deep_copy
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 #: Warn if the horizon comes before the outputs have made this fraction of their forecast movement.
 EARLY = 0.7

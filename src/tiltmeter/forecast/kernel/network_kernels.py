@@ -14,12 +14,7 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
-from tiltmeter.forecast.convex import convex_course
 from tiltmeter.forecast.curves import curves, forecast_measures
-from tiltmeter.forecast.directions import learned_share
-from tiltmeter.forecast.displacement import radial
-from tiltmeter.forecast.features import Features, features
-from tiltmeter.forecast.horizon_tests import centred, horizon_of, warn_early
 from tiltmeter.forecast.inputs import (
     checked_classes,
     checked_data,
@@ -31,15 +26,20 @@ from tiltmeter.forecast.inputs import (
     outputs_of,
     say_held_out,
 )
-from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.question import Question, question_of
-from tiltmeter.forecast.sample import masses, sampled
-from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
-from tiltmeter.forecast.square import square_course
-from tiltmeter.forecast.stability import batch_limit, stability_limit, too_fast
-from tiltmeter.forecast.steered import steered_course, with_pull
-from tiltmeter.forecast.targets import bend, slope, targets
-from tiltmeter.forecast.why import Why, explain
+from tiltmeter.forecast.kernel.directions import learned_share
+from tiltmeter.forecast.kernel.displacement import radial
+from tiltmeter.forecast.kernel.horizon_tests import centred, horizon_of, warn_early
+from tiltmeter.forecast.kernel.question import Question, question_of
+from tiltmeter.forecast.kernel.sample import masses, sampled
+from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
+from tiltmeter.forecast.kernel.solvers.convex import convex_course
+from tiltmeter.forecast.kernel.solvers.features import Features, features
+from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.kernel.solvers.square import square_course
+from tiltmeter.forecast.kernel.stability import batch_limit, stability_limit, too_fast
+from tiltmeter.forecast.kernel.steered import steered_course, with_pull
+from tiltmeter.forecast.kernel.targets import bend, slope, targets
+from tiltmeter.forecast.kernel.why import Why, explain
 from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tiltmeter.forecast.features import features
-from tiltmeter.forecast.lanczos import lanczos
-from tiltmeter.forecast.square import TOLERANCE, square_course
+from tiltmeter.forecast.kernel.solvers.features import features
+from tiltmeter.forecast.kernel.solvers.lanczos import lanczos
+from tiltmeter.forecast.kernel.solvers.square import TOLERANCE, square_course
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 

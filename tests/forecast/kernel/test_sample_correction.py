@@ -7,9 +7,9 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.sample_correction import corrected, half_samples, unseen
+from tiltmeter.forecast.kernel.group_losses import group_losses
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
 from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.record import Origin, Trajectory
 

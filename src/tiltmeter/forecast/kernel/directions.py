@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from tiltmeter.forecast.modes import responses
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.targets import bend, slope, targets
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.solvers.modes import responses
+from tiltmeter.forecast.kernel.targets import bend, slope, targets
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 
 def learned_share(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.lanczos import Krylov, lanczos
-from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.modes import flow_responses, kept_weights, responses
+from tiltmeter.forecast.kernel.solvers.lanczos import Krylov, lanczos
+from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.kernel.solvers.modes import flow_responses, kept_weights, responses
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Lanczos stops at this error of the sample's outputs, relative to their root mean square distance from the labels.

@@ -15,7 +15,7 @@ from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 #: A reason matters if the gap changes by more than this fraction without it.
 MATTERS = 0.2

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.why import BASE_RATES, SHARES, SPREAD, Why
+from tiltmeter.forecast.kernel.why import BASE_RATES, SHARES, SPREAD, Why
 
 RECIPE = tm.Recipe(lr=0.2, steps=60, batch=None, loss=tm.Logistic())
 

@@ -10,8 +10,8 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.inputs import checked_data, checked_real_steps, looks_of, say_held_out
-from tiltmeter.forecast.network_kernels import tangent
-from tiltmeter.forecast.question import check_before_work
+from tiltmeter.forecast.kernel.network_kernels import tangent
+from tiltmeter.forecast.kernel.question import check_before_work
 from tiltmeter.forecast.replicas import route_to_json
 from tiltmeter.forecast.route import Kernel
 from tiltmeter.interventions.data_law import DataLaw

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.forecast.kernel_control import KernelControl
-from tiltmeter.forecast.network_kernels import Tangent
+from tiltmeter.forecast.kernel.kernel_control import KernelControl
+from tiltmeter.forecast.kernel.network_kernels import Tangent
 from tiltmeter.interventions.group.pull_schedule import PullSchedule
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.recipe.lowered import group_law
@@ -28,7 +28,7 @@ def best_schedule(
 
     >>> from torch import nn
     >>> from tiltmeter.data.grouped import GroupedData
-    >>> from tiltmeter.forecast.network_kernels import tangent
+    >>> from tiltmeter.forecast.kernel.network_kernels import tangent
     >>> from tiltmeter.losses import Square
     >>> rng = np.random.default_rng(0)
     >>> x, rare = rng.normal(size=(600, 4)), np.arange(600) % 10 == 0

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel_control import KernelControl
+from tiltmeter.forecast.kernel.kernel_control import KernelControl
 
 
 def data(classes=2):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.forecast.lanczos import lanczos
+from tiltmeter.forecast.kernel.solvers.lanczos import lanczos
 
 #: How many features are kept.
 MOST = 240

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.network_kernels import Tangent
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.targets import bend, slope, targets
+from tiltmeter.forecast.kernel.group_losses import group_losses
+from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.targets import bend, slope, targets
 from tiltmeter.losses import CrossEntropy, Logistic, Square
 
 #: Features that are followed, the longest first: a search makes hundreds of forecasts.

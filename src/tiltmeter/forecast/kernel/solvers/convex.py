@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tiltmeter.forecast.chebyshev import flow
-from tiltmeter.forecast.features import Features
-from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.kernel.solvers.chebyshev import flow
+from tiltmeter.forecast.kernel.solvers.features import Features
+from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this. Some first

@@ -8,7 +8,7 @@ from typing import Any
 
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData, share_of
-from tiltmeter.forecast.targets import checked_loss, fitting_loss, known_loss
+from tiltmeter.forecast.kernel.targets import checked_loss, fitting_loss, known_loss
 from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.losses import CrossEntropy, Loss
 from tiltmeter.recipe.lowered import group_law, lowered_recipe

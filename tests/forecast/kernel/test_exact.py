@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.convex import convex_course
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.targets import targets
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.solvers.convex import convex_course
+from tiltmeter.forecast.kernel.targets import targets
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 STEPS = 150
@@ -149,7 +149,7 @@ def test_two_routes_to_the_squared_loss_agree(two_labels):
 
 
 def test_logistic_flow_after_single_steps(two_labels, monkeypatch):
-    convex = import_module("tiltmeter.forecast.convex")
+    convex = import_module("tiltmeter.forecast.kernel.solvers.convex")
     monkeypatch.setattr(convex, "WORK", 0.0)
     monkeypatch.setattr(convex, "FIRST", 20)
     train, look = two_labels

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.displacement import along, pulled
 from tiltmeter.forecast.horizon import Horizon, linear_until, noted_horizon, sample_until
+from tiltmeter.forecast.kernel.displacement import along, pulled
 
 
 def network(width, scale=1.0):

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.data.grouped import share_of
-from tiltmeter.forecast.group_losses import point_losses
-from tiltmeter.forecast.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.targets import bend, slope, targets
+from tiltmeter.forecast.kernel.group_losses import point_losses
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
+from tiltmeter.forecast.kernel.targets import bend, slope, targets
 from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
 from tiltmeter.interventions.remembered import remembered
@@ -19,7 +19,7 @@ from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 #: Looks at which the curvature of the steered loss is measured.
 MEASURED = 8

@@ -7,7 +7,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.best_weights import BestWeights
-from tiltmeter.forecast.sample import masses, sampled
+from tiltmeter.forecast.kernel.sample import masses, sampled
 
 
 def network(width=40):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.sample import masses
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.sample import masses
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import flat_scores
@@ -16,7 +16,7 @@ from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.tangent.rotation import rotation
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 #: Points whose kernel is measured again.
 POINTS = 200

@@ -12,7 +12,7 @@ import xarray as xr
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.network_kernels import Tangent
 
 #: Curves that are shares: corrected, they stay between 0 and 1.
 SHARES = frozenset({"error", "positive_rate", "tpr", "fpr", "ppv", "confidence", "class_accuracy"})
