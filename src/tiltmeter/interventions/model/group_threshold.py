@@ -28,8 +28,8 @@ class GroupThreshold(ModelLaw):
     {'early': 0.1, 'late': -1.4}
 
     `equal` is "positive_rate" (all groups get the rate of all points together), "tpr" (the same among positives), or
-    "error" (every group the threshold of its own smallest error; nothing is made equal then). Thresholds lie between two
-    held-out scores, so rates are equal up to one point of a group. `deliver` returns a module that takes points and
+    "error" (every group the threshold of its own smallest error; nothing is made equal then). Thresholds lie between
+    two held-out scores, so rates are equal up to one point of a group. `deliver` returns a module that takes points and
     their groups; `train` leaves the model as it is and shows the curves of that module, whose losses are those of the
     shifted scores.
 

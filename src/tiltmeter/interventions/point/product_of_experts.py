@@ -12,6 +12,9 @@ from tiltmeter.interventions.shared.input_mask import check_mask_fits, checked_m
 from tiltmeter.interventions.shared.log_losses import log_losses, one_number_a_point
 from tiltmeter.interventions.term_law import Shown, TermLaw
 
+#: scikit-learn's C of the expert: hardly any ridge, and finite weights where the mask tells the label for certain.
+WEAK_RIDGE = 100.0
+
 
 @dataclass(frozen=True)
 class ProductOfExperts(TermLaw):
@@ -82,7 +85,7 @@ def _regression(mask: tuple[int, ...], model: Any, data: Any) -> Any:
     labels = np.unique(data.y)
     if len(labels) < 2:
         raise ValueError(f"ProductOfExperts needs points of two labels. Found y = {labels[0]!r} alone.")
-    fit = LogisticRegression(max_iter=1000).fit(flat[:, mask], data.y)
+    fit = LogisticRegression(C=WEAK_RIDGE, max_iter=1000).fit(flat[:, mask], data.y)
     rows, offsets = fit.coef_, fit.intercept_
     outputs = _outputs(model, x, like)
     if outputs == 2 and len(rows) == 1:  # scikit-learn gives the difference of the two
