@@ -9,7 +9,9 @@ from tiltmeter.analysis.paired_change import paired_change, same_points
 
 def decisions(rng, count=300, share=0.6, seeds=1):
     codes, positive = np.repeat([0, 1], count), rng.random(2 * count) < 0.5
-    return LastLook(("a", "b"), codes, positive, rng.random((seeds, 2 * count)) < share, np.ones((seeds, 2 * count)), 9.0)
+    return LastLook(
+        ("a", "b"), codes, positive, rng.random((seeds, 2 * count)) < share, np.ones((seeds, 2 * count)), 9.0
+    )
 
 
 def changed(look, where, to):

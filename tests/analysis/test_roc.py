@@ -11,7 +11,9 @@ from tiltmeter.analysis.roc import roc
 def look(rng, sizes=(400, 200), shift=(1.0, 0.4), seeds=1, digits=None):
     codes = np.repeat(np.arange(len(sizes)), sizes)
     positive = rng.random(len(codes)) < 0.3
-    scores = rng.normal(size=(seeds, len(codes))) * 0.3 + rng.normal(size=len(codes)) + np.array(shift)[codes] * positive
+    scores = (
+        rng.normal(size=(seeds, len(codes))) * 0.3 + rng.normal(size=len(codes)) + np.array(shift)[codes] * positive
+    )
     scores = scores if digits is None else scores.round(digits)
     return LastLook(tuple("abc"[: len(sizes)]), codes, positive, scores > 0.5, scores, 9.0), scores
 
@@ -30,9 +32,9 @@ def test_the_curve_passes_through_the_points_of_scikit_learn_and_the_threshold_i
     one = roc(seen, scores)[0]
     own = seen.codes == 0
     fpr, tpr, _ = roc_curve(seen.positive[own], scores[0, own], drop_intermediate=False)
-    highest = {x: y for x, y in zip(fpr, tpr, strict=True)}  # at equal x the curve is vertical
-    x = np.array([value for value in highest if 0 < value])
-    np.testing.assert_allclose(one.tpr(x), [highest[value] for value in x], atol=0.03)
+    highest = dict(zip(fpr, tpr, strict=True))  # at equal x the curve is vertical
+    x = np.array(list(highest))
+    np.testing.assert_allclose(one.tpr(x), [highest[value] for value in x], atol=1e-9)
     assert one.tpr(np.array([one.at[0]]))[0] == pytest.approx(one.at[1], abs=0.03)
 
 

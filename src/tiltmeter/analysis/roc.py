@@ -37,7 +37,9 @@ class GroupRoc:
             # From the highest threshold to the lowest; equal scores are passed together.
             levels = np.unique(np.concatenate([above, below]))[::-1]
             x, y = (1.0 - np.searchsorted(np.sort(one), levels) / len(one) for one in (below, above))
-            found.append(np.interp(fpr, np.append(0.0, x), np.append(0.0, y)))
+            x, y = np.append(0.0, x), np.append(0.0, y)
+            highest = np.append(np.diff(x) > 0, True)
+            found.append(np.interp(fpr, x[highest], y[highest]))
         return np.asarray(np.mean(found, axis=0))
 
 
@@ -58,7 +60,9 @@ def roc(look: LastLook, scores: np.ndarray) -> tuple[GroupRoc, ...]:
         if min(part.shape[1] for part in parts) < FEWEST:
             continue
         positives, negatives = parts
-        at = [float(look.decided[:, (look.codes == place) & (look.positive == label)].mean()) for label in (False, True)]
+        at = [
+            float(look.decided[:, (look.codes == place) & (look.positive == label)].mean()) for label in (False, True)
+        ]
         found.append(GroupRoc(group, *_auc(positives, negatives), (at[0], at[1]), positives, negatives))
     return tuple(found)
 

@@ -24,6 +24,7 @@ from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
 from tiltmeter.report.wording import between, listed, percents, points
 
+
 @dataclass(frozen=True, eq=False)
 class Change:
     """One row: decisions about the same points, what is different, and where the group is used."""
@@ -71,9 +72,9 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     body = [_row(found, one, rows[0], level) for one in rows]
     place = "" if found.two else f" Differences are between {_pair(found)}, the worst and the best group of the run."
     caption = (
-        f"{term.title}: {term.meaning}; {term.direction}.{place} Limits in brackets are of the last look, from the same "
-        f"points drawn anew for all rows{_seeds(found)}; those of the last column hold for all rows together. Using the "
-        "group in a decision, and in some places in training, may be unlawful: ask first. Only these changes were tried."
+        f"{term.title}: {term.meaning}; {term.direction}.{place} Limits are of the last look, from the same points "
+        f"drawn anew for all rows{_seeds(found)}; those of the last column hold for all rows together. Using the group "
+        "in a decision, and in some places in training, may be unlawful: ask first. Only these changes were tried."
     )
     return card_table(head, body, caption)
 
@@ -103,7 +104,7 @@ def _row(found: Findings, one: Change, base: Change, level: float) -> list[Cell]
         Cell(one.name, (one.what,), head=True),
         Cell("", (words,), html=_dots(found, [float(values[place]) for place in places], places)),
         Cell(points(abs(now.value)), (between(_turned(now)), "" if now.shown else "no difference shown")),
-        Cell(percents(error, 0.05)[0], _error_change(found, one, base, level)),
+        Cell(percents(error, 0.05)[0], _error_change(one, base, level)),
         Cell(" / ".join(right)),
         Cell(impact, (f"{ratio.low:.2f} to {ratio.high:.2f}",) if ratio.known else ("too few to say",)),
         Cell(one.uses_group),
@@ -121,15 +122,16 @@ def _turned(one: Estimate) -> Estimate:
     return one if one.value >= 0 else one.times(-1.0)
 
 
-def _error_change(found: Findings, one: Change, base: Change, level: float) -> tuple[str, ...]:
+def _error_change(one: Change, base: Change, level: float) -> tuple[str, ...]:
     if one is base:
         return ()
     change = paired_change(base.look, one.look, "error", level=level)
     if not change.known:
         return ()
     word = "" if change.shown else ", no change shown"
-    sign = "+" if change.value > 0 else ""
-    return (f"{sign}{points(change.value)} ({between(change)}){word}",)
+    size = points(change.value)
+    sign = "+" if change.value > 0 and not size.startswith("0 ") else ""
+    return (f"{sign}{size} ({between(change)}){word}",)
 
 
 def _against(found: Findings, one: Change, base: Change, places: tuple[int, int], level: float) -> str:
@@ -144,12 +146,10 @@ def _against(found: Findings, one: Change, base: Change, places: tuple[int, int]
     change = change.times(1.0 if before.value >= 0 else -1.0)
     if not change.shown:
         return f"no change of the difference shown ({between(change)} points)"
-    after = _difference(one.look, curve, places)
-    if after.shown and after.value * before.value < 0:
-        return f"the difference has turned round: {group_name(found.groups[places[int(after.value < 0)]])} has more now"
+    worse = found.names[found.extremes[0]]
     if change.value < 0:
-        return f"difference smaller by {between(change.times(-1.0))} points"
-    return f"difference larger by {between(change)} points"
+        return f"{between(change.times(-1.0))} points in favour of {worse}"
+    return f"{between(change)} points against {worse}"
 
 
 def _dots(found: Findings, values: list[float], places: tuple[int, int]) -> str:

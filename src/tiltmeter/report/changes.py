@@ -11,7 +11,7 @@ from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
 from tiltmeter.analysis.paired_change import paired_change
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.wording import between, capital, listed, minus, number, percents, points, when
+from tiltmeter.report.wording import between, listed, minus, number, percents, points, when
 
 #: Looks whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -40,7 +40,10 @@ def stop_range(found: Findings) -> StopRange | None:
         return None
     times = np.intersect1d(loss.course.coords["time"].values, row.course.coords["time"].values)
     losses = loss.course.sel(time=times).values.mean(1)
-    values = row.course.sel(time=times).values
+    enough = [place for place in range(len(found.groups)) if found.enough(place)]
+    values = row.course.sel(time=times).values[:, enough]
+    if len(enough) < 2:
+        return None
     gaps = np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
     trained = (np.arange(len(times)) > 0) & (losses < losses[0])
     near = trained & (losses <= (losses[trained].min() if trained.any() else np.inf) * (1 + WITHIN)) & np.isfinite(gaps)
@@ -82,7 +85,7 @@ def _others(found: Findings, others: tuple[Findings, ...]) -> list[str]:
 
 
 def change_of(found: Findings, other: Findings, rows: int) -> Estimate:
-    """The change of the headline's difference in another run on the same points; negative: smaller. Corrected for rows."""
+    """The change of the headline's difference in another run on the same points, one of `rows`; negative: smaller."""
     if found.look is None or other.look is None or found.headline.term.curve not in COMPARED:
         return UNKNOWN
     places = (0, 1) if found.two else found.extremes
@@ -96,18 +99,20 @@ def _other(found: Findings, other: Findings, change: Estimate) -> str:
     curve = found.headline.term.curve
     row = other.rows.get(curve)
     if row is None or other.groups != found.groups:
-        return f"{capital(other.name)}: other groups or no {curve}."
+        return f"{other.name}: other groups or no {curve}."
     values = [one.value for one in row.values]
     worst, best = found.extremes
     told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
-    text = f"{capital(other.name)}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
+    text = f"{other.name}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
     if found.two and row.differences[0].known:
         gap = row.differences[0]
         text += ", no difference shown" if not gap.shown else ""
         text += f" ({minus(100 * gap.low, 0)} to {minus(100 * gap.high, 0)} points)" if row.term.share else ""
     if change.shown:
         size = change.times(-1.0) if change.value < 0 else change
-        text += f"; the difference is {'smaller' if change.value < 0 else 'larger'} by {between(size)} points"
+        text += (
+            f"; that is {between(size)} points {'in favour of' if change.value < 0 else 'against'} {found.names[worst]}"
+        )
     return f"{text}{_price(found, other)}."
 
 

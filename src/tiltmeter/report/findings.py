@@ -154,7 +154,7 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     splits: tuple[BaseRateSplit, ...] = ()
     impact = None
     if look is not None:
-        pair = _furthest(rows["error"], groups) if "error" in rows else groups[:2]
+        pair = _furthest(rows["error"], groups, look) if "error" in rows else groups[:2]
         splits = tuple(base_rate_split(look, curve, pair, level) for curve in SPLIT)
         impact = impact_ratio(look, level)
     return Findings(
@@ -295,7 +295,11 @@ def _ranking(groups: tuple[Hashable, ...], rocs: tuple[GroupRoc, ...], level: fl
     if len(groups) == len(rocs) == 2:
         a, b = rocs
         gap = _normal(a.auc - b.auc, float(np.hypot(a.error, b.error)), level / len(EXTRA))
-    return {"auc": Row(EXTRA["auc"], values, (None,) * len(groups), (gap,) if len(groups) == 2 else (UNKNOWN,) * len(groups))}
+    return {
+        "auc": Row(
+            EXTRA["auc"], values, (None,) * len(groups), (gap,) if len(groups) == 2 else (UNKNOWN,) * len(groups)
+        )
+    }
 
 
 def _normal(value: float, error: float, level: float) -> Estimate:
@@ -310,7 +314,8 @@ def _enough(rates: Rates, name: str) -> np.ndarray:
     return np.asarray(below >= FEWEST)
 
 
-def _furthest(row: Row, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
-    """The two groups whose values lie furthest apart, the larger first."""
-    values = np.array([one.value for one in row.values])
+def _furthest(row: Row, groups: tuple[Hashable, ...], look: LastLook) -> tuple[Hashable, Hashable]:
+    """The two groups with enough points of both labels whose values lie furthest apart, the larger first."""
+    values, enough = np.array([one.value for one in row.values]), look.counts.min(1) >= FEWEST
+    values = np.where(enough, values, np.nan) if enough.sum() > 1 else values
     return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]

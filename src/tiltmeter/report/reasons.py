@@ -11,6 +11,7 @@ from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
+from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
@@ -31,7 +32,7 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     parts: list[str] = []
     if found.splits:
         parts.append('<div class="two">')
-        parts += [figure(split_sentence(one), _bars(one), strong=_claim(one)) for one in found.splits if one.gap.known]
+        parts += [figure(split_sentence(one), _bars(one), strong=claim(one)) for one in found.splits if one.gap.known]
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
         note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
@@ -54,19 +55,6 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     elif shares or found.scope != "exact":
         parts.append(paragraph(f"{first}{TO_ASK} {UNKNOWN}"))
     return section("why", "Why the groups differ", *parts)
-
-
-def _claim(split: BaseRateSplit) -> str:
-    """Which part makes the difference."""
-    gap, base, within = split.gap, split.base_rates, split.within_labels
-    what = f"the difference in {split.curve}"
-    if not gap.shown:
-        return f"Base rates and decisions leave no shown difference in {split.curve}."
-    if base.shown and base.value * gap.value > 0 and not (within.shown and within.value * gap.value > 0):
-        return f"Base rates make {what}."
-    if within.shown and within.value * gap.value > 0 and not (base.shown and base.value * gap.value > 0):
-        return f"Decisions within labels make {what}, not base rates."
-    return f"Base rates and decisions within labels both make {what}."
 
 
 def _bars(split: BaseRateSplit) -> str:

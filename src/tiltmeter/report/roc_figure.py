@@ -14,7 +14,7 @@ from tiltmeter.report.wording import listed, number, percent
 
 #: Right end of the picture: so many times the largest share of wrong yeses, from these shares on.
 ROOM, LEAST = 3.0, 0.05
-WIDTH, HEIGHT, LEFT, TOP = 420.0, 240.0, 52.0, 10.0
+WIDTH, HEIGHT, LEFT, TOP, RIGHT = 620.0, 220.0, 52.0, 10.0, 150.0
 
 
 def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
@@ -26,9 +26,12 @@ def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
     across = np.linspace(0.0, end, 121)
     parts = []
     for share in (0.0, 0.5, 1.0):
-        y, x = TOP + (1.0 - share) * HEIGHT, LEFT + share * (WIDTH - LEFT - 110)
-        parts += [svg.line(LEFT, y, WIDTH - 110, y, "grid"), svg.text(LEFT - 5, y + 4, percent(share, 0), "tick", "end")]
-        parts.append(svg.text(x, TOP + HEIGHT + 17, percent(share * end), "tick", "middle"))
+        y, x = TOP + (1.0 - share) * HEIGHT, LEFT + share * (WIDTH - LEFT - RIGHT)
+        parts += [
+            svg.line(LEFT, y, WIDTH - RIGHT, y, "grid"),
+            svg.text(LEFT - 5, y + 4, percent(share, 0), "tick", "end"),
+        ]
+        parts.append(svg.text(x, TOP + HEIGHT + 17, percent(share * end, 0 if end >= 0.1 else 1), "tick", "middle"))
     ends = []
     for one in found.rocs:
         place = found.groups.index(one.group)
@@ -39,10 +42,10 @@ def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
     if threshold is not None:
         parts += _moved(found, threshold, end)
     for (_, words, place), y in zip(ends, svg.spread([e[0] for e in ends], 15.0, TOP, TOP + HEIGHT), strict=True):
-        parts.append(svg.text(WIDTH - 106, y + 4, words, f"lab g{place}"))
+        parts.append(svg.text(WIDTH - RIGHT + 5, y + 4, words, f"lab g{place}"))
     areas = listed([f"{group_name(one.group)} {number(one.auc)}" for one in found.rocs])
     caption = (
-        "Share found (up) against share wrongly said yes to (across), for every threshold; marks: the threshold in use. "
+        "Share found (up) against share wrongly said yes to (across), for every threshold; marks: the one in use. "
         f"Numbers are areas under the whole curves (AUC). {_finding(found)}"
     )
     if threshold is not None:
@@ -80,11 +83,13 @@ def _finding(found: Findings) -> str:
         cut = ": one threshold cuts the groups at different places" if found.headline.differences[0].shown else ""
         return f"No difference in ranking is shown{cut}."
     better = group_name(row.better_off(found.groups)[0])
-    return f"On the whole {better} is ranked better."
+    worse = found.headline.worse_off(found.groups)
+    though = ", though worse off at the threshold in use" if worse and group_name(worse[0]) == better else ""
+    return f"On the whole {better} is ranked better{though}."
 
 
 def _x(share: np.ndarray | float, end: float) -> np.ndarray:
-    return np.asarray(LEFT + np.asarray(share) / end * (WIDTH - LEFT - 110))
+    return np.asarray(LEFT + np.asarray(share) / end * (WIDTH - LEFT - RIGHT))
 
 
 def _y(share: np.ndarray | float) -> np.ndarray:

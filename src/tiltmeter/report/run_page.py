@@ -59,8 +59,10 @@ def _caption(found: Findings) -> str:
         parts.append("Lines: mean over starts; thin: each start.")
     if len(found.groups) >= MANY:
         parts.append("In colour the worst and the best group, dotted all together, grey the others.")
+        few = sum(not found.enough(place) for place in range(len(found.groups)))
+        parts.append(f"{few} with fewer than ten counted points {'are' if few > 1 else 'is'} not drawn." if few else "")
     parts.append("Early looks are stretched.")
-    return " ".join(parts)
+    return " ".join(part for part in parts if part)
 
 
 def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:

@@ -39,13 +39,14 @@ def report(
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
-    `runs` is a list, or {name: run} to name them on the page. `positive` says what a yes does to a person: "benefit" (the page asks whom the model finds), "burden" (whom it
-    wrongly says yes to), or None, not declared. The first run that was trained is told in full: who is better off by
-    each measure, whether that could be chance, why measures disagree, when it arose, what would change it, and what is
-    not known. Other trainings stand beside it: what they change for each group at the last look and over training
-    (`scorecard`). A forecast is compared with the run. `why` adds what `tangent(...).why(...)` says of shares, base
-    rates and spread of the training data. All numbers come from one place, and each difference is called shown only by
-    limits that hold over all looks, measures and groups of a run together.
+    `runs` is a list, or {name: run} to name them on the page. `positive` says what a yes does to a person:
+    "benefit" (the page asks whom the model finds), "burden" (whom it wrongly says yes to), or None, not declared.
+    The first run that was trained is told in full: who is better off by each measure, whether that could be chance,
+    why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
+    it: what they change for each group at the last look and over training (`scorecard`). A forecast is compared
+    with the run. `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training
+    data. All numbers come from one place, and each difference is called shown only by limits that hold over all
+    looks, measures and groups of a run together.
     """
     return page(runs, path, title=title, positive=positive, why=why)[0]
 

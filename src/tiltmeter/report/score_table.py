@@ -59,19 +59,23 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
         Cell(_told(row.worst_area), _change(row.worst_area_change, first)),
         Cell(_told(row.gap_area), (*_change(row.gap_area_change, first), *floor)),
         Cell(f"{row.crossings} shown", tuple(changes)),
-        Cell(f"{row.cost:.3g} times" if np.isfinite(row.cost) else "not known"),
+        Cell(f"{row.cost:.3g}×" if np.isfinite(row.cost) else "not known"),
         Cell("" if first else listed(paid, 3) or "nobody"),
     ]
 
 
 def _told(one: SeedMean) -> str:
-    error = f" ± {number(one.error)}" if np.isfinite(one.error) and one.error > 0 else ""
-    return f"{number(one.value)}{error}"
+    return f"{number(one.value)}{_error(one)}"
+
+
+def _error(one: SeedMean) -> str:
+    if not np.isfinite(one.error) or one.error <= 0:
+        return ""
+    return f" ± {one.error:.3f}" if one.error >= 0.0005 else " ± <0.001"
 
 
 def _change(one: SeedMean, first: bool) -> tuple[str, ...]:
     if first or not np.isfinite(one.value):
         return ()
     sign = "+" if one.value > 0 else ""
-    error = f" ± {number(one.error)}" if np.isfinite(one.error) and one.error > 0 else ""
-    return (f"{sign}{minus(one.value, 3)}{error} against the baseline",)
+    return (f"{sign}{minus(one.value, 3)}{_error(one)} against the baseline",)
