@@ -18,7 +18,7 @@ from tiltmeter.report.roc_figure import roc_figure
 from tiltmeter.report.wording import listed, minus, number, percent, points
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.why import Why
+    from tiltmeter.forecast.kernel.why import Why
 
 #: What a run leaves open, and what to run for it.
 TO_ASK = (

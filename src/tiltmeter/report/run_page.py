@@ -22,7 +22,7 @@ from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.why import Why
+    from tiltmeter.forecast.kernel.why import Why
 
 #: Anchors and words of the sections, in order.
 SECTIONS = (

@@ -24,7 +24,7 @@ from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.version import __version__
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.why import Why
+    from tiltmeter.forecast.kernel.why import Why
 
 Run = Trajectory | xr.Dataset | str | os.PathLike[str]
 
