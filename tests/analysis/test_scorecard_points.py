@@ -14,7 +14,8 @@ def run(values, codes):
     seeds = range(len(values))
     group = np.array(GROUPS, dtype=object)[codes]
     means = np.stack([values[:, :, codes == code].mean(2) for code in (0, 1)], 2)
-    curve = xr.DataArray(means, dims=("seed", "time", "group"), coords={"seed": seeds, "time": TIMES, "group": GROUPS})
+    coords = {"time": TIMES, "group": GROUPS, "seed": seeds}
+    curve = xr.DataArray(means.transpose(1, 2, 0), dims=("time", "group", "seed"), coords=coords)
     points = xr.DataArray(
         values.astype(np.float32).transpose(1, 2, 0),
         dims=("time", "point", "seed"),
@@ -59,6 +60,7 @@ def test_the_same_losses_pay_nothing_and_say_that_points_are_known():
     assert "errors include those of the points looked at, paired" in str(card)
 
 
+@pytest.mark.slow
 def test_luck_of_the_points_does_not_pay():
     """Truth: nobody pays. Two groups at two standard errors: about 7 % of 150; seeds alone name somebody in most."""
     named = {"points": 0, "seeds": 0}

@@ -81,7 +81,7 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     place = "" if found.two else f" Differences are between {_pair(found)}, the worst and the best group of the run."
     caption = (
         f"{term.title}: {term.meaning}; {term.direction}.{place} Limits of the difference between two groups of a run "
-        "hold over all its looks and measures; all others are of the last look, from the same points drawn anew for all "
+        "hold over all its looks and measures; others are of the last look, from the same points drawn anew for all "
         f"rows{_seeds(found)}, and those of changes hold for all rows together. Using the group in a decision, and in "
         "some places in training, may be unlawful: ask first. Only these changes were tried."
     )
