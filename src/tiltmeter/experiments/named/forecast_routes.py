@@ -41,7 +41,7 @@ FULL = Setting(
     tasks=len(JUDGED),
     seeds=5,
     few=3,
-    sizes=Sizes(steps=1000, deep_steps=500, look=600, per_decade=15, coordinates=4000, sample=1000),
+    sizes=Sizes(steps=1000, deep_steps=400, look=600, per_decade=15, coordinates=4000, sample=1000),
 )
 
 
