@@ -74,6 +74,11 @@ class RouteTask:
         return f"{self.number:02d} {self.data} {self.network} {self.optimiser}"
 
     @property
+    def three_groups(self) -> bool:
+        """Whether it has three groups; Adult and German credit have two in every task."""
+        return self.three and self.data not in ("adult", "german")
+
+    @property
     def perceptron(self) -> bool:
         """Whether the network has Linear layers only."""
         return self.network not in DEEP
