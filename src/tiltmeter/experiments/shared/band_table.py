@@ -24,6 +24,9 @@ from tiltmeter.record import Trajectory, load
 from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.version import __version__
 
+#: A score that no band reaches; JSON has no infinity.
+MOST = 1e9
+
 
 def band_table(runs: Runs) -> dict[str, Any]:
     """Return the scores of these runs by kind of forecast, curve, and gap or level: one list for every task."""
@@ -32,7 +35,7 @@ def band_table(runs: Runs) -> dict[str, Any]:
     scores = {
         kind: {
             curve: {
-                what: [[round(one, 4) for one in task] for task in by_task(found, kind, curve, what)]
+                what: [[round(min(one, MOST), 4) for one in task] for task in by_task(found, kind, curve, what)]
                 for what in get_args(What)
             }
             for curve in CURVES

@@ -25,8 +25,8 @@ def conformal_factor(scores: Sequence[Sequence[float]], level: float) -> float:
     tasks = [np.asarray(one, dtype=float) for one in scores if len(one)]
     if not tasks:
         return float("inf")
-    values = np.concatenate(tasks)
+    values = np.nan_to_num(np.concatenate(tasks), nan=np.inf, posinf=np.inf)
     weights = np.concatenate([np.full(len(one), 1.0 / len(one)) for one in tasks]) / (len(tasks) + 1)
-    order = np.argsort(np.where(np.isnan(values), np.inf, values))
+    order = np.argsort(values)
     reached = np.cumsum(weights[order]) >= 1.0 - level - 1e-12
     return float(values[order][np.argmax(reached)]) if reached.any() else float("inf")
