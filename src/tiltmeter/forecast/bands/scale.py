@@ -55,7 +55,7 @@ def scaled(ahead: Trajectory, curve: str, contrasts: np.ndarray) -> Scaled:
 
 def _largest(values: np.ndarray) -> np.ndarray:
     """The largest value up to every look; looks without values do not count."""
-    return np.maximum.accumulate(np.where(np.isfinite(values), values, 0.0), axis=0)
+    return np.asarray(np.maximum.accumulate(np.where(np.isfinite(values), values, 0.0), axis=0))
 
 
 def _halves(error: xr.DataArray, values: xr.DataArray) -> np.ndarray:
