@@ -60,7 +60,7 @@ def _largest(values: np.ndarray) -> np.ndarray:
 
 def _halves(error: xr.DataArray, values: xr.DataArray) -> np.ndarray:
     found = error.reindex(time=values.coords["time"]).transpose("time", "group").values
-    return np.nan_to_num(np.asarray(found, dtype=float))
+    return np.asarray(np.nan_to_num(np.asarray(found, dtype=float)))
 
 
 def _departed(ahead: Trajectory, values: xr.DataArray) -> np.ndarray:
