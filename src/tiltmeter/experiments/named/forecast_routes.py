@@ -40,8 +40,8 @@ QUICK = Setting()
 FULL = Setting(
     tasks=len(JUDGED),
     seeds=5,
-    few=3,
-    sizes=Sizes(steps=1000, deep_steps=400, look=600, per_decade=15, coordinates=4000, sample=1000),
+    few=2,
+    sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),
 )
 
 

@@ -113,7 +113,7 @@ KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     "trained": lambda made, model, seed: made.train(model, ORDER + seed),
     "trained again": lambda made, model, seed: made.train(model, OTHER + seed),
     "twins": lambda made, model, seed: made.forecast(model, ORDER + seed, made.twin(2)),
-    "twins without order": lambda made, model, seed: made.forecast(model, None, made.twin(3)),  # noqa: ARG005
+    "twins without order": lambda made, model, seed: made.forecast(model, None, made.twin(2)),  # noqa: ARG005
     "coordinates": lambda made, model, seed: made.forecast(model, ORDER + seed, made.coordinates()),
     "kernel": lambda made, model, seed: made.forecast(model, ORDER + seed, made.kernel()),
 }
