@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,9 @@ from tiltmeter.record.trajectory import Trajectory
 MOVED, LEVEL, SPREAD = 0.1, 0.05, 1.0
 #: The scale grows by this much from the step at which the network leaves its linearisation (kernel only).
 BENT = 0.1
+#: Networks with other layers than Linear are forecast less well: their scale is larger by this factor.
+OTHER_LAYERS = 3.0
+LAYERS = re.compile("Conv|Norm|Attention|Transformer|RNN|GRU|LSTM|Embedding")
 #: Of the largest movement: what counts at the first look, where a forecast begins at the network itself.
 FLOOR = 1e-3
 
@@ -32,7 +36,8 @@ def scaled(ahead: Trajectory, curve: str, contrasts: np.ndarray) -> Scaled:
     The squared scale adds what is known of the sources of error: how far the difference and the levels have moved since
     the first look (the features, the width and the noise of batches that a route leaves out change them in proportion),
     the disagreement of twins, replicas and orders, that of the halves of the kernel's sample, and the departure from
-    the linearisation. A forecast begins at the network itself, so that the scale begins near zero. It never falls.
+    the linearisation. It is larger for networks with convolutions, normalisation or attention. A forecast begins at
+    the network itself, so that the scale begins near zero. It never falls.
     """
     values = ahead[curve]
     if "seed" not in values.dims:
@@ -50,7 +55,14 @@ def scaled(ahead: Trajectory, curve: str, contrasts: np.ndarray) -> Scaled:
     bent = BENT * _departed(ahead, values) * moved
     squared = (MOVED * moved) ** 2 + (LEVEL * levels) ** 2 + (SPREAD * _largest(spread)) ** 2 + bent**2
     least = FLOOR * np.maximum(moved[-1:], levels[-1:])
-    return Scaled(values.coords["time"].values.astype(float), told, np.sqrt(squared + least**2))
+    scale = np.sqrt(squared + least**2) * (OTHER_LAYERS if _other_layers(ahead) else 1.0)
+    return Scaled(values.coords["time"].values.astype(float), told, scale)
+
+
+def _other_layers(ahead: Trajectory) -> bool:
+    """Whether the network has layers with weights other than Linear, by the description of the model in the Origin."""
+    model = ahead.origin.settings.get("model")
+    return isinstance(model, dict) and LAYERS.search(str(model.get("text", ""))) is not None
 
 
 def _largest(values: np.ndarray) -> np.ndarray:
