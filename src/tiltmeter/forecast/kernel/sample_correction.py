@@ -91,8 +91,9 @@ def corrected(told: Trajectory, parts: Sequence[Trajectory], left_out: Mapping[H
         if name in SHARES or name in SQUARES:
             values = np.clip(values, 0.0, 1.0 if name in SHARES else None)
         found[name] = curve.copy(data=values)
-    one, other = (part["loss"].reindex(time=told["loss"]["time"]) for part in parts)
-    found["sample_error"] = described("sample_error", (one - other) / 2.0)
+    if "loss" in told:
+        one, other = (part["loss"].reindex(time=told["loss"]["time"]) for part in parts)
+        found["sample_error"] = described("sample_error", (one - other) / 2.0)
     return Trajectory(found, told.clock, told.origin, told.diverged)
 
 
