@@ -55,8 +55,8 @@ def test_a_crossing_is_told_within_the_factor_and_in_its_direction():
     assert told == [(True,), (False,), (False,)]
     found = pair_score(run(same, "forecast"), run(real), truth(real, crossing))
     assert found.correlation == pytest.approx(1.0)
-    assert found.off == 0.0
-    assert found.level == 1.0
+    assert found.off == pytest.approx(0.0, abs=1e-12)
+    assert found.level == pytest.approx(1.0)
     assert found.right
     assert not pair_score(run(other, "forecast"), run(real), truth(real)).right
 
@@ -92,7 +92,7 @@ def test_coverage_is_over_tasks_and_has_an_interval_where_all_are_inside():
 
 def test_the_score_of_a_band_is_the_largest_distance_in_scales():
     told, real = run(np.linspace(0.0, 0.2, 11), "forecast"), run(np.linspace(0.0, 0.2, 11))
-    assert band_score(told, real, "loss", "gap")[0] == 0.0
+    assert band_score(told, real, "loss", "gap")[0] == pytest.approx(0.0, abs=1e-9)
     off = np.linspace(0.0, 0.2, 11)
     off[5] += 0.05
     score, width, size = band_score(told, run(off), "loss", "gap")
