@@ -25,8 +25,9 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     >>> [panel["title"]["text"] for panel in loss_slices(run).to_dict()["hconcat"]]
     ['step 0', 'step 5', 'step 10']
 
-    To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the looks. Seeds
-    are averaged. What it does not show: other directions, in which the loss may look different.
+    To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the looks, each
+    with its own scale. Seeds are averaged. What it does not show: other directions, in which the loss may look
+    different.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.loss_slices` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -39,20 +40,20 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     names = [group_name(group) for group in groups]
     styles = [style_of(group, groups) for group in groups]
     shown = curve.isel(time=chosen)
-    finite = shown.values[np.isfinite(shown.values)]
-    if not finite.size:
+    if not np.isfinite(shown.values).any():
         raise ValueError("There is nothing to draw: no look has a value.")
     offsets = curve["offset"].values
     x = alt.X("offset:Q", scale=alt.Scale(domain=[float(offsets[0]), float(offsets[-1])], nice=False),
               axis=axis("offset, over the length of the weights", titleFontSize=11, tickCount=5))  # fmt: skip
-    y = alt.Y("loss:Q", scale=alt.Scale(domain=list(airy(float(finite.min()), float(finite.max()))), nice=False),
-              axis=axis("loss"))  # fmt: skip
     colour = alt.Color("group:N", scale=alt.Scale(domain=names, range=[one.colour for one in styles]),
                        legend=legend("group", symbolType=LINE_SYMBOL))  # fmt: skip
     dash = alt.StrokeDash("group:N", scale=alt.Scale(domain=names, range=[one.dash for one in styles]), legend=None)
     panels = []
     for place in chosen:
         here = curve.isel(time=place)
+        finite = here.values[np.isfinite(here.values)]
+        span = airy(float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        y = alt.Y("loss:Q", scale=alt.Scale(domain=list(span), nice=False), axis=axis("loss" if not panels else None))
         lines: list[dict[str, Any]] = []
         for group, name in zip(groups, names, strict=True):
             values = here.sel(group=group).transpose("offset").values
@@ -63,7 +64,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
         rule = alt.Chart(rows([{"offset": 0.0}])).mark_rule(color=FAINT, strokeDash=[3, 3]).encode(alt.X("offset:Q"))
         moment = f"{trajectory.clock} {float(curve['time'].values[place]):g}"
         panels.append(alt.layer(rule, base.mark_line(strokeWidth=2).encode(dash)).properties(title=moment, **PANEL))
-    chart: alt.HConcatChart = alt.hconcat(*panels).resolve_scale(y="shared", colour="shared")
+    chart: alt.HConcatChart = alt.hconcat(*panels)
     return chart if title is None else chart.properties(title=heading(title))
 
 

@@ -45,7 +45,7 @@ class Setting:
     lrs: tuple[float, ...] = (0.03, 0.1)
     steps: int = 200
     points: int = 128
-    fraction: float = 1 / 4
+    fraction: float = 1 / 6
     seeds: int = 5
 
 

@@ -45,7 +45,7 @@ class Setting:
     """Two levels of most factors; `fraction` of that grid, all seeds of a cell together, on the mixture."""
 
     steps: int = 200
-    fraction: float = 1 / 16
+    fraction: float = 1 / 20
     orders: int = 10
     real_fraction: float = 1.0
     seeds: int = 5
@@ -61,7 +61,7 @@ LEVELS: dict[str, list[Any]] = {
     "variance": [1, 4],
     "noise": [0.0, 0.2],
     "depth": [1, 3],
-    "width": [16, 128],
+    "width": [16, 64],
     "activation": ["relu", "tanh"],
     "scale": [0.5, 1.5],
     "optimiser": ["SGD", "AdamW"],
@@ -72,7 +72,7 @@ LEVELS: dict[str, list[Any]] = {
 }
 #: The setting around which one thing at a time is changed, and the middle of the road for real data.
 PLAIN: dict[str, list[Any]] = {name: [values[0]] for name, values in LEVELS.items()}
-BASE = {**PLAIN, "share": [0.8], "variance": [4], "width": [128], "scale": [1.0]}
+BASE = {**PLAIN, "share": [0.8], "variance": [4], "width": [64], "scale": [1.0]}
 VARIED = {name: LEVELS[name] for name in ("width", "optimiser", "curriculum")}
 
 
@@ -158,7 +158,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     return (
         moved("The less a group is represented, the worse it ends", "final_gap", "share", 0.5, 0.8),
         moved("The group of larger variance is ahead early", "early_gap", "variance", 1, 4, -1.0),
-        moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 128),
+        moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 64),
         moved("Label noise hurts the worst group", "worst_loss", "noise", 0.0, 0.2),
         moved("Pruning makes the gap larger", "final_gap", "pruning", "none", "nine tenths"),
         moved("Pruning makes the gap larger on digits", "final_gap", "pruning", "none", "nine tenths", name="digits"),

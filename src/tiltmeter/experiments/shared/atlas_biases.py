@@ -52,7 +52,7 @@ BIASES = {
     "flatness": ("two features", "weights"),
 }
 #: Numbers of input directions that are tried, also for images; points whose curvature is measured.
-FEW_RANKS, RANKS, CURVED = (1, 2, 3, 4, 6), (1, 2, 4, 8, 16, 32), 128
+FEW_RANKS, RANKS, CURVED = (1, 2, 4), (1, 4, 16), 128
 #: Below this accuracy a network has learned nothing: what it would need, or which statistics it uses, has no answer.
 LEARNED = 0.6
 

@@ -17,7 +17,7 @@ from tiltmeter.training.stacked import Stacked
 #: Before training; after a twentieth of it; when the loss has fallen to the share that the task names; at the end.
 MOMENTS = ("start", "early", "matched loss", "end")
 #: The training loss is looked at after so many steps.
-LOOK_EVERY = 5
+LOOK_EVERY = 10
 
 
 def bias_cell(settings: dict[str, Any]) -> xr.Dataset:
