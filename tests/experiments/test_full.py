@@ -116,6 +116,7 @@ TINY = {
         "image_steps": 5,
     },
     "pipeline-atlas": {"steps": 10, "fraction": 1 / 400, "orders": 2, "real_fraction": 0.2},
+    "bias-spot-checks": {"width": 2, "points": 60, "steps": 6},
     "bias-atlas": {
         "data": ("uniform", "digits"),
         "activations": ("relu",),
