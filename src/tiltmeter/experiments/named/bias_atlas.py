@@ -78,7 +78,7 @@ def shares_of(runs: Runs, bias: str, moment: str) -> Shares | None:
     """None where too few runs have the number to explain anything."""
     array = with_results(table_of(runs, bias, moment), FACTORS)
     try:
-        return shares(array, draws=200, permutations=0)
+        return shares(array, draws=200, permutations=0, shared_seeds=True)
     except ValueError:
         return None
 

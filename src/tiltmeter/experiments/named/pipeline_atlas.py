@@ -36,6 +36,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 SHOWN = ("final_gap", "gap_area", "worst_loss", "crossings")
 #: Factors that are decided after training, and those that an untrained network does not know.
 AFTERWARDS, LATER = ("stop", "pruning"), ("noise", "optimiser", "lr", "decay", "curriculum")
+#: How much longer the training is in which initial weights and orders are crossed once more.
+LONGER = 5
 #: Of the cells of a study: to be changed when the function of a cell changes its meaning.
 VERSION = "2"
 
@@ -91,6 +93,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
         found[name] = study_run(keep, name, pipeline_cell, factors | steps, setting.seeds, part, VERSION)
     orders = BASE | steps | {"data": list(studies), "order": list(range(setting.orders))}
     found["orders"] = study_run(keep, "orders", pipeline_cell, orders, setting.orders, None, VERSION)
+    longer = orders | {"data": ["mixture"], "steps": [LONGER * setting.steps]}
+    found["orders, longer"] = study_run(keep, "orders, longer", pipeline_cell, longer, setting.orders, None, VERSION)
     return found
 
 
@@ -104,7 +108,7 @@ def table_of(runs: Runs, name: str, response: str) -> xr.DataArray:
 
 def data_sets(runs: Runs) -> list[str]:
     """The studies that vary the pipeline."""
-    return [name for name in runs if name != "orders"]
+    return [name for name in runs if not name.startswith("orders")]
 
 
 def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
@@ -112,7 +116,8 @@ def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
     array = table_of(runs, name, response)
     factors = [str(dim) for dim in array.dims if dim != "seed"]
     try:
-        return shares(with_results(array, factors), draws=200, permutations=0)
+        # Seed 3 is the same weights and batches in every cell, and all ways to stop and prune share one network.
+        return shares(with_results(array, factors), draws=200, permutations=0, shared_seeds=True)
     except ValueError:
         return None
 
@@ -168,6 +173,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
               "tanh", "relu"),
         _guess_by_depth(runs, seeds),
         *(_order(runs, name, seeds) for name in data_sets(runs)),
+        _longer(runs, seeds),
         _curriculum(runs, seeds),
         _from_data(runs, seeds),
         _luck(runs, seeds),
@@ -191,19 +197,36 @@ def _guess_by_depth(runs: Runs, seeds: int) -> Claim:
     )
 
 
-def luck_by_order(runs: Runs, name: str) -> tuple[float, float]:
-    """Of the variance of the final gap over all pairs of orders and initial weights, the shares of each alone.
+def crossed_gaps(runs: Runs, name: str, study: str = "orders") -> np.ndarray:
+    """Final gaps (initial weights, orders) of unpruned networks."""
+    gaps = runs[study]["final_gap"].isel(time=0, drop=True).sel(data=name, stop="end", pruning="none")
+    return np.asarray(gaps.squeeze(drop=True).transpose("seed", "order").values)
 
-    Each is the mean variance among runs that differ in nothing else, over that of all runs.
+
+def luck_of(values: np.ndarray) -> tuple[float, float]:
+    """Of the variance over all pairs of initial weights (rows) and orders, what is left if only one of them varies.
+
+    >>> luck_of(np.array([[1.0, 3.0], [1.0, 3.0]]))[1]
+    0.0
+
+    First orders with the same weights, then weights with the same order: the mean variance over that of all runs.
     """
-    gaps = runs["orders"]["final_gap"].isel(time=0, drop=True).sel(data=name, stop="end", pruning="none")
-    values = gaps.squeeze(drop=True).transpose("seed", "order").values
     whole = values.var(ddof=1)
     return float(values.var(axis=1, ddof=1).mean() / whole), float(values.var(axis=0, ddof=1).mean() / whole)
 
 
+def luck_by_order(runs: Runs, name: str, study: str = "orders") -> tuple[float, float, float]:
+    """`luck_of` the final gap, and the standard error of the share of orders: jackknife over weights and over orders."""
+    values = crossed_gaps(runs, name, study)
+    square = 0.0
+    for axis, count in enumerate(values.shape):
+        without = [luck_of(np.delete(values, place, axis))[0] for place in range(count)] if count > 2 else []
+        square += (count - 1) ** 2 / count * np.var(without, ddof=1) if without else np.nan
+    return (*luck_of(values), float(np.sqrt(square)))
+
+
 def _order(runs: Runs, name: str, seeds: int) -> Claim:
-    order, weights = luck_by_order(runs, name)
+    order, weights, error = luck_by_order(runs, name)
     count = runs["orders"]["final_gap"].sizes["order"]
     return Claim(
         f"The order of the batches alone decides at least half of the luck in the final gap ({name})",
@@ -211,6 +234,22 @@ def _order(runs: Runs, name: str, seeds: int) -> Claim:
         f"variance among {count} orders with the same initial weights over that of all {count**2} runs",
         0.5,
         f"Among initial weights with the same order it is {weights:.2f} of it.",
+        error=error,
+        seeds=seeds,
+        safe=False,
+    )
+
+
+def _longer(runs: Runs, seeds: int) -> Claim:
+    short, *_, first = luck_by_order(runs, "mixture")
+    long, weights, second = luck_by_order(runs, "mixture", "orders, longer")
+    return Claim(
+        "The longer the training, the more of the luck is decided by the order of the batches",
+        long - short,
+        f"change of its share on the mixture when training takes {LONGER} times as many steps",
+        0.0,
+        f"From {short:.2f} to {long:.2f}; that of initial weights becomes {weights:.2f}.",
+        error=float(np.hypot(first, second)),
         seeds=seeds,
         safe=False,
     )
@@ -299,7 +338,7 @@ def tables(runs: Runs) -> dict[str, Table]:
                     for row in found.grouped(GROUPS)
                 ]
                 rows.append((name, response.replace("_", " "), *told))
-    luck = [(name, *(f"{one:.2f}" for one in luck_by_order(runs, name))) for name in data_sets(runs)]
+    luck = [(name, *(f"{one:.2f}" for one in luck_by_order(runs, name)[:2])) for name in data_sets(runs)]
     return {
         "Where the group bias is made (share of variance, 90 % interval)": Table(
             ("data set", "response", *GROUPS, "rest", "luck"), tuple(rows)
