@@ -216,7 +216,7 @@ def luck_of(values: np.ndarray) -> tuple[float, float]:
 
 
 def luck_by_order(runs: Runs, name: str, study: str = "orders") -> tuple[float, float, float]:
-    """`luck_of` the final gap, and the standard error of the share of orders: jackknife over weights and over orders."""
+    """`luck_of` the final gap, and the standard error of the share of orders (jackknife over weights and orders)."""
     values = crossed_gaps(runs, name, study)
     square = 0.0
     for axis, count in enumerate(values.shape):
