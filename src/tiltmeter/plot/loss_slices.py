@@ -48,7 +48,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     colour = alt.Color("group:N", scale=alt.Scale(domain=names, range=[one.colour for one in styles]),
                        legend=legend("group", symbolType=LINE_SYMBOL))  # fmt: skip
     dash = alt.StrokeDash("group:N", scale=alt.Scale(domain=names, range=[one.dash for one in styles]), legend=None)
-    panels = []
+    panels: list[alt.LayerChart] = []
     for place in chosen:
         here = curve.isel(time=place)
         finite = here.values[np.isfinite(here.values)]
@@ -71,7 +71,8 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
 def _chosen(known: np.ndarray, times: Sequence[float] | None) -> list[int]:
     """Places of the looks to draw: the last one at or before each time."""
     if times is None:
-        return np.unique(np.linspace(0, len(known) - 1, min(MOST, len(known))).round().astype(int)).tolist()
+        even = np.linspace(0, len(known) - 1, min(MOST, len(known))).round()
+        return sorted({int(place) for place in even})
     found = []
     for time in times:
         if not known[0] <= time <= known[-1]:

@@ -139,7 +139,8 @@ def _curvature(model: nn.Module, look: GroupedData) -> float:
     parameters = trained(model)
 
     def losses(places: Tensor) -> Tensor:
-        return 0.5 * (model(x[places]).squeeze(-1) - y[places]).square()
+        residual: Tensor = model(x[places]).squeeze(-1) - y[places]
+        return 0.5 * residual.square()
 
     def times(vector: Tensor) -> Tensor:
         return hessian_times(losses, parameters, torch.arange(len(y)), vector, CURVED)
