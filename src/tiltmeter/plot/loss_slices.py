@@ -48,7 +48,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     colour = alt.Color("group:N", scale=alt.Scale(domain=names, range=[one.colour for one in styles]),
                        legend=legend("group", symbolType=LINE_SYMBOL))  # fmt: skip
     dash = alt.StrokeDash("group:N", scale=alt.Scale(domain=names, range=[one.dash for one in styles]), legend=None)
-    panels: list[alt.LayerChart] = []
+    panels: list[Any] = []
     for place in chosen:
         here = curve.isel(time=place)
         finite = here.values[np.isfinite(here.values)]
