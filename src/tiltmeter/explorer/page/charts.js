@@ -1,5 +1,25 @@
 // Charts: a Vega-Lite description is drawn once; afterwards only its data is changed.
+import { make } from "./elements.js";
+
 const reduced = { actions: false, renderer: "svg", ast: true, logLevel: 1, loader: { http: {} } };
+
+let loading = null;
+
+// The drawing library is large: it is fetched when the first chart needs it.
+function library() {
+  loading ??= new Promise((done, failed) => {
+    const script = make("script", { src: "/vega.js" });
+    script.onload = () => done();
+    script.onerror = () => { loading = null; failed(new Error("The drawing library could not be loaded.")); };
+    document.head.append(script);
+  });
+  return loading;
+}
+
+async function embed(place, spec) {
+  await library();
+  return window.vegaEmbed(place, spec, reduced);
+}
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -37,7 +57,7 @@ export class Chart {
     const described = this.describe();
     this.shape = JSON.stringify(described);
     const spec = { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container", autosize: { type: "fit-x", contains: "padding" }, datasets: { ...this.data }, ...described, config: settings() };
-    const result = await window.vegaEmbed(this.place, spec, reduced);
+    const result = await embed(this.place, spec);
     this.view?.finalize();
     this.view = result.view;
     for (const [name, rows] of Object.entries(this.data)) this.patch(name, rows);
@@ -65,7 +85,7 @@ export class Chart {
 
 // A picture that was stored as a whole.
 export function drawStored(place, spec) {
-  return window.vegaEmbed(place, { ...spec, background: "white" }, reduced);
+  return embed(place, { ...spec, background: "white" });
 }
 
 export function timeAxis(title, log = true) {

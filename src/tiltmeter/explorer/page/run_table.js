@@ -61,7 +61,7 @@ export class RunTable {
     box.checked = this.chosen.has(row.run);
     const name = make("a", { href: "#", onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
     return make("tr", { "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
-      make("td", {}, box, make("label", { for: id, class: "hidden" }, `show ${row.name}`)),
+      make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
       make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
       make("td", {}, ageOf(this.now - row.changed)));
