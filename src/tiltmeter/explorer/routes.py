@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer import job_routes, run_routes, study_routes
+from tiltmeter.explorer import job_routes, run_routes, study_routes, what_if_routes
 from tiltmeter.explorer.answers import answered, refused, state_of
 from tiltmeter.explorer.lessons import lesson_named, lessons
 from tiltmeter.explorer.page_files import kind_of, page_files
@@ -29,6 +29,7 @@ def routes() -> list[Route]:
         Route("/lesson.html", lesson_file),
         *run_routes.routes(),
         *study_routes.routes(),
+        *what_if_routes.routes(),
         *job_routes.routes(),
     ]
 

@@ -37,7 +37,7 @@ function pythonOfThree(problem, parts, weights) {
     `gram[5, 3:5] = gram[3:5, 5] = ${overlap}`,
     "gram[5, 5] = 1",
     "problem = tm.Mixture(",
-    `    weight={"+": ${1 - share} * ${problem.rho}, "-": ${1 - share} * ${1 - problem.rho}, "third": ${share}},`,
+    `    weight={"+": ${problem.rho} * (1 - ${share}), "-": (1 - ${problem.rho}) * (1 - ${share}), "third": ${share}},`,
     `    variance={"+": ${problem.variance[0]}, "-": ${problem.variance[1]}, "third": ${variance}},`,
     "    gram=gram,",
     `    label_bias={"+": ${problem.label_bias[0]}, "-": ${problem.label_bias[1]}, "third": 0},`,

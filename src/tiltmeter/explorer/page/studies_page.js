@@ -4,7 +4,7 @@ import { glossary, make, term } from "./elements.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { shortNumber } from "./theory/phases.js";
 
-const STATES = { done: "●", running: "◐", failed: "×", left: "·" };
+const CELL_STATES = { done: "●", running: "◐", failed: "×", left: "·" };
 const POLL_STUDY = 2000;
 
 export function studiesPage(main, query, start) {
@@ -74,7 +74,7 @@ export function studiesPage(main, query, start) {
     options(choices.response, told.responses, told.response);
     const at = new Map(told.squares.map((square) => [square.at.join(), square]));
     grid.replaceChildren(gridTable((square) => make("td", { class: "square" }, ...stateText(square.states)), at),
-      make("p", { class: "small" }, Object.entries(STATES).map(([state, mark]) => `${mark} ${state}`).join("   ")));
+      make("p", { class: "small" }, Object.entries(CELL_STATES).map(([state, mark]) => `${mark} ${state}`).join("   ")));
     const values = told.squares.map((square) => square.value).filter((value) => value !== null && value !== undefined);
     heat.replaceChildren(values.length === 0 ? make("p", { class: "small" }, "No complete cell has this number yet.") : gridTable((square) => heatCell(square, Math.min(...values), Math.max(...values)), at));
     failures.replaceChildren(...told.failures.map((text) => make("li", {}, text)));
@@ -101,7 +101,7 @@ export function studiesPage(main, query, start) {
   // One mark for every cell where there are few, else counts.
   function stateText(states) {
     const total = Object.values(states).reduce((sum, count) => sum + count, 0);
-    return Object.keys(STATES).filter((state) => states[state]).map((state) => make("span", { class: `mark-${state}`, title: `${states[state]} ${state}` }, total <= 12 ? STATES[state].repeat(states[state]) : `${STATES[state]} ${states[state]} `));
+    return Object.keys(CELL_STATES).filter((state) => states[state]).map((state) => make("span", { class: `mark-${state}`, title: `${states[state]} ${state}` }, total <= 12 ? CELL_STATES[state].repeat(states[state]) : `${CELL_STATES[state]} ${states[state]} `));
   }
 
   function heatCell(square, low, high) {

@@ -25,13 +25,13 @@ export function theoryPage(main, query, start) {
   const places = Object.fromEntries(["loss", "order", "drivers", "rates"].map((name) => [name, make("div", { class: `chart${name === "loss" ? " tall" : ""}`, id: `chart-${name}` })]));
   const list = make("ol", { class: "phases", "aria-label": "Phases" });
   const rate = make("select", { id: "rate", onchange: () => drawRates() }, ...Object.entries(CURVES).map(([value, text]) => make("option", { value }, text)));
-  const stopping = make("div", { id: "stopping" });
+  const stopping = make("div", { id: "stopping" }, make("p", { class: "small" }, "Computing …"));
   const only = make("p", { class: "small only-closed hidden" }, "Drivers, order parameters and the map are those of two groups and fresh examples.");
   const map = new MapView((moved) => change(moved));
   const controls = theoryControls(start, () => problem, (moved) => change(moved));
   const charts = {
     loss: lossChart(places.loss), rates: ratesChart(places.rates),
-    order: new LineChart(places.order, { names: ORDER, title: "order parameters" }), drivers: new LineChart(places.drivers, { names: SPLIT, title: "part of the loss gap" }),
+    order: new LineChart(places.order, { names: ORDER, title: "order parameters" }), drivers: new LineChart(places.drivers, { names: SPLIT, title: "part of the loss gap", height: 320 }),
   };
   const inView = new Set();
   const watcher = new IntersectionObserver((seen) => {
@@ -39,7 +39,6 @@ export function theoryPage(main, query, start) {
       if (one.isIntersecting) inView.add(one.target.id);
       else inView.delete(one.target.id);
     }
-    drawBelow({ whole: true });
   }, { rootMargin: "100px" });
 
   function change(moved) {
@@ -63,11 +62,12 @@ export function theoryPage(main, query, start) {
     drawBelow();
   }
 
+  // What is out of view waits until the slider rests.
   function drawBelow({ whole = false } = {}) {
     const known = isClosed(problem) && refusal(problem) === null;
-    if (inView.has("chart-order")) charts.order.show(known ? orderShown(problem) : NOTHING);
-    if (inView.has("chart-drivers")) charts.drivers.show(known ? driversShown(problem) : NOTHING);
-    if (inView.has("map")) map.show(problem, { whole });
+    if (whole || inView.has("chart-order")) charts.order.show(known ? orderShown(problem) : NOTHING);
+    if (whole || inView.has("chart-drivers")) charts.drivers.show(known ? driversShown(problem) : NOTHING);
+    if (whole || inView.has("map")) map.show(problem, { whole });
   }
 
   function tell(text, found) {
@@ -87,7 +87,7 @@ export function theoryPage(main, query, start) {
     writeAddress("theory", state);
     copy.textContent = (kind.value === "shell" ? asShell : asPython)(problem);
     if (save) save.href = `/lesson.html?${state}`;
-    if (inView.has("map")) map.show(problem, { whole: true });
+    drawBelow({ whole: true });
     said.textContent = why.textContent;
     if (isClosed(problem) && refusal(problem) !== null) return;
     answer = start.answers?.[state.toString()] ?? null;
