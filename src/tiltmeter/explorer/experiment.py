@@ -41,7 +41,7 @@ class Experiment:
         """The expensive part of a forecast, computed once."""
         import torch
 
-        from tiltmeter.forecast.network_kernels import tangent
+        from tiltmeter.forecast.kernel.network_kernels import tangent
 
         torch.set_num_threads(1)
         return tangent(self.make(), self.data, self.look, sample=SAMPLE, progress=False)
@@ -61,7 +61,7 @@ class Experiment:
         there is none (None) unless it is the full one that is asked for.
         """
         from tiltmeter.forecast.forecast import forecast
-        from tiltmeter.forecast.question import check_before_work
+        from tiltmeter.forecast.kernel.question import check_before_work
         from tiltmeter.recipe.watch import Watch
 
         recipe, watch = self.bent(bend), Watch(when=self.when)
