@@ -51,7 +51,8 @@ async def vega(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    """What the page needs to know once."""
+    """What the page needs to know once; most pages will draw, so the library for it is made meanwhile."""
+    state_of(request).prepare()
     settings = state_of(request).settings
     told: dict[str, Any] = {
         "version": __version__,

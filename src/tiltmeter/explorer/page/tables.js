@@ -9,8 +9,8 @@ export function numberTable(header, rows, caption = null) {
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i ? "number" : null }, cell)))))));
 }
 
-// The rules of `stopping`, or why there are none.
-export function stoppingTable(answer, at, mean) {
+// The rules of `stopping`, or why there are none; with `move`, a rule is a button that moves the marker there.
+export function stoppingTable(answer, at, mean, move = null) {
   if (!answer || answer.stopping?.length === 0 || !answer.stopping) return make("p", { class: "small" }, answer?.stopping_refused ?? "");
-  return numberTable(["stop for the", at, "gap", mean, "worst group"], answer.stopping.map((rule) => [rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]), "When to stop");
+  return numberTable(["stop for the", at, "gap", mean, "worst group"], answer.stopping.map((rule) => [move ? make("button", { type: "button", onclick: () => move(rule) }, rule.rule) : rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]), "When to stop");
 }
