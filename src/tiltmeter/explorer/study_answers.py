@@ -132,7 +132,7 @@ def _states(study: StoredStudy) -> dict[str, str]:
 
 def _failures(study: StoredStudy, root: Path) -> list[str]:
     failed = study.places.keys(FAILED) - study.places.keys(CELLS)
-    found = []
+    found: list[str] = []
     for cell in study.all_cells:
         path = study.places.failure(cell.key)
         if cell.key in failed and len(found) < TOLD and is_inside(path, root):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,13 +22,13 @@ async def studies(request: Request) -> Response:
 
 async def study(request: Request) -> Response:
     state = state_of(request)
-    asked = {name: request.query_params.get(name, "") for name in ("study", "across", "up", "response")}
+    asked: dict[str, Any] = {name: request.query_params.get(name, "") for name in ("study", "across", "up", "response")}
     return await answered(state.analyst.ask("study", root=str(state.settings.folder), **asked))
 
 
 async def shares(request: Request) -> Response:
     """That a number has no shares is an ordinary answer."""
     state = state_of(request)
-    asked = {name: request.query_params.get(name, "") for name in ("study", "response")}
+    asked: dict[str, Any] = {name: request.query_params.get(name, "") for name in ("study", "response")}
     work = state.analyst.ask("study shares", root=str(state.settings.folder), **asked)
     return await answered(work, refusal_status=200)

@@ -66,7 +66,7 @@ def checked_bend(given: Mapping[str, Any]) -> dict[str, Any]:
             "law": str(given.get("law") or ""),
         }
         numbers = [bend["lr"] or 0.0, *bend["weights"], *bend["shares"]]  # type: ignore[misc]
-        if len(numbers) > 1 + 2 * MOST_GROUPS or any(one - one != 0 for one in numbers):  # type: ignore[operator]
+        if len(numbers) > 1 + 2 * MOST_GROUPS or any(one - one != 0 for one in numbers):
             raise ValueError
     except (ValueError, KeyError, TypeError, OverflowError):
         raise ValueError(
