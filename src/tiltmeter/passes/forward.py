@@ -114,7 +114,7 @@ def flat_scores(output: Any, points: int, read: Read | None) -> Tensor:
             f"{what} should return a tensor of scores. Found {type(found).__name__}. {fix} "
             "read=lambda output: output[0]."
         )
-    shape = found.shape
+    shape: tuple[int, ...] = found.shape
     if len(shape) == 2 and shape[1] == 1:
         found, shape = found[:, 0], shape[:1]
     if len(shape) not in (1, 2) or shape[0] != points:
