@@ -276,8 +276,8 @@ def test_an_interrupt_writes_over_no_record_that_a_line_names(tmp_path, origin, 
     with Recorder(tmp_path / "run", clock="step", origin=origin) as recorder:
         write = type(recorder._place)._write
 
-        def interrupted(self, entry):
-            write(self, entry)
+        def interrupted(self, entry, start):
+            write(self, entry, start)
             raise KeyboardInterrupt
 
         for step in range(3):

@@ -89,7 +89,7 @@ class Answers:
         for first, score in chunks:
             for name, values in self._read(score, self._y[first : first + len(score)]).items():
                 parts.setdefault(name, []).append(values)
-        found = {name: torch.cat(values).cpu().numpy().astype(np.float64) for name, values in parts.items()}
+        found = {name: _joined(values).cpu().numpy().astype(np.float64) for name, values in parts.items()}
         kept = found.get("score")
         decision = found.get("decision")
         if self.decide is not None and self.task.decides:
@@ -126,7 +126,7 @@ class Answers:
                 raise ValueError("A model on the meta device has shapes but no values: it cannot be measured.")
             waiting.append(score)
             if where.stop == len(self._x) or score.numel() * len(waiting) >= GATHERED:
-                yield first, torch.cat(waiting)
+                yield first, _joined(waiting)
                 waiting, first = [], where.stop
 
     def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -180,6 +180,10 @@ def _check_classes(data: GroupedData, outputs: int, loss: Any) -> None:
             f"A model with one output decides between two labels. Found {len(labels)} different ones: give it "
             f"{len(labels)} outputs, or for a regression say loss=Square()."
         )
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _beside(y: Tensor, score: Tensor) -> Tensor:

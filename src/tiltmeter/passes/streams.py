@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import torch
+
+from tiltmeter.passes.numpy_stream import numpy_state, put_numpy_back
 
 
 def streams() -> dict[str, Any]:
     """The state of the global generators of Python, NumPy and torch, on every device in use."""
     state: dict[str, Any] = {
         "python": random.getstate(),
-        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
+        "numpy": numpy_state(),
         "torch": torch.get_rng_state(),
     }
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
@@ -26,7 +27,7 @@ def streams() -> dict[str, Any]:
 def put_back(state: dict[str, Any]) -> None:
     """Restore this state, so that every stream continues from there."""
     random.setstate(state["python"])
-    np.random.set_state(state["numpy"])  # noqa: NPY002
+    put_numpy_back(state["numpy"])
     torch.set_rng_state(state["torch"])
     if "cuda" in state:
         torch.cuda.set_rng_state_all(state["cuda"])

@@ -104,8 +104,7 @@ class Disk:
         fresh_points: Mapping[str, Layout],
         points: Mapping[str, np.ndarray],
     ) -> None:
-        self._own()
-        start = self._lines.end
+        start = self._own()
         stored = {name: store(self._directory, start, slot, array) for slot, (name, array) in enumerate(values.items())}
         entry: dict[str, Any] = {"kind": "look", "time": time}
         if fresh:
@@ -116,15 +115,15 @@ class Disk:
             entry["point_layouts"] = {name: {"file": one.file, "layout": one.layout} for name, one in new.items()}
         if points:
             entry["points"] = {name: self._keep(self._points[name], array) for name, array in points.items()}
-        self._write(entry)
+        self._write(entry, start)
 
     def diverge(self, at: dict[str, JSON]) -> None:
-        self._own()
-        self._write({"kind": "diverged", "at": at})
+        start = self._own()
+        self._write({"kind": "diverged", "at": at}, start)
 
     def rewind(self, last: Time | None) -> None:
-        self._own()
-        self._write({"kind": "rewind", "to": last})
+        start = self._own()
+        self._write({"kind": "rewind", "to": last}, start)
         contents, _ = read(self._directory, stop(self._directory), self._header.unchecked)
         self._remember(contents)
 
@@ -164,26 +163,29 @@ class Disk:
             self._writers[column.file] = RecordWriter(self._directory / POINTS / column.file)
         return {"record": record, "crc": f"{self._writers[column.file].write(record, encode(array)):08x}"}
 
-    def _write(self, entry: Mapping[str, Any]) -> None:
-        """Write one line; acknowledge it only if the file is still in place."""
+    def _write(self, entry: Mapping[str, Any], start: int) -> None:
+        """Write one line at byte `start`; acknowledge it only if the file is still in place."""
         self._known_end = None  # unknown if an interrupt comes
-        self._lines.append(entry)
-        if not self._lines.in_place() or any(records.deleted() for records in self._writers.values()):
+        self._lines.append(entry, start)
+        end = self._lines.end_in_place()
+        if end is None or any(records.deleted() for records in self._writers.values()):
             raise self._gone()
-        self._known_end = self._lines.end
+        self._known_end = end
         self._lock.beat()
 
-    def _own(self) -> None:
-        """Raise an error unless this is still the only writer of these files."""
-        if not self._lines.in_place():
+    def _own(self) -> int:
+        """The byte where the lines end; raise an error unless this is still the only writer of these files."""
+        end = self._lines.end_in_place()
+        if end is None:
             raise self._gone()
         if self._lock.held():
-            return
+            return end
         other = self._lock.taken_by()
         if other is None:
             self._lock.take_again()  # deleted by hand
-            if self._known_end in (None, self._lines.end):
-                return
+            end = self._lines.end
+            if self._known_end in (None, end):
+                return end
         raise Taken("another process" if other is None else str(other))
 
     def _gone(self) -> Gone:

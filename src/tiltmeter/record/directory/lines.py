@@ -17,6 +17,8 @@ from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, seal
 #: garbage collector stays fast.
 BLOCK_BYTES = 2**14
 
+_STRICT = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
 
 class Lines:
     """Writes lines. A line is one `os.write`: once `append` returns, the operating system has it."""
@@ -32,23 +34,27 @@ class Lines:
         """The byte where the next line will start, asked of the file itself."""
         return os.fstat(self._descriptor).st_size if self._whole is None else self._whole
 
-    def in_place(self) -> bool:
-        """Whether the file still exists under its name: lines written to a deleted file are lost."""
+    def end_in_place(self) -> int | None:
+        """The same; None if the file no longer exists under its name: lines written to a deleted file are lost."""
         try:
-            return os.path.samestat(os.fstat(self._descriptor), os.stat(self._path))
+            now = os.fstat(self._descriptor)
+            if not os.path.samestat(now, os.stat(self._path)):
+                return None
         except (FileNotFoundError, NotADirectoryError):
-            return False
+            return None
+        return now.st_size if self._whole is None else self._whole
 
     def deleted(self) -> bool:
         """Whether the file was deleted."""
         return os.fstat(self._descriptor).st_nlink == 0
 
-    def append(self, entry: Mapping[str, Any]) -> None:
-        """Write one line with its checksum; on any failure, cut off what was written of it."""
-        data = memoryview(sealed_line(json.dumps(entry, allow_nan=False, separators=(",", ":")).encode()))
+    def append(self, entry: Mapping[str, Any], start: int | None = None) -> None:
+        """Write one line with its checksum, at byte `start`, where the file ends; on any failure, cut off what was
+        written of it."""
+        data = memoryview(sealed_line(_STRICT.encode(entry).encode()))
         if self._whole is not None:
             self.cut(self._whole)
-        start = self.end
+        start = self.end if start is None else start
         try:
             # A full disk takes a part of the line; only writing the rest raises the error.
             while data:

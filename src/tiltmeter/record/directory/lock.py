@@ -52,7 +52,8 @@ class Lock:
                 raise BlockingIOError(busy(self._path, holder))
             # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
             said = {**self._process.to_json(), "token": self._token, "patience": self._patience}
-            os.write(descriptor, json.dumps(said).ljust(512).encode())
+            self._written = json.dumps(said).ljust(512).encode()
+            os.write(descriptor, self._written)
 
     @property
     def mine(self) -> bool:
@@ -61,7 +62,7 @@ class Lock:
 
     def held(self) -> bool:
         """Whether the file still names this lock, so that nobody else has written meanwhile."""
-        return _read(self._path).get("token") == self._token
+        return _bytes(self._path) == self._written or _read(self._path).get("token") == self._token
 
     def taken_by(self) -> Process | None:
         """The owner that the file names instead; None if it names nobody."""
@@ -138,6 +139,18 @@ def _clock_beside(path: Path) -> float:
     """Return the time by the clock of the file system, which on a shared disk may differ from that of this host."""
     with tempfile.TemporaryFile(dir=path.parent) as probe:
         return os.fstat(probe.fileno()).st_mtime
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of the file; without Python's file objects, because this is asked at every look."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 1024)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: Path) -> dict[str, object]:

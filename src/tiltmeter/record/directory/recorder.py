@@ -136,12 +136,12 @@ class Recorder:
         known = self._last_readings.get(name)
         if known is not None and isinstance(value, xr.DataArray):
             before, found = known
-            if (
-                value._coords is before._coords
-                and (value.dims, value.shape, value.dtype) == (before.dims, before.shape, before.dtype)
-                and value.attrs == before.attrs
-            ):
-                return found, value.values
+            if value._coords is before._coords:
+                now, then = value.variable, before.variable
+                array = now.values
+                same = (now.dims, array.shape, array.dtype) == (then.dims, then.shape, then.dtype)
+                if same and now.attrs == then.attrs:
+                    return found, array
         layout, array = reading(name, value)
         if isinstance(value, xr.DataArray):
             self._last_readings[name] = value, layout
