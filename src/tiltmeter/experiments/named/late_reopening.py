@@ -200,7 +200,9 @@ def _effect(runs: Runs, size: str) -> tuple[float, float]:
 
 def _in_errors(values: np.ndarray) -> float:
     mean, error = mean_and_error(values)
-    return mean / error if error > 0 else float("nan")
+    if error > 0:
+        return mean / error
+    return 0.0 if mean == 0.0 else float("nan")
 
 
 def _told(values: Mapping[str, np.ndarray]) -> str:

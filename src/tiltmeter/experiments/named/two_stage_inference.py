@@ -189,7 +189,9 @@ def _quality(runs: Runs, task: str) -> dict[str, float]:
 
 def _in_errors(gain: np.ndarray) -> float:
     mean, error = mean_and_error(gain)
-    return mean / error if error > 0 else float("nan")
+    if error > 0:
+        return mean / error
+    return 0.0 if mean == 0.0 else float("nan")
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:
