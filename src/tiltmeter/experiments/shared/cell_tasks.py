@@ -86,7 +86,7 @@ def network(inputs: int, seed: int) -> Any:
 
 def plain_recipe(steps: int) -> Recipe:
     """Plain SGD, the same for all tasks."""
-    return Recipe(lr=0.05, steps=steps, batch=64, loss=Logistic())
+    return Recipe(lr=0.1, steps=steps, batch=64, loss=Logistic())
 
 
 def _attributes(y: np.ndarray, aligned: float, rng: np.random.Generator) -> np.ndarray:

@@ -25,10 +25,16 @@ class Chosen:
     chose: Trajectory
 
     @property
-    def worst(self) -> np.ndarray:
-        """The worst group's error of every seed on the points that judge, at the look that the others choose."""
+    def errors(self) -> np.ndarray:
+        """The error of every group on the points that judge, at the look that the others choose: (group, seed)."""
         places = _worst(self.chose).argmin(0)
-        return np.asarray(_worst(self.judged)[places, np.arange(len(places))])
+        values = self.judged[CURVE].transpose("time", "group", "seed").values
+        return np.stack([values[place, :, seed] for seed, place in enumerate(places)], axis=1)
+
+    @property
+    def worst(self) -> np.ndarray:
+        """The largest of them, by seed."""
+        return np.asarray(self.errors.max(0))
 
 
 def label(task: str, law: str, setting: int) -> str:
