@@ -222,7 +222,8 @@ class Steering(nn.Module):
 
     def _apply(self, *given: Any, **more: Any) -> Steering:
         self._settle()
-        return super()._apply(*given, **more)
+        super()._apply(*given, **more)  # type: ignore[no-untyped-call]
+        return self
 
     def _save_to_state_dict(self, *given: Any) -> None:
         self._settle()

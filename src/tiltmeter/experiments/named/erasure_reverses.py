@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cell_tasks import ATTRIBUTE, CONFLICTING, Sizes, network, parts, plain_recipe
+from tiltmeter.experiments.shared.seed_scatter import in_errors, told
 from tiltmeter.interventions import Erasure
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, at, stack
@@ -88,19 +88,19 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     return (
         Claim(
             "Plain training errs more where the attribute contradicts the label",
-            min(_in_errors(one) for one in strong["plain"].values()),
+            min(in_errors(one) for one in strong["plain"].values()),
             "smaller gap in error of the two tasks, in standard errors",
             2.0,
-            _told(strong["plain"]),
+            told(strong["plain"]),
             seeds=seeds,
             safe=False,
         ),
         Claim(
             "After erasure without balance it errs more where they agree",
-            max(_in_errors(one) for one in strong["unbalanced"].values()),
+            max(in_errors(one) for one in strong["unbalanced"].values()),
             "larger gap in error of the two tasks, in standard errors",
             -2.0,
-            _told(strong["unbalanced"]),
+            told(strong["unbalanced"]),
             rule="at most",
             seeds=seeds,
             safe=False,
@@ -110,7 +110,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             max(left),
             "largest gap in error relative to that of plain training",
             0.25,
-            _told(strong["balanced"]),
+            told(strong["balanced"]),
             rule="at most",
             seeds=seeds,
             safe=False,
@@ -127,26 +127,15 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Control: without an association both erasures are alike",
-            max(abs(_in_errors(one)) for one in none.values()),
+            max(abs(in_errors(one)) for one in none.values()),
             "larger difference of the gaps, in paired standard errors",
             3.0,
-            _told(none),
+            told(none),
             rule="at most",
             seeds=seeds,
             safe=False,
         ),
     )
-
-
-def _in_errors(values: np.ndarray) -> float:
-    mean, error = mean_and_error(values)
-    if error > 0:
-        return mean / error
-    return 0.0 if mean == 0.0 else float("nan")
-
-
-def _told(values: Mapping[str, np.ndarray]) -> str:
-    return "; ".join("{} {:+.3f} ± {:.3f}".format(name, *mean_and_error(one)) for name, one in values.items()) + "."
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from tiltmeter.analysis.over_seeds import mean_and_error
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cell_tasks import Sizes, network, parts, plain_recipe
+from tiltmeter.experiments.shared.seed_scatter import in_errors, told
 from tiltmeter.experiments.shared.two_looks import CHOOSE, JUDGE, both_looks, looked
 from tiltmeter.interventions import Balanced, GroupDRO, GroupLaw
 from tiltmeter.problem.fixed import Fixed
@@ -36,6 +37,7 @@ LAWS: dict[str, GroupLaw | None] = {
 BALANCING = ("balanced", "group DRO")
 FRESH = "toy balanced, fresh points"
 TIMES = np.geomspace(0.02, 3e4, 160)
+LINEAR: dict[str, dict[Hashable, Any] | None] = {"plain": None, "balanced": {"+": 0.5 / 0.8, "-": 0.5 / 0.2}}
 SAMPLES = {"few": 0.5, "many": 10.0}
 
 
@@ -55,7 +57,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     found = {}
     problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     for size, samples in SAMPLES.items():
-        for name, weights in (("plain", None), ("balanced", {"+": 0.5 / 0.8, "-": 0.5 / 0.2})):
+        for name, weights in LINEAR.items():
             made = partial(predict, problem, Flow(1.0, weights=weights), TIMES, ("loss",), data=Fixed(samples))
             found[f"linear {name}, {size}"] = keep(f"linear {name}, {size}", made)
     for task in TASKS:
@@ -144,28 +146,28 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "The held-out loss of the worst group rises again under balancing and under group DRO",
-            min(_in_errors(one) for one in rise.values()),
+            min(in_errors(one) for one in rise.values()),
             "smallest rise from the best look to the last, in standard errors",
             2.0,
-            _told(rise),
+            told(rise),
             seeds=seeds,
             safe=False,
         ),
         Claim(
             "So does the gap between groups",
-            min(_in_errors(one) for one in gap.values()),
+            min(in_errors(one) for one in gap.values()),
             "smallest rise from the smallest gap to the last, in standard errors",
             2.0,
-            _told(gap),
+            told(gap),
             seeds=seeds,
             safe=False,
         ),
         Claim(
             "And the error of the worst group",
-            min(_in_errors(one) for one in wrong.values()),
+            min(in_errors(one) for one in wrong.values()),
             "smallest rise from the best look to the last, in standard errors",
             2.0,
-            _told(wrong),
+            told(wrong),
             seeds=seeds,
             safe=False,
         ),
@@ -180,10 +182,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Control: with fresh points the worst group's loss does not rise",
-            _in_errors(fresh),
+            in_errors(fresh),
             "rise in standard errors",
             2.0,
-            _told({FRESH: fresh}),
+            told({FRESH: fresh}),
             rule="at most",
             seeds=seeds,
             safe=False,
@@ -193,20 +195,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 def _effect(runs: Runs, size: str) -> tuple[float, float]:
     """What balancing does to the gap of the linear student: at most, and in the end."""
-    gaps = [runs[f"linear {name}, {size}"]["loss"].diff("group").values[:, 0] for name in ("plain", "balanced")]
+    gaps = [runs[f"linear {name}, {size}"]["loss"].diff("group").values[:, 0] for name in LINEAR]
     effect = abs(gaps[1] - gaps[0])
     return float(effect.max()), float(effect[-1])
-
-
-def _in_errors(values: np.ndarray) -> float:
-    mean, error = mean_and_error(values)
-    if error > 0:
-        return mean / error
-    return 0.0 if mean == 0.0 else float("nan")
-
-
-def _told(values: Mapping[str, np.ndarray]) -> str:
-    return "; ".join("{} {:+.3f} ± {:.3f}".format(name, *mean_and_error(one)) for name, one in values.items()) + "."
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:
@@ -215,7 +206,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
 
     exact = []
     for size in SAMPLES:
-        for name in ("plain", "balanced"):
+        for name in LINEAR:
             loss = runs[f"linear {name}, {size}"]["loss"]
             gap = loss.sel(group="-") - loss.sel(group="+")
             exact += [

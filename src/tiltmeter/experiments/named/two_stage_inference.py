@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.over_seeds import mean_and_error
+from tiltmeter.analysis.scorecard.training_facts import training_shares
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cell_tasks import CONFLICTING, Sizes, network, parts, plain_recipe
+from tiltmeter.experiments.shared.seed_scatter import in_errors
 from tiltmeter.interventions import JTT
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, at, log_spaced, stack
@@ -80,8 +82,7 @@ def _trained(task: str, law: JTT | None, setting: Setting) -> Trajectory:
 def picked(scout: Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, then precision and recall of the conflicting cells in the set of errors, each (time, seed)."""
     error = scout["error"].transpose("time", "group", "seed")
-    sizes = {str(name): float(count) for name, count in scout.origin.settings["train"]["sizes"]}  # type: ignore[index,call-overload,union-attr]
-    count = np.array([sizes[str(group)] for group in error.coords["group"].values])
+    count, _ = training_shares(scout, tuple(error.coords["group"].values))
     rare = np.isin(error.coords["group"].values, CONFLICTING)
     inside = error.values * count[:, None]
     total = inside.sum(1)
@@ -156,7 +157,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "With its best set JTT lowers the worst group's error on both tasks",
-            float(min(_in_errors(gains[task][best[task]]) for task in TASKS)),
+            float(min(in_errors(gains[task][best[task]]) for task in TASKS)),
             "smaller gain in paired standard errors",
             2.0,
             "; ".join(f"{task} {gains[task][best[task]].mean():.3f}" for task in TASKS) + ".",
@@ -185,13 +186,6 @@ def _quality(runs: Runs, task: str) -> dict[str, float]:
         p, r = np.nan_to_num(precision[look]), recall[look]
         found[name] = float(np.mean(2.0 * p * r / np.maximum(p + r, 1e-12)))
     return found
-
-
-def _in_errors(gain: np.ndarray) -> float:
-    mean, error = mean_and_error(gain)
-    if error > 0:
-        return mean / error
-    return 0.0 if mean == 0.0 else float("nan")
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

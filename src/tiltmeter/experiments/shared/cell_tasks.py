@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from tiltmeter.recipe.recipe import Recipe
 #: The cells by name; the attribute that goes with a label is the one of the same number.
 CELLS = {(label, attribute): f"label {label}, attribute {attribute}" for label in (0, 1) for attribute in (0, 1)}
 #: The attribute of every cell.
-ATTRIBUTE = {name: attribute for (_, attribute), name in CELLS.items()}
+ATTRIBUTE: dict[Hashable, Hashable] = {name: attribute for (_, attribute), name in CELLS.items()}
 #: The cells whose attribute contradicts the label.
 CONFLICTING = tuple(name for (label, attribute), name in CELLS.items() if label != attribute)
 HIDDEN = (64, 64)
