@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
-    from tiltmeter.forecast.best_schedule import best_schedule as best_schedule
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
-    from tiltmeter.forecast.network_kernels import tangent as tangent
+    from tiltmeter.forecast.kernel.best_schedule import best_schedule as best_schedule
+    from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
     from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.losses import CrossEntropy as CrossEntropy
     from tiltmeter.losses import Hinge as Hinge
@@ -113,10 +113,10 @@ _HOMES = {
     "CrossEntropy": "losses",
     # before training
     "forecast": "forecast.forecast",
-    "tangent": "forecast.network_kernels",
+    "tangent": "forecast.kernel.network_kernels",
     "nowcast": "forecast.nowcast",
     "best_weights": "forecast.best_weights",
-    "best_schedule": "forecast.best_schedule",
+    "best_schedule": "forecast.kernel.best_schedule",
     "advise": "advice.advise",
     # real training
     "GroupedData": "data.grouped",

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.forecast.why import SHARES, Why
+from tiltmeter.forecast.kernel.why import SHARES, Why
 
 WOMEN, MEN = (
     (4063, 38, 117, 33),

@@ -78,7 +78,7 @@ class TestBadInput:
         def never(*_, **__):
             raise AssertionError("The kernels were computed first.")
 
-        monkeypatch.setattr(import_module("tiltmeter.forecast.forecast_by_kernel"), "tangent", never)
+        monkeypatch.setattr(import_module("tiltmeter.forecast.kernel.forecast_by_kernel"), "tangent", never)
         with pytest.raises((ValueError, TypeError, KeyError)):
             asked(two_labels, **settings)
 

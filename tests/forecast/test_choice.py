@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.forecast_by_kernel import shown
+from tiltmeter.forecast.kernel.forecast_by_kernel import shown
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.two_layer import two_layer

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tiltmeter.interventions.balanced import Balanced
-from tiltmeter.interventions.cvar import CVaR
-from tiltmeter.interventions.downsampled import Downsampled
-from tiltmeter.interventions.group_dro import GroupDRO
+from tiltmeter.interventions.batch.selec_mix import SelecMix
+from tiltmeter.interventions.data.downsampled import Downsampled
+from tiltmeter.interventions.data.jtt import JTT
+from tiltmeter.interventions.gradient.upgrad import UPGrad
+from tiltmeter.interventions.group.balanced import Balanced
+from tiltmeter.interventions.group.group_dro import GroupDRO
+from tiltmeter.interventions.group.tilted import Tilted
+from tiltmeter.interventions.group.vrex import VREx
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.jtt import JTT
-from tiltmeter.interventions.sam import SAM
-from tiltmeter.interventions.selec_mix import SelecMix
-from tiltmeter.interventions.tilted import Tilted
-from tiltmeter.interventions.upgrad import UPGrad
-from tiltmeter.interventions.vrex import VREx
+from tiltmeter.interventions.point.cvar import CVaR
+from tiltmeter.interventions.step.sam import SAM
 
 
 def menu(steps: int) -> dict[str, Intervention]:

@@ -16,7 +16,7 @@ from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.why import Why
+    from tiltmeter.forecast.kernel.why import Why
 
 #: What cannot be known from a run.
 UNKNOWN = "Noise in labels, and how much the inputs say about them in each group, are not known from a run."

@@ -122,8 +122,8 @@ def _by_kernel(
 ) -> tuple[Trajectory, Any]:
     """The forecast, and the kernels to ask more of."""
     from tiltmeter.forecast.inputs import checked_real_steps
-    from tiltmeter.forecast.network_kernels import tangent
-    from tiltmeter.forecast.question import check_before_work
+    from tiltmeter.forecast.kernel.network_kernels import tangent
+    from tiltmeter.forecast.kernel.question import check_before_work
 
     used = min(route.sample, len(data))
     print(f"Forecasting from {used} of {len(data)} points, for {len(look)} held-out points ...", file=sys.stderr)

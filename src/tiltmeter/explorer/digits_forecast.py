@@ -91,7 +91,7 @@ def model_of(seed: int = 0) -> Any:
 @cache
 def kernels() -> Any:
     """Return the kernels of the network of seed 0."""
-    from tiltmeter.forecast.network_kernels import tangent
+    from tiltmeter.forecast.kernel.network_kernels import tangent
 
     return tangent(model_of(), *data(), progress=False)
 

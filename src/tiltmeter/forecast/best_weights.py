@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize, minimize_scalar
 
-from tiltmeter.forecast.group_losses import group_losses
-from tiltmeter.forecast.modes import responses
-from tiltmeter.forecast.network_kernels import Tangent
-from tiltmeter.forecast.question import Question
-from tiltmeter.forecast.sample_correction import corrected_losses, half_samples
-from tiltmeter.forecast.targets import targets
+from tiltmeter.forecast.kernel.group_losses import group_losses
+from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.sample_correction import corrected_losses, half_samples
+from tiltmeter.forecast.kernel.solvers.modes import responses
+from tiltmeter.forecast.kernel.targets import targets
 from tiltmeter.losses import Square
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupLoss
@@ -74,7 +74,7 @@ def best_weights(tangent: Tangent, recipe: Recipe, criterion: Criterion = WorstG
 
     >>> from torch import nn
     >>> from tiltmeter.data.grouped import GroupedData
-    >>> from tiltmeter.forecast.network_kernels import tangent
+    >>> from tiltmeter.forecast.kernel.network_kernels import tangent
     >>> rng = np.random.default_rng(0)
     >>> x, rare = rng.normal(size=(600, 4)), np.arange(600) % 10 == 0
     >>> data = GroupedData(x, np.sign(np.where(rare, x[:, 1], x[:, 0])), np.where(rare, "rare", "common"))

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.cost import Work, coordinates_cost, kernel_cost, twin_cost, work_of
 from tiltmeter.forecast.inputs import checked_data, checked_model
+from tiltmeter.forecast.kernel.question import check_before_work
 from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
 from tiltmeter.forecast.optimiser_kind import kind_of
-from tiltmeter.forecast.question import check_before_work
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import cut
 from tiltmeter.measures.answers import trial_scores

@@ -10,8 +10,8 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.choice import Route, choose
 from tiltmeter.forecast.coordinates.forecast_by_coordinates import forecast_by_coordinates
 from tiltmeter.forecast.curves import forecast_measures
-from tiltmeter.forecast.forecast_by_kernel import forecast_by_kernel
 from tiltmeter.forecast.initialisations import over_initialisations
+from tiltmeter.forecast.kernel.forecast_by_kernel import forecast_by_kernel
 from tiltmeter.forecast.replicas import averaged, noted
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins

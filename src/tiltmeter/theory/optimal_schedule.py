@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.interventions.pull_schedule import PullSchedule
+from tiltmeter.interventions.group.pull_schedule import PullSchedule
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.problem.laws import refuse_laws

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tiltmeter.interventions.softmax import softmax
+from tiltmeter.interventions.shared.softmax import softmax
 from tiltmeter.population.criteria import Criterion, WorstGroupArea, WorstGroupLoss
 from tiltmeter.theory.smooth_criteria import smooth
 

@@ -74,7 +74,7 @@ def _forecast(made: Prepared, seed: int, setting: Setting, way: str) -> Trajecto
 
 def _weights(made: Prepared, seed: int, setting: Setting, way: str) -> dict[Any, float] | None:
     from tiltmeter.forecast.best_weights import best_weights
-    from tiltmeter.forecast.network_kernels import tangent
+    from tiltmeter.forecast.kernel.network_kernels import tangent
     from tiltmeter.population.criteria import WorstGroupLoss
 
     train = made.points[0]

@@ -12,7 +12,7 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.steered_cases import PROBLEMS, steered
-from tiltmeter.interventions.group_dro import GroupDRO
+from tiltmeter.interventions.group.group_dro import GroupDRO
 from tiltmeter.population.criteria import GapArea
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.simulation.chain import Chain

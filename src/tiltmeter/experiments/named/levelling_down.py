@@ -10,7 +10,7 @@ import numpy as np
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.steered_cases import PROBLEMS, looks, steered
-from tiltmeter.interventions.group_dro import GroupDRO
+from tiltmeter.interventions.group.group_dro import GroupDRO
 from tiltmeter.population.criteria import GapArea, WorstGroupArea, WorstGroupLoss
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.record import Trajectory

@@ -10,7 +10,7 @@ import xarray as xr
 
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.interventions.group_dro import GroupDRO
+from tiltmeter.interventions.group.group_dro import GroupDRO
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import Trajectory

@@ -11,9 +11,9 @@ import numpy as np
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.steered_cases import PROBLEMS, looks
+from tiltmeter.interventions.gradient.normalised_gradient import NormalisedGradient
+from tiltmeter.interventions.gradient.upgrad import UPGrad
 from tiltmeter.interventions.group_law import GroupLaw
-from tiltmeter.interventions.normalised_gradient import NormalisedGradient
-from tiltmeter.interventions.upgrad import UPGrad
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.simulate import simulate

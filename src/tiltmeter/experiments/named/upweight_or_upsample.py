@@ -10,7 +10,7 @@ import numpy as np
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.steered_cases import PROBLEMS, looks
-from tiltmeter.interventions.balanced import Balanced
+from tiltmeter.interventions.group.balanced import Balanced
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.simulation.chain import Chain

@@ -1,0 +1,1 @@
+"""Laws of batches: another batch in place of the one that was drawn."""

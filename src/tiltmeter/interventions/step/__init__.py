@@ -1,0 +1,1 @@
+"""Laws of steps: another step of the optimiser."""

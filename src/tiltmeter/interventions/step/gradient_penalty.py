@@ -1,0 +1,65 @@
+"""GradientPenalty: a penalty on the length of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.step_law import StepLaw
+
+
+@dataclass(frozen=True)
+class GradientPenalty(StepLaw):
+    """loss + strength `|gradient|`, by a finite difference along the gradient: Zhao, Zhang and Hu (2022).
+
+    >>> GradientPenalty(strength=0.01, distance=0.05).cost(groups=2)
+    2.0
+
+    The step is taken with (1 - s) g(w) + s g(w + distance g / `|g|`) and s = strength / distance. With s = 1 it is
+    `SAM`.
+
+    Like SAM it knows nothing of groups.
+    """
+
+    cannot = "know groups: it flattens the loss of all points together"
+
+    strength: float = 0.01
+    distance: float = 0.05
+
+    def __post_init__(self) -> None:
+        checked_per_group(self.strength, "strength", 0.0)
+        checked_per_group(self.distance, "distance", 0.0, strict=True)
+
+    def cost(self, groups: int) -> float:  # noqa: ARG002
+        return 2.0
+
+    def optimizer(self, made: Any) -> Any:
+        return _Penalised(made, self.strength / self.distance, self.distance)
+
+
+class _Penalised:
+    """Steps `made` with a mean of the gradients here and nearby; it has no state of its own."""
+
+    def __init__(self, made: Any, share: float, distance: float) -> None:
+        self._made, self._share, self._distance = made, share, distance
+
+    def step(self, closure: Callable[[], Any]) -> Any:
+        import torch
+
+        value = closure()
+        moved = [p for group in self._made.param_groups for p in group["params"] if p.grad is not None]
+        kept = [p.detach().clone() for p in moved]
+        here = [p.grad.detach().clone() for p in moved]
+        with torch.no_grad():
+            length = torch.stack([gradient.norm() for gradient in here]).norm()
+            for p, gradient in zip(moved, here, strict=True):
+                p.add_(gradient * (self._distance / (length + 1e-12)))
+        closure()
+        with torch.no_grad():
+            for p, before, gradient in zip(moved, kept, here, strict=True):
+                p.copy_(before)
+                p.grad.mul_(self._share).add_(gradient, alpha=1.0 - self._share)
+        self._made.step()
+        return value

@@ -1,0 +1,58 @@
+"""SAM: the gradient is taken where the loss is about the largest nearby."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.step_law import StepLaw
+
+
+@dataclass(frozen=True)
+class SAM(StepLaw):
+    """The step of the optimiser with the gradient at w + rho g / `|g|`, Foret et al. (2021).
+
+    >>> SAM(rho=0.05).cost(groups=2)
+    2.0
+
+    It finds flat minima. That is no statement about groups: a flat minimum may favour one as well as a sharp one.
+    """
+
+    cannot = "know groups: it flattens the loss of all points together"
+
+    rho: float = 0.05
+
+    def __post_init__(self) -> None:
+        checked_per_group(self.rho, "rho", 0.0)
+
+    def cost(self, groups: int) -> float:  # noqa: ARG002
+        return 2.0
+
+    def optimizer(self, made: Any) -> Any:
+        return _Sharpness(made, self.rho)
+
+
+class _Sharpness:
+    """Steps `made` with the gradient at a point nearby; it has no state of its own."""
+
+    def __init__(self, made: Any, rho: float) -> None:
+        self._made, self._rho = made, rho
+
+    def step(self, closure: Callable[[], Any]) -> Any:
+        import torch
+
+        value = closure()
+        moved = [p for group in self._made.param_groups for p in group["params"] if p.grad is not None]
+        kept = [p.detach().clone() for p in moved]
+        with torch.no_grad():
+            length = torch.stack([p.grad.norm() for p in moved]).norm()
+            for p in moved:
+                p.add_(p.grad * (self._rho / (length + 1e-12)))
+        closure()
+        with torch.no_grad():
+            for p, before in zip(moved, kept, strict=True):
+                p.copy_(before)
+        self._made.step()
+        return value
