@@ -38,7 +38,7 @@ TASKS = ("toy", "digits", "coloured-mnist", "adult")
 class Setting:
     """Steps of every training, and how many settings of every law's grid are tried."""
 
-    steps: int = 300
+    steps: int = 200
     settings: int = 1
     seeds: int = 5
 

@@ -94,10 +94,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """When the set is right, how it fails at either end, and whether JTT follows it."""
     seeds = runs[f"digits {SCOUT}"]["error"].sizes["seed"]
     time, precision, recall = picked(runs[f"digits {SCOUT}"])
-    good = (np.nanmean(precision, 1) > 0.9) & (recall.mean(1) > 0.9)
+    good = (_mean(precision) > 0.9) & (recall.mean(1) > 0.9)
     _, toy_precision, toy_recall = picked(runs[f"toy {SCOUT}"])
     first, last = int(np.searchsorted(time, 2)), -1
-    share = np.nanmean(precision[first])
+    share = _mean(precision)[first]
     gains = {task: _gains(runs, task) for task in TASKS}
     fit = {task: _quality(runs, task) for task in TASKS}
     best = {task: max(fit[task], key=fit[task].__getitem__) for task in TASKS}
@@ -140,7 +140,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(toy_recall[time >= 50].mean(1).max()),
             "largest recall from step 50 on",
             0.5,
-            f"The largest precision there is {np.nanmax(np.nanmean(toy_precision[time >= 50], 1)):.2f}.",
+            f"The largest precision there is {np.nanmax(_mean(toy_precision[time >= 50])):.2f}.",
             rule="at most",
             seeds=seeds,
             safe=False,
@@ -188,6 +188,13 @@ def _quality(runs: Runs, task: str) -> dict[str, float]:
     return found
 
 
+def _mean(values: np.ndarray) -> np.ndarray:
+    """The mean over seeds that have a value; NaN where none has, as the precision of an empty set."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0.0).sum(1)
+    return np.where(known.any(1), total / np.maximum(known.sum(1), 1), np.nan)
+
+
 def pictures(runs: Runs) -> Mapping[str, Any]:
     """Precision and recall over the length of the first training; the worst group's gain of JTT against both."""
     from tiltmeter.experiments.shared.pictures import lines
@@ -196,9 +203,10 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     for task in TASKS:
         time, precision, recall = picked(runs[f"{task} {SCOUT}"])
         for name, values in (("precision", precision), ("recall", recall)):
-            with np.errstate(invalid="ignore"):
-                middle = [float(np.nanmean(row)) if np.isfinite(row).any() else float("nan") for row in values]
-            points += [(float(t), v, f"{name}, {task}") for t, v in zip(time, middle, strict=True) if t > 0 and v == v]
+            middle = _mean(values)
+            points += [
+                (float(t), float(v), f"{name}, {task}") for t, v in zip(time, middle, strict=True) if t and v == v
+            ]
     marks = [
         (float(name.split()[1]), float(gain.mean()), task)
         for task in TASKS

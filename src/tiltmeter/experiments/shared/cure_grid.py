@@ -16,8 +16,11 @@ def cure_grid(steps: int) -> dict[str, tuple[Intervention, ...]]:
     >>> [law.power for law in cure_grid(1000)["balanced weights"]]
     [0.0, 0.5]
 
-    Left out are laws that are not methods of their own: a schedule of pulls that somebody gives (`PullSchedule`), and
-    weightings of another package (`JacobianDescent`). The scout of JTT and USEFUL takes a tenth of the steps.
+    Left out are laws that are not methods of their own, a schedule of pulls that somebody gives (`PullSchedule`) and
+    weightings of another package (`JacobianDescent`); laws that must be told the harmful inputs (`AttributionPrior`);
+    and laws that ask for equal rates, or for the group of a point when it is judged (`FairnessPenalty`,
+    `GroupThreshold`, `GroupTemperature`), since these groups contain the label. The scout of JTT and USEFUL and the
+    expert of `ProductOfExperts` take a tenth of the steps.
     """
     scout = max(1, steps // 10)
     return {
@@ -38,9 +41,16 @@ def cure_grid(steps: int) -> dict[str, tuple[Intervention, ...]]:
         "CVaR": (laws.CVaR(0.5), laws.CVaR(0.2)),
         "spectral decoupling": (laws.SpectralDecoupling(0.1), laws.SpectralDecoupling(0.01)),
         "generalised cross-entropy": (laws.GeneralisedCrossEntropy(0.7), laws.GeneralisedCrossEntropy(0.3)),
+        "LfF": (laws.LfF(), laws.LfF(0.3)),
+        "product of experts": (laws.ProductOfExperts(steps=scout),),
+        "gradient reversal": (
+            laws.GradientReversal(0.1, attribute=ATTRIBUTE),
+            laws.GradientReversal(1.0, attribute=ATTRIBUTE),
+        ),
         "SelecMix": (laws.SelecMix(),),
         "JTT": (laws.JTT(20, scout=scout), laws.JTT(5, scout=scout)),
         "USEFUL": (laws.USEFUL(2, scout=scout), laws.USEFUL(10, scout=scout)),
+        "Fish": (laws.Fish(0.05), laws.Fish(0.5)),
         "SAM": (laws.SAM(0.05), laws.SAM(0.2)),
         "gradient penalty": (laws.GradientPenalty(0.01), laws.GradientPenalty(0.1)),
         "DFR": (laws.DFR(), laws.DFR(strength=0.01)),
