@@ -150,6 +150,10 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
             for aligned in ALIGNED
         ]
         drawn[f"Gap in error, {task}"] = lines(
-            rows, "share of points whose attribute agrees", "error where they conflict minus agree", "model", marks=True
+            rows,
+            "share of points whose attribute agrees",
+            "error, conflicting minus agreeing points",
+            "model",
+            marks=True,
         )
     return drawn
