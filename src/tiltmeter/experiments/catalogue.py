@@ -43,6 +43,7 @@ EXPERIMENTS: dict[str, str] = {
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
     "forecast-routes": "forecast_routes",
+    "forecast-bands": "forecast_bands",
     # interventions
     "group-dro-rings": "group_dro_rings",
     "upweight-or-upsample": "upweight_or_upsample",
