@@ -85,7 +85,8 @@ def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, befor
         removed=sum((changes_before - changes).values()),
         loss_clock=tuple(estimate(values) for values in one.reached),
         loss_clock_change=tuple(
-            change(values, others) for values, others in zip(one.reached, reference.reached, strict=True)
+            _change(values, others, run, reference.run)
+            for values, others in zip(one.reached, reference.reached, strict=True)
         ),
         cost=cost,
         paid=tuple(Paid(group, by) for group, by in zip(groups, per_group, strict=True) if by.sign > 0),
