@@ -1,4 +1,4 @@
-"""overview: all laws in one table, from what they say of themselves (`python -m tiltmeter.interventions.overview docs`)."""
+"""overview: all laws in one table, from their own words (`python -m tiltmeter.interventions.overview docs`)."""
 
 from __future__ import annotations
 
