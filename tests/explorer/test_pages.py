@@ -93,7 +93,7 @@ def test_a_page_is_used_by_keyboard_alone(served, look, page):
     wanted = found.evaluate(
         """() => { const all = [...document.querySelectorAll('*')];
         return [...document.querySelectorAll('main a[href], main button:not(:disabled), main input, main select:not(:disabled), main canvas, main summary')]
-          .filter((one) => one.offsetParent !== null && one.tabIndex >= 0).slice(0, 40).map((one) => [all.indexOf(one), one.outerHTML.slice(0, 80)]); }"""
+          .filter((one) => one.checkVisibility() && one.tabIndex >= 0).slice(0, 40).map((one) => [all.indexOf(one), one.outerHTML.slice(0, 80)]); }"""
     )
     missed = [text for place, text in wanted if place not in reached and 'type="radio"' not in text]
     assert missed == []
@@ -143,7 +143,7 @@ def test_a_third_group_and_a_fixed_set_are_shown(served, look):
 def test_the_copied_python_runs_and_says_the_same(served, look, state):
     found = look(f"{served.address}#theory?{state}")
     found.wait_for_function(
-        "() => document.querySelector('#copied').textContent.includes('import') && "
+        "() => document.querySelector('#copied')?.textContent.includes('import') && "
         "document.querySelector('#why').textContent.includes('leads')",
         timeout=120_000,
     )
