@@ -76,8 +76,10 @@ def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
         sentence = str(phases(ahead, chosen)) if ahead[chosen].sizes["group"] == 2 else ""
     except ValueError:  # a curve that is neither better high nor better low
         sentence = ""
+    told = series(ahead[chosen])
     return {
-        **series(ahead[chosen]),
+        **told,
+        "band": _band(ahead, chosen, told["times"]),
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
@@ -138,6 +140,15 @@ def train_bent(
 def _final(one: Experiment, bend: Mapping[str, Any]) -> dict[str, Any]:
     loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
+
+
+def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] | None:
+    """The limits that are drawn around a forecast, (looks, groups), and what they mean; None where there are none."""
+    values = ahead[curve].sel(time=times)
+    if values.sizes.get("seed", 1) < 2:
+        return None
+    low, high = (getattr(values, pick)("seed").transpose("time", "group").values.tolist() for pick in ("min", "max"))
+    return {"lower": low, "upper": high, "text": f"from the lowest to the highest of {values.sizes['seed']} networks"}
 
 
 def _ends(ahead: Trajectory, curve: str) -> str:
