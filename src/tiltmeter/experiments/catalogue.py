@@ -43,6 +43,7 @@ EXPERIMENTS: dict[str, str] = {
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
     "forecast-routes": "forecast_routes",
+    "forecast-bands": "forecast_bands",
     # interventions
     "group-dro-rings": "group_dro_rings",
     "upweight-or-upsample": "upweight_or_upsample",
@@ -64,6 +65,7 @@ EXPERIMENTS: dict[str, str] = {
     "incremental-rank": "incremental_rank",
     "low-sensitivity": "low_sensitivity",
     "bias-atlas": "bias_atlas",
+    "bias-spot-checks": "bias_spot_checks",
     # two-layer networks beyond linear separability, and shortcuts
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",
