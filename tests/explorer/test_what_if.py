@@ -137,6 +137,18 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     assert run["loss"].coords["time"].values[-1] == 40
 
 
+def test_a_calibrated_band_is_told(folder, monkeypatch):
+    pytest.importorskip("torch")
+    asked = (str(folder), "file/training.toml", READER, False)
+    monkeypatch.setattr("tiltmeter.forecast.bands.forecast_band.factor", lambda *_: 2.0)
+    told = what_if_forecast(*asked, PLAIN, full=False)
+    low, value, high = (np.array(one) for one in (told["band"]["lower"], told["values"], told["band"]["upper"]))
+    assert (low <= value).all()
+    assert (value < high)[1:].all()
+    assert told["band"]["text"] == "90% of trainings like it stay inside, at all looks"
+    assert told["horizon_text"].startswith("Level: the 90% band of loss is within")
+
+
 def test_what_reads_needs_no_leave(explorer):
     answer = explorer.post("/api/jobs", {"kind": "best weights", "settings": {"source": "digits"}})
     assert answer.status == 400

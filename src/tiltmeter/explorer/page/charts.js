@@ -107,7 +107,7 @@ export function timeAxis(title, log = true) {
   return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { tickCount: 6 } : {}), format: "~g" } };
 }
 
-export function seriesEncoding(names, colours, field = "series", legend = {}) {
+export function seriesEncoding(names, colours, field = "series", legend = { symbolType: "stroke", symbolOpacity: 1 }) {
   return {
     color: { field, type: "nominal", scale: { domain: names, range: colours }, title: null, legend },
     strokeDash: { field, type: "nominal", scale: { domain: names, range: names.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend },

@@ -223,7 +223,7 @@ export function forecastPage(main, query, start) {
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
         make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "marks of"), overChoice),
-        place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Shaded: beyond the ", term("horizon"), ", where the forecast's own tests object."), job.element, compared)),
+        place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object."), job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();
   begin(query);
