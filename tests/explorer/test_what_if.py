@@ -61,7 +61,7 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     told = saved_forecast(str(tmp_path), "run/ahead")
     assert told["groups"] == ["+", "-"]
     assert told["horizon"] is None
-    several = loss.expand_dims(seed=[0, 1]) * xr.DataArray([1.0, 1.2], dims="seed")
+    several = loss * xr.DataArray([1.0, 1.2], dims="seed", coords={"seed": [0, 1]})
     tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "several")
     band = saved_forecast(str(tmp_path), "run/several")["band"]
     assert band["upper"] == pytest.approx(1.2 * np.array(band["lower"]))
