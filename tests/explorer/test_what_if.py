@@ -1,6 +1,7 @@
 """Forecasts that are bent: where they start from, what is refused, and that a bend is the recipe it says."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
 def test_a_calibrated_band_is_told(folder, monkeypatch):
     pytest.importorskip("torch")
     asked = (str(folder), "file/training.toml", READER, False)
-    monkeypatch.setattr("tiltmeter.forecast.bands.forecast_band.factor", lambda *_: 2.0)
+    monkeypatch.setattr(import_module("tiltmeter.forecast.bands.forecast_band"), "factor", lambda *_: 2.0)
     told = what_if_forecast(*asked, PLAIN, full=False)
     low, value, high = (np.array(one) for one in (told["band"]["lower"], told["values"], told["band"]["upper"]))
     assert (low <= value).all()
