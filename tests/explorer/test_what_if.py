@@ -63,8 +63,8 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     assert told["groups"] == ["+", "-"]
     assert told["horizon"] is None
     several = loss * xr.DataArray([1.0, 1.2], dims="seed", coords={"seed": [0, 1]})
-    tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "several")
-    band = saved_forecast(str(tmp_path), "run/several")["band"]
+    tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "two" / "several")
+    band = saved_forecast(str(tmp_path / "two"), "run/several")["band"]
     assert band["upper"] == pytest.approx(1.2 * np.array(band["lower"]))
     with pytest.raises(ValueError, match="This forecast is no longer there"):
         saved_forecast(str(tmp_path), "run/../ahead")
