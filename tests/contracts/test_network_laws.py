@@ -83,8 +83,7 @@ def plain_sgd():
 
 
 def applied_by_twins(law):
-    by_losses = isinstance(law, I.GroupLaw) and not law.sees_gram
-    return by_losses or isinstance(law, (I.PointLaw, I.DataLaw))
+    return not isinstance(law, I.ModelLaw)  # which a forecast has no held-out groups for
 
 
 #: How each public function is called with a recipe, by the name of its route, and a number of it that a law changes.
