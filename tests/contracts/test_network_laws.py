@@ -23,9 +23,13 @@ GIVEN = {
     "DualAscent": I.DualAscent({"+": float("inf"), "-": 0.3}, 0.5),
     "GroupDRO": I.GroupDRO(0.5, every=5),
     "NormalisedGradient": I.NormalisedGradient(0.3, every=5),
+    "AttributionPrior": I.AttributionPrior((1,)),
+    "ProductOfExperts": I.ProductOfExperts(steps=5),
+    "Fish": I.Fish(0.2),
 }
 EXAMPLES = {name: GIVEN[name] if name in GIVEN else law_named(name)() for name in LAWS}
-DRAWN = {"GroupDRO by draws": I.GroupDRO(0.5, by="draws", every=5), "Balanced by draws": I.Balanced(by="draws")}
+MORE = {"ProductOfExperts with a mask": I.ProductOfExperts(mask=(1,))}
+DRAWN = {**MORE, "GroupDRO by draws": I.GroupDRO(0.5, by="draws", every=5), "Balanced by draws": I.Balanced(by="draws")}
 STEPS = 12
 
 
@@ -83,7 +87,8 @@ def plain_sgd():
 
 
 def applied_by_twins(law):
-    return not isinstance(law, I.ModelLaw)  # which a forecast has no held-out groups for
+    other_network = isinstance(law, I.TermLaw) and law.sees & {"inputs", "features"}
+    return not isinstance(law, I.ModelLaw) and not other_network
 
 
 #: How each public function is called with a recipe, by the name of its route, and a number of it that a law changes.

@@ -34,7 +34,7 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     assert headline(found) == f"The model finds {rates[0]} of the positives in Female and {rates[1]} in Male."
     assert disagree(found)
     text = lead(found)
-    assert f"Male is better off by tpr ({rates[1]} against {rates[0]})" in text
+    assert f"Male is better off by positives found (tpr {rates[1]} against {rates[0]})" in text
     assert "Female is better off by" in text
     assert "and loss (" in text
     share = {g: rates[1.0] for g, rates in look.label_rates.items()}

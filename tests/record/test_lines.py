@@ -179,3 +179,21 @@ def test_many_blocks_are_one_file(path, lines):
     assert blocks[-1].end == path.stat().st_size
     assert [block.first for block in blocks][1:] == [b.first + len(b.entries) for b in blocks][:-1]
     assert [entry["k"] for block in blocks for entry in block.entries] == list(range(9000))
+
+
+def test_plain_looks_are_read_as_written_whatever_names_and_numbers(tmp_path):
+    """They are encoded by another encoder than the rest; a name with half of a character pair is written all the same."""
+    numbers = {
+        "half \ud800": 1e22,
+        "tiny": 5e-324,
+        "large": 2**64 - 1,
+        "none": None,
+        "word": "-Infinity",
+        "list": [0.1],
+    }
+    lines = Lines(tmp_path / "lines")
+    for name, value in numbers.items():
+        lines.append({"kind": "look", "time": 0.1, "values": {name: value}})
+    lines.close()
+    (block,) = read_blocks(tmp_path / "lines")
+    assert [entry["values"] for entry in block.entries] == [{name: value} for name, value in numbers.items()]

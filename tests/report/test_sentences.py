@@ -42,7 +42,7 @@ class TestHeadline:
         found = findings(made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"]), "", "burden")
         assert headline.headline(found) == "The model wrongly says yes to 5.0% of the negatives in a and 15.0% in b."
         assert found.rows["positive_rate"].better_off(found.groups) == ("a",)
-        assert "b has the higher tpr (70% against 40%)." in headline.lead(found)
+        assert "b has more positives found (tpr 70% against 40%)." in headline.lead(found)
 
     def test_undeclared_it_says_both_and_that_nothing_was_declared(self, made):
         found = findings(made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"]))
@@ -53,13 +53,13 @@ class TestHeadline:
             'It was not declared what a yes does to a person (positive="benefit" or "burden").'
             in headline.scope_line(found)
         )
-        assert "b has the higher positive rate (26% against 12%)." in headline.lead(found)
+        assert "b has more yeses (positive rate 26% against 12%)." in headline.lead(found)
 
     def test_of_four_groups_the_worst_and_the_best(self, made):
         cells = [(300, 20, 100, 100), (300, 20, 40, 160), (300, 20, 160, 40), (300, 20, 100, 100)]
         found = findings(made.decided(cells, list("abcd")), "", "benefit")
         assert headline.headline(found) == "The model finds 20% of the positives in c and 80% in b."
-        assert headline.lead(found).startswith("c is worse off than the rest by tpr (20%)")
+        assert headline.lead(found).startswith("c is worse off than the rest by positives found (tpr 20%)")
 
     def test_many_groups_are_counted(self, many):
         assert headline.headline(many) == "1 of 8 groups is found less often than the rest: x & g."
@@ -84,16 +84,17 @@ class TestFirstParagraph:
     def test_both_facts_and_the_reason_stand_there(self, census):
         text = headline.lead(census)
         assert text.startswith(
-            "men is better off by tpr (43% against 22%) and positive rate (8.0% against 1.7%), where higher is better. women "
-            "is better off by fpr (0.9% against 2.2%), error (3.6% against 10.0%) and loss (0.151 against 0.240), where "
-            "lower is better. They disagree because base rates differ: 3.5% of women and 14.3% of men are positive, so that "
+            "men is better off by positives found (tpr 43% against 22%) and yeses (positive rate 8.0% against 1.7%), where "
+            "higher is better. women is better off by wrong yeses (fpr 0.9% against 2.2%), wrong decisions (error 3.6% "
+            "against 10.0%) and loss (0.151 against 0.240), where lower is better. They disagree because base rates differ: 3.5% of women and 14.3% of men are positive, so that "
             "saying no errs less for women."
         )
 
     def test_nothing_shown_is_said_with_the_values(self, equal):
         assert headline.lead(equal).startswith(
-            "No difference is shown in tpr (40% for a, 40% for b); fpr (5.0% for a, 5.0% for b); positive rate (12% for a, "
-            "12% for b); error (16% for a, 16% for b); loss (0.324 for a, 0.324 for b)."
+            "No difference is shown in positives found (tpr 40% for a, 40% for b); wrong yeses (fpr 5.0% for a, 5.0% for b); "
+            "yeses (positive rate 12% for a, 12% for b); wrong decisions (error 16% for a, 16% for b); loss (0.324 for a, "
+            "0.324 for b)."
         )
 
     def test_calibration_names_whose_probabilities_are_wrong(self, census):
@@ -178,7 +179,7 @@ class TestAnswers:
         )
         text = what_would_change(census, (other,))
         assert text.startswith("heavier: 50% for women, 43% for men, no difference shown (")
-        assert "error of all 0.5 points less." in text  # 42 of 8,000 people fewer
+        assert "error of all 0.5 points less (0.4 to 0.7)." in text  # 42 of 8,000 people fewer, give or take 6.5
         assert what_would_change(census).endswith("No other training was tried.")
 
     def test_what_is_not_known(self, census, five, many):

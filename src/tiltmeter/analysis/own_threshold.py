@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from tiltmeter.analysis.last_look import LastLook, last_look
+from tiltmeter.analysis.last_probabilities import last_probabilities
 from tiltmeter.record.trajectory import Trajectory
 
 #: Fewer counted points than this choose no threshold.
@@ -52,12 +53,9 @@ def own_threshold(
     (0.3, 0.25, 0.75)
     """
     look = last_look(trajectory)
-    if look is None or "probability" not in trajectory.points:
+    chance = None if look is None else last_probabilities(trajectory, look)
+    if look is None or chance is None:
         return None
-    array = trajectory.points["probability"].isel(time=-1)
-    chance = np.atleast_2d(array.transpose(*(("seed", "point") if "seed" in array.dims else ("point",))).values)
-    if chance.shape != look.decided.shape or ((chance > 0.5) != look.decided).mean() > 1e-3:
-        return None  # another rule decides
     counted = look.positive == (curve == "tpr")
     mine, theirs = (look.codes == look.groups.index(one) for one in (group, other))
     if (mine & counted).sum() < FEWEST or (theirs & counted).sum() < FEWEST:

@@ -46,16 +46,26 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.intervention import Intervention as Intervention
     from tiltmeter.interventions.model.dfr import DFR as DFR
     from tiltmeter.interventions.model.erasure import Erasure as Erasure
+    from tiltmeter.interventions.model.group_temperature import GroupTemperature as GroupTemperature
+    from tiltmeter.interventions.model.group_threshold import GroupThreshold as GroupThreshold
     from tiltmeter.interventions.model_law import ModelLaw as ModelLaw
+    from tiltmeter.interventions.point.attribution_prior import AttributionPrior as AttributionPrior
     from tiltmeter.interventions.point.cvar import CVaR as CVaR
+    from tiltmeter.interventions.point.fairness_penalty import FairnessPenalty as FairnessPenalty
     from tiltmeter.interventions.point.generalised_cross_entropy import (
         GeneralisedCrossEntropy as GeneralisedCrossEntropy,
     )
+    from tiltmeter.interventions.point.gradient_reversal import GradientReversal as GradientReversal
+    from tiltmeter.interventions.point.lff import LfF as LfF
+    from tiltmeter.interventions.point.product_of_experts import ProductOfExperts as ProductOfExperts
     from tiltmeter.interventions.point.spectral_decoupling import SpectralDecoupling as SpectralDecoupling
     from tiltmeter.interventions.point_law import PointLaw as PointLaw
+    from tiltmeter.interventions.step.fish import Fish as Fish
     from tiltmeter.interventions.step.gradient_penalty import GradientPenalty as GradientPenalty
     from tiltmeter.interventions.step.sam import SAM as SAM
     from tiltmeter.interventions.step_law import StepLaw as StepLaw
+    from tiltmeter.interventions.term_law import Shown as Shown
+    from tiltmeter.interventions.term_law import TermLaw as TermLaw
 
 #: The kinds of intervention, for writing new laws.
 KINDS = {
@@ -63,6 +73,8 @@ KINDS = {
     "GroupLaw": "interventions.group_law",
     "Seen": "interventions.group_law",
     "PointLaw": "interventions.point_law",
+    "TermLaw": "interventions.term_law",
+    "Shown": "interventions.term_law",
     "BatchLaw": "interventions.batch_law",
     "DataLaw": "interventions.data_law",
     "StepLaw": "interventions.step_law",
@@ -85,6 +97,11 @@ LAWS = {
     "GeneralisedCrossEntropy": "interventions.point.generalised_cross_entropy",
     "SpectralDecoupling": "interventions.point.spectral_decoupling",
     "CVaR": "interventions.point.cvar",
+    "LfF": "interventions.point.lff",
+    "ProductOfExperts": "interventions.point.product_of_experts",
+    "GradientReversal": "interventions.point.gradient_reversal",
+    "AttributionPrior": "interventions.point.attribution_prior",
+    "FairnessPenalty": "interventions.point.fairness_penalty",
     "SelecMix": "interventions.batch.selec_mix",
     "Downsampled": "interventions.data.downsampled",
     "JTT": "interventions.data.jtt",
@@ -92,8 +109,11 @@ LAWS = {
     "Amplified": "interventions.data.amplified",
     "SAM": "interventions.step.sam",
     "GradientPenalty": "interventions.step.gradient_penalty",
+    "Fish": "interventions.step.fish",
     "DFR": "interventions.model.dfr",
     "Erasure": "interventions.model.erasure",
+    "GroupTemperature": "interventions.model.group_temperature",
+    "GroupThreshold": "interventions.model.group_threshold",
 }
 
 __all__ = offer(__name__, {**LAWS, **KINDS})  # noqa: PLE0605

@@ -28,10 +28,13 @@ class ModelLaw(Intervention, ABC):
     changes = "the model that is delivered"
     #: Whether the scores of what it delivers are logits, whatever the loss of the training.
     logits: ClassVar[bool] = False
+    #: Whether it delivers `GroupScores`, which answers by the group of a point; the model then stays as it is.
+    by_group: ClassVar[bool] = False
 
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:
-        """Return the module to deliver instead of `model`, which is not changed: the same architecture, other values.
+        """Return the module to deliver instead of `model`, which is not changed: the same architecture, other values
+        (or `GroupScores` around it, if it is `by_group`).
 
         All randomness comes from a seed among its own fields. It is called in evaluation mode and without gradients.
         """

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.intervention import Intervention, Needs
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class PointLaw(Intervention, ABC):
     1.0
     """
 
-    needs = "no groups"
+    needs: ClassVar[Needs] = "no groups"
     changes = "the loss of points"
     #: Whether it reads a loss as minus the logarithm of a probability, so that the loss must be one.
     log_loss: ClassVar[bool] = False

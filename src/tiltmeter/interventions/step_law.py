@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.intervention import Intervention, Needs
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,13 @@ class StepLaw(Intervention, ABC):
     'no groups'
     """
 
-    needs = "no groups"
+    needs: ClassVar[Needs] = "no groups"
     changes = "the steps of the optimiser"
+    #: Whether it asks for the gradient of one group after the other: `step(closure, groups)` with `closure(group)`.
+    by_group: ClassVar[bool] = False
 
     @abstractmethod
     def optimizer(self, made: Any) -> Any:
-        """A torch optimizer in place of `made`; it is stepped with a closure."""
+        """A torch optimizer in place of `made`; it is stepped with a closure, and with the codes of the groups in the
+        batch if it is `by_group`.
+        """

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.interventions.shared.group_scores import GroupScores
 from tiltmeter.measures.output_kind import gives_probabilities, loss_of_probabilities, say_probabilities
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.seen_model import SeenModel
@@ -71,13 +72,21 @@ class Answers:
         self._keep = keep_scores or self.loss.each is None or not self.task.decides or decide is not None
 
     def snapshot(self, model: nn.Module, step: int | None = None) -> Snapshot:
-        """A snapshot of the model now. Only scores and a few numbers per point are kept after each chunk."""
+        """A snapshot of the model now. Only scores and a few numbers per point are kept after each chunk.
+
+        Of a model that answers by group, `seen` is the model inside.
+        """
         if not self._own:
             raise TypeError(
                 "A look set in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
             )
-        seen = SeenModel(model, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
-        return replace(self.assemble(self._gathered(model)), seen=seen, step=step)
+        bare = model.model if isinstance(model, GroupScores) else model
+        seen = SeenModel(bare, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)
+        chunks: Iterable[tuple[int, Tensor]] = self._gathered(bare)
+        if isinstance(model, GroupScores):
+            codes = model.codes_of(self.data)
+            chunks = ((at, model.rescored(score, codes[at : at + len(score)])) for at, score in chunks)
+        return replace(self.assemble(chunks), seen=seen, step=step)
 
     def own_scores(self, model: nn.Module) -> Tensor:
         """The scores of the points of this process, to be joined with those of others and given to `assemble`."""

@@ -62,7 +62,8 @@ class Snapshot:
             self.blanks[name] = blank if attrs else described(name, blank)
         blank = self.blanks[name]
         # Labels and their index are shared, not copied: `copy` would take longer than all measures together.
-        return blank._replace(xr.Variable(blank.dims, values, blank.attrs, fastpath=True))
+        fresh = xr.Variable(blank.dims, values, blank.attrs, fastpath=True)
+        return xr.DataArray(fresh, blank._coords, name=blank._name, indexes=blank._indexes, fastpath=True)
 
     def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
         """The mean of a number per point, with its standard error, in every group (NaN if it has no points)."""

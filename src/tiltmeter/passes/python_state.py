@@ -54,10 +54,10 @@ class PythonState:
 
     def _attributes(self, owner: Any, name: str, depth: int, skipped: frozenset[str] = frozenset()) -> None:
         held = vars(owner)
-        before = {key: value for key, value in held.items() if key not in skipped}
+        before = {key: held[key] for key in held.keys() - skipped}
 
         def restore() -> None:
-            for key in [key for key in held if key not in skipped and key not in before]:
+            for key in held.keys() - skipped - before.keys():
                 del held[key]
             for key, value in before.items():
                 if held.get(key, restore) is not value:

@@ -11,6 +11,7 @@ from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.shuffled_groups import shuffled_groups
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
+from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.headline import MANY, disagree, values_of
 from tiltmeter.report.onset import when_did_it_arise
@@ -32,7 +33,9 @@ def answers(found: Findings, others: tuple[Findings, ...] = ()) -> list[Answer]:
     return [
         Answer("Who is worse off?", who(found)),
         Answer("Could it be chance?", chance(found)),
-        Answer("Why do the measures disagree?" if disagree(found) else "Do the other measures agree?", measures(found)),
+        Answer(
+            "Why do the measures disagree?" if disagree(found) else "Why?", f"{measures(found)} {reason(found)}".strip()
+        ),
         Answer("What would an audit see?", audit(found)),
         Answer("When did it arise?", when_did_it_arise(found)),
         Answer("What would change it?", what_would_change(found, others)),
@@ -191,6 +194,27 @@ def measures(found: Findings) -> str:
     removed = found.extra["errors_removed"]
     text.append(f"Of such errors the model removes {_removed(removed, low, a)}, {_removed(removed, high, b)}.")
     return " ".join(text)
+
+
+def reason(found: Findings) -> str:
+    """What base rates make of the difference in error, and whether ranking or the threshold makes the headline's."""
+    parts = []
+    if found.splits and found.splits[0].gap.known and found.splits[0].gap.shown:
+        of = "" if found.two else f"Between {' and '.join(map(group_name, found.splits[0].pair))}: "
+        parts.append(f"{of}{claim(found.splits[0])}")
+    row, ranking = found.headline, found.extra.get("auc")
+    if found.two and row.differences[0].shown and ranking is not None and ranking.differences[0].known:
+        worse, better = row.worse_off(found.groups), ranking.better_off(found.groups)
+        areas = " and ".join(f"{one.value:.2f}" for one in ranking.values)
+        if worse and (not better or better == worse):
+            how = "better" if better else "no worse, as far as is shown"
+            cut = "one threshold for all cuts the groups at different places"
+            parts.append(f"The scores rank {group_name(worse[0])} {how} (AUC {areas}): {cut}.")
+        elif worse:
+            parts.append(f"The scores also rank {group_name(worse[0])} worse (AUC {areas}).")
+    elif not parts and found.look is None and found.scope != "exact":
+        parts.append("The reason is not known from this run.")
+    return " ".join(parts)
 
 
 def _removed(row: Row, place: int, name: str) -> str:

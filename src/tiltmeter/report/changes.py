@@ -6,13 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiltmeter.analysis.estimate import UNKNOWN, Estimate
 from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
+from tiltmeter.analysis.paired_change import paired_change
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.wording import capital, minus, number, percents, points, when
+from tiltmeter.report.wording import between, listed, minus, number, percents, points, when
 
 #: Looks whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
+#: Rates of the last look by which runs on the same points are compared.
+COMPARED = ("tpr", "fpr", "error", "positive_rate")
 #: What to run when nothing was tried.
 TO_TRY = (
     "To rank interventions before training: tiltmeter advise FILE (tm.advise). To judge them after it: tiltmeter "
@@ -36,7 +40,10 @@ def stop_range(found: Findings) -> StopRange | None:
         return None
     times = np.intersect1d(loss.course.coords["time"].values, row.course.coords["time"].values)
     losses = loss.course.sel(time=times).values.mean(1)
-    values = row.course.sel(time=times).values
+    enough = [place for place in range(len(found.groups)) if found.enough(place)]
+    values = row.course.sel(time=times).values[:, enough]
+    if len(enough) < 2:
+        return None
     gaps = np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
     trained = (np.arange(len(times)) > 0) & (losses < losses[0])
     near = trained & (losses <= (losses[trained].min() if trained.any() else np.inf) * (1 + WITHIN)) & np.isfinite(gaps)
@@ -49,7 +56,7 @@ def stop_range(found: Findings) -> StopRange | None:
 
 def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str:
     """Other runs first, then a threshold, then stopping; and what to run where nothing was tried."""
-    parts = [_other(found, other) for other in others]
+    parts = _others(found, others)
     threshold = threshold_of(found)
     if threshold is not None:
         parts.append(threshold_sentence(threshold))
@@ -61,11 +68,38 @@ def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str
     return " ".join(part for part in parts if part)
 
 
-def _other(found: Findings, other: Findings) -> str:
+def _others(found: Findings, others: tuple[Findings, ...]) -> list[str]:
+    """Runs in which the difference is shown to be smaller, then larger; those without a shown change by name only."""
+    told: list[tuple[float, str]] = []
+    quiet = []
+    for other in others:
+        change = change_of(found, other, len(others))
+        if change.known and not change.shown:
+            quiet.append(other.name)
+        else:
+            told.append((change.value if change.known else 0.0, _other(found, other, change)))
+    parts = [text for _, text in sorted(told, key=lambda one: one[0])]
+    if quiet:
+        parts.append(f"No change of the difference is shown with {listed(quiet, 4)}.")
+    return parts
+
+
+def change_of(found: Findings, other: Findings, rows: int) -> Estimate:
+    """The change of the headline's difference in another run on the same points, one of `rows`; negative: smaller."""
+    if found.look is None or other.look is None or found.headline.term.curve not in COMPARED:
+        return UNKNOWN
+    places = (0, 1) if found.two else found.extremes
+    level = found.standing.level / max(rows, 1)
+    change = paired_change(found.look, other.look, found.headline.term.curve, places, level)
+    values = [found.headline.values[place].value for place in places]
+    return change.times(1.0 if values[0] >= values[1] else -1.0)
+
+
+def _other(found: Findings, other: Findings, change: Estimate) -> str:
     curve = found.headline.term.curve
     row = other.rows.get(curve)
     if row is None or other.groups != found.groups:
-        return f"{capital(other.name)}: other groups or no {curve}."
+        return f"{other.name}: other groups or no {curve}."
     values = [one.value for one in row.values]
     worst, best = found.extremes
     told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
@@ -74,14 +108,24 @@ def _other(found: Findings, other: Findings) -> str:
         gap = row.differences[0]
         text += ", no difference shown" if not gap.shown else ""
         text += f" ({minus(100 * gap.low, 0)} to {minus(100 * gap.high, 0)} points)" if row.term.share else ""
-    errors = [one.rows["error"].course for one in (found, other) if "error" in one.rows]
-    if len(errors) == 2 and found.look is not None and other.look is not None:
-        weights = found.look.counts.sum(1) / len(found.look.codes)
-        change = float((other.look.rates().error - found.look.rates().error) @ weights)
-        text += f"; error of all {minus(100 * change, 1)} points {'more' if change >= 0 else 'less'}".replace(
-            "\N{MINUS SIGN}", ""
+    if change.shown:
+        size = change.times(-1.0) if change.value < 0 else change
+        text += (
+            f"; that is {between(size)} points {'in favour of' if change.value < 0 else 'against'} {found.names[worst]}"
         )
-    return f"{text}."
+    return f"{text}{_price(found, other)}."
+
+
+def _price(found: Findings, other: Findings) -> str:
+    """What all points together pay in error, where both runs decided about the same points."""
+    if found.look is None or other.look is None:
+        return ""
+    change = paired_change(found.look, other.look, "error")
+    if not change.known:
+        return ""
+    size = change if change.value >= 0 else change.times(-1.0)
+    word = "more" if change.value >= 0 else "less"
+    return f"; error of all {minus(100 * size.value, 1)} points {word} ({between(size, 1)})"
 
 
 def threshold_of(found: Findings) -> OwnThreshold | None:

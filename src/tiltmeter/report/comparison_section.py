@@ -1,21 +1,36 @@
-"""Runs compared: one row for each, by the headline of the first."""
+"""Runs compared: changes of the first, a scorecard of whole trainings, and one row for every other run."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tiltmeter.report import svg
+from tiltmeter.report.change_table import change_table, comparable
 from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.html import Cell, card_table, figure, section
+from tiltmeter.report.html import Cell, card_table, figure, paragraph, section
+from tiltmeter.report.score_table import score_table
 from tiltmeter.report.stretched_axis import stretched_axis
 from tiltmeter.report.wording import between, listed, moment, number, percent, percents, points, when
 
 
-def comparison_section(runs: list[Findings]) -> str:
-    """A table of all runs, and the headline's curve of those that count time alike."""
-    first = runs[0]
-    curve, term = first.headline.term.curve, first.headline.term
+def comparison_section(main: Findings, others: tuple[Findings, ...], ahead: tuple[Findings, ...]) -> str:
+    """Runs on the same points as changes of the first, all others as a table; the scorecard; the headline's curve."""
+    same = comparable(main, others)
+    rest = [main, *(one for one in (*others, *ahead) if one not in same)]
+    parts = [change_table(main, others)] if same else []
+    if len(rest) > 1:
+        parts.append(_table(rest))
+    if others:
+        parts.append(score_table([main, *others]))
+    if len(ahead) > 1:
+        parts += [paragraph("What the forecasts say, the first one as baseline:"), score_table(list(ahead))]
+    parts.append(_chart([main, *others, *ahead], main.headline.term.curve))
+    return section("runs", "The runs compared", *parts)
+
+
+def _table(runs: list[Findings]) -> str:
+    curve, term = runs[0].headline.term.curve, runs[0].headline.term
     head = [
         "Run",
         "Up to",
@@ -24,9 +39,8 @@ def comparison_section(runs: list[Findings]) -> str:
         "Error, all groups alike",
         "Shown",
     ]
-    rows = [_row(run, curve) for run in runs]
     caption = f"{term.title}: {term.meaning}; {term.direction}. Each run at its last look; verdicts hold within a run."
-    return section("runs", "The runs compared", card_table(head, rows, caption), _chart(runs, curve))
+    return card_table(head, [_row(run, curve) for run in runs], caption)
 
 
 def _row(run: Findings, curve: str) -> list[Cell]:

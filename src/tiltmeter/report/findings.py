@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import xarray as xr
@@ -16,7 +17,9 @@ from tiltmeter.analysis.exact import revived
 from tiltmeter.analysis.impact_ratio import ImpactRatio, impact_ratio
 from tiltmeter.analysis.kept_points import kept_points
 from tiltmeter.analysis.last_look import LastLook, Rates, last_look
+from tiltmeter.analysis.last_probabilities import last_probabilities
 from tiltmeter.analysis.look_facts import looked_at
+from tiltmeter.analysis.roc import GroupRoc, roc
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import better_of
@@ -28,6 +31,7 @@ from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_o
 EXTRA = {
     "ppv": Term("ppv", "A yes is right", "of those said yes (ppv)", "higher"),
     "errors_removed": Term("errors_removed", "Errors removed", "against the best constant answer", "higher"),
+    "auc": Term("auc", "Ranked right", "a positive above a negative of the same group (AUC)", "higher"),
 }
 #: Measures whose differences are split into base rates and decisions.
 SPLIT: tuple[Splittable, ...] = ("error", "loss")
@@ -89,6 +93,7 @@ class Findings:
     calibration: Calibration | None
     splits: tuple[BaseRateSplit, ...]
     seeds: int
+    rocs: tuple[GroupRoc, ...] = ()
 
     @property
     def clock(self) -> str:
@@ -142,12 +147,14 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     terms = {curve: term_of(curve, positive, better_of(curve, curves[curve])) for curve in curves}
     judged = _judge(run, terms, level)
     look = None if looked_at(run).get("weighted") or judged.looks == 0 else last_look(run)
+    chance = None if look is None else last_probabilities(run, look)
+    rocs = () if look is None or chance is None else roc(look, chance)
     weights = _weights(run, groups)
     rows = {curve: _row(term, run, groups, judged.of(curve), look, weights.get(curve)) for curve, term in terms.items()}
     splits: tuple[BaseRateSplit, ...] = ()
     impact = None
     if look is not None:
-        pair = _furthest(rows["error"], groups) if "error" in rows else groups[:2]
+        pair = _furthest(rows["error"], groups, look) if "error" in rows else groups[:2]
         splits = tuple(base_rate_split(look, curve, pair, level) for curve in SPLIT)
         impact = impact_ratio(look, level)
     return Findings(
@@ -158,13 +165,14 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
         float(curves[headline].coords["time"].values[-1]),
         rows[headline],
         rows,
-        {} if look is None else _extra(look, level),
+        {} if look is None else _extra(look, level) | _ranking(groups, rocs, level),
         judged,
         look,
         impact,
         None if look is None and "confidence" not in run.points else calibration(run, level=level),
         splits,
         max(curve.sizes.get("seed", 1) for curve in curves.values()),
+        rocs,
     )
 
 
@@ -259,7 +267,8 @@ def _extra(look: LastLook, level: float) -> dict[str, Row]:
     rates, drawn = look.rates(), look.redrawn
     two = len(look.groups) == 2
     found = {}
-    for name, term in EXTRA.items():
+    for name in ("ppv", "errors_removed"):
+        term = EXTRA[name]
         enough = _enough(rates, name)
         now, many = getattr(rates, name), getattr(drawn, name)
         values = tuple(
@@ -273,6 +282,31 @@ def _extra(look: LastLook, level: float) -> dict[str, Row]:
     return found
 
 
+def _ranking(groups: tuple[Hashable, ...], rocs: tuple[GroupRoc, ...], level: float) -> dict[str, Row]:
+    """The areas under the curves of groups, where probabilities were kept."""
+    if not rocs:
+        return {}
+    by_group = {one.group: one for one in rocs}
+    errors = {group: one.error for group, one in by_group.items()}
+    values = tuple(
+        _normal(by_group[group].auc, errors[group], 0.05) if group in by_group else UNKNOWN for group in groups
+    )
+    gap = UNKNOWN
+    if len(groups) == len(rocs) == 2:
+        a, b = rocs
+        gap = _normal(a.auc - b.auc, float(np.hypot(a.error, b.error)), level / len(EXTRA))
+    return {
+        "auc": Row(
+            EXTRA["auc"], values, (None,) * len(groups), (gap,) if len(groups) == 2 else (UNKNOWN,) * len(groups)
+        )
+    }
+
+
+def _normal(value: float, error: float, level: float) -> Estimate:
+    half = NormalDist().inv_cdf(1.0 - level / 2.0) * error
+    return Estimate(value, max(value - half, -1.0), min(value + half, 1.0))
+
+
 def _enough(rates: Rates, name: str) -> np.ndarray:
     """Groups with at least ten points in the denominator."""
     sizes = rates.count.sum(-1)
@@ -280,7 +314,8 @@ def _enough(rates: Rates, name: str) -> np.ndarray:
     return np.asarray(below >= FEWEST)
 
 
-def _furthest(row: Row, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
-    """The two groups whose values lie furthest apart, the larger first."""
-    values = np.array([one.value for one in row.values])
+def _furthest(row: Row, groups: tuple[Hashable, ...], look: LastLook) -> tuple[Hashable, Hashable]:
+    """The two groups with enough points of both labels whose values lie furthest apart, the larger first."""
+    values, enough = np.array([one.value for one in row.values]), look.counts.min(1) >= FEWEST
+    values = np.where(enough, values, np.nan) if enough.sum() > 1 else values
     return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]

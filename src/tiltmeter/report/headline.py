@@ -20,6 +20,14 @@ _TOLD = {
     "fpr": "The model wrongly says yes to {} of the negatives in {} and {} in {}.",
     "error": "The model errs on {} of {} and {} of {}.",
 }
+#: Measures in the words of someone who does not know the names of curves.
+PLAIN = {
+    "tpr": "positives found",
+    "fpr": "wrong yeses",
+    "positive_rate": "yeses",
+    "error": "wrong decisions",
+    "squared_error": "squared error",
+}
 _LESS = {"tpr": "found less often", "fpr": "wrongly said yes more often", "error": "decided wrongly more often"}
 
 
@@ -92,20 +100,20 @@ def _by_measure(found: Findings) -> str:
     better: dict[Hashable, dict[str, list[str]]] = {}
     neutral, silent, not_judged = [], [], []
     for row in found.rows.values():
-        title = row.term.curve.replace("_", " ")
+        title = plain_name(row)
         shown = [place for place, one in enumerate(row.differences) if one.shown]
         if not any(one.known for one in row.differences):
             not_judged.append(title)
         elif not shown:
             told = values_of(row, (0, 1))
-            values = f" ({told[0]} for {found.names[0]}, {told[1]} for {found.names[1]})" if found.two else ""
-            silent.append(f"{title}{values}")
+            values = f"{told[0]} for {found.names[0]}, {told[1]} for {found.names[1]}" if found.two else ""
+            silent.append(_with(row, values))
         elif row.term.better == "neither":
             neutral.append(_neutral(found, row, shown))
         else:
             for group in row.better_off(found.groups) if found.two else row.worse_off(found.groups):
                 places = _places(found, group) if found.two else [found.groups.index(group)]
-                words = f"{title} ({' against '.join(values_of(row, places))})"
+                words = _with(row, " against ".join(values_of(row, places)))
                 better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
     off = "better off" if found.two else "worse off than the rest"
     parts = [
@@ -121,15 +129,27 @@ def _by_measure(found: Findings) -> str:
     return " ".join([*parts, *neutral])
 
 
+def plain_name(row: Row) -> str:
+    """What a measure is called in a sentence, without the name of its curve."""
+    return PLAIN.get(row.term.curve, row.term.curve.replace("_", " "))
+
+
+def _with(row: Row, values: str) -> str:
+    """A measure in plain words, with the name of its curve and its values in brackets."""
+    name, curve = plain_name(row), row.term.curve.replace("_", " ")
+    inside = " ".join(part for part in ("" if name == curve else curve, values) if part)
+    return f"{name} ({inside})" if inside else name
+
+
 def _neutral(found: Findings, row: Row, shown: list[int]) -> str:
     """A difference that is shown in a measure of which neither way is better by itself."""
-    title = row.term.curve.replace("_", " ")
+    curve = row.term.curve.replace("_", " ")
     if found.two:
         more = row.higher(found.groups)[0]
         told = values_of(row, _places(found, more))
-        return f"{group_name(more)} has the higher {title} ({told[0]} against {told[1]})."
+        return f"{group_name(more)} has more {_with(row, ' against '.join(told))}."
     each = [f"{found.names[place]} ({values_of(row, [place])[0]})" for place in shown]
-    return f"The {title} differs from that of the rest for {listed(each)}."
+    return f"The {curve} differs from that of the rest for {listed(each)}."
 
 
 def _places(found: Findings, first: Hashable) -> list[int]:

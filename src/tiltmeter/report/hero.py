@@ -7,15 +7,12 @@ import numpy as np
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import NARROW, WIDE, Frame, short
+from tiltmeter.report.frame import BOLD, NARROW, WIDE, Frame, short
 from tiltmeter.report.headline import MANY
 from tiltmeter.report.onset import onset
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.strips import strips
 from tiltmeter.report.wording import moment, number, percent, when
-
-#: The width of a letter of a label, in pixels.
-WIDE_LETTER = 7.4
 
 
 def hero(found: Findings) -> str:
@@ -67,8 +64,9 @@ class _Scale:
 
 
 def _values(found: Findings, row: Row) -> np.ndarray:
-    """Everything that should fit into the frame: the curve, and its seeds."""
-    return np.asarray(found.run[row.term.curve].values, dtype=float)
+    """Everything that should fit into the frame: the curve and its seeds, of groups with enough points."""
+    enough = [place for place in range(len(found.groups)) if found.enough(place)]
+    return np.asarray(found.run[row.term.curve].isel(group=enough or slice(None)).values, dtype=float)
 
 
 def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[str]:
@@ -96,6 +94,8 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
     parts, labels = [], []
     order = sorted(range(len(found.groups)), key=lambda place: kinds[place] != "rest")
     for place in order:
+        if not found.enough(place) and kinds[place] == "rest":
+            continue
         values = row.course.values[:, place]
         if error is not None and kinds[place] != "rest":
             own = error.mean("seed") if "seed" in error.dims else error
@@ -118,8 +118,8 @@ def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> 
     row, kinds, end = found.headline, colours(found), frame.left + frame.room
     values = [_value(row, row.values[place].value) for place in places]
     room = frame.right - 12
-    long = any(WIDE_LETTER * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
-    long = long and len(places) <= 2  # more would not fit one above the other
+    long = any(BOLD * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
+    long = long and len(places) <= 5  # more would not fit one above the other
     heights = [float(scale.place(row.values[place].value)) for place in places]
     apart = svg.spread(heights, 29.0 if long else 15.0, frame.top, frame.bottom - (12.0 if long else 4.0))
     parts = []
@@ -130,7 +130,7 @@ def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> 
             parts.append(svg.text(end + 8, y - 2, value, f"lab {kind}"))
             parts.append(svg.text(end + 8, y + 11, short(name, room), f"lab {kind}"))
         else:
-            fitting = short(name, room - WIDE_LETTER * (len(value) + 1))
+            fitting = short(name, room - BOLD * (len(value) + 1))
             parts.append(svg.text(end + 8, y + 4, f"{value} {fitting}", f"lab {kind}"))
     return parts
 

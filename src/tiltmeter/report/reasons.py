@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tiltmeter.analysis.base_rate_split import BaseRateSplit
 from tiltmeter.analysis.calibration import Calibration
 from tiltmeter.analysis.phases import phases
@@ -9,23 +11,28 @@ from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
+from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
+from tiltmeter.report.roc_figure import roc_figure
 from tiltmeter.report.wording import listed, minus, number, percent, points
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.kernel.why import Why
 
 #: What a run leaves open, and what to run for it.
 TO_ASK = (
     "Whether the shares, base rates or spread of the training data matter a run does not tell: "
-    "tm.tangent(model, train, look).why(recipe, step=...) tries each before training."
+    "tm.tangent(model, train, look).why(recipe, step=...) tries each before training; give it to tm.report(..., why=)."
 )
 
 
-def why_section(found: Findings) -> str:
-    """Why the groups differ, as far as it is known, and what is not."""
+def why_section(found: Findings, why: Why | None = None) -> str:
+    """Why the groups differ, as far as it is known, and what is not; `why` is what a forecast says of training data."""
     parts: list[str] = []
     if found.splits:
         parts.append('<div class="two">')
-        parts += [figure(split_sentence(one), _bars(one), strong=_claim(one)) for one in found.splits if one.gap.known]
+        parts += [figure(split_sentence(one), _bars(one), strong=claim(one)) for one in found.splits if one.gap.known]
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
         note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
@@ -33,30 +40,21 @@ def why_section(found: Findings) -> str:
     if found.two and found.scope == "exact" and found.run.origin.source == "theory" and "loss" in found.run:
         parts.append(paragraph(f"By loss: {phases(found.run)}"))
     threshold = threshold_of(found)
-    if threshold is not None:
+    ranked = roc_figure(found, threshold)
+    if ranked:
+        parts.append(ranked)
+    elif threshold is not None:
         parts.append(paragraph(threshold_sentence(threshold)))
     if found.calibration is not None and found.calibration.groups:
         parts.append(_reliability(found, found.calibration))
     shares = trained_shares(found.run)
-    if shares:
-        told = [f"{group_name(group)} {percent(share)}" for group, share in shares.items()]
-        parts.append(paragraph(f"Shares of the training data: {listed(told)}. {TO_ASK} {UNKNOWN}"))
-    elif found.scope != "exact":
-        parts.append(paragraph(f"{TO_ASK} {UNKNOWN}"))
+    told = [f"{group_name(group)} {percent(share)}" for group, share in shares.items()]
+    first = f"Shares of the training data: {listed(told)}. " if shares else ""
+    if why is not None:
+        parts.append(paragraph(f"{first}A forecast with one reason taken away at a time says: {why}"))
+    elif shares or found.scope != "exact":
+        parts.append(paragraph(f"{first}{TO_ASK} {UNKNOWN}"))
     return section("why", "Why the groups differ", *parts)
-
-
-def _claim(split: BaseRateSplit) -> str:
-    """Which part makes the difference."""
-    gap, base, within = split.gap, split.base_rates, split.within_labels
-    what = f"the difference in {split.curve}"
-    if not gap.shown:
-        return f"Base rates and decisions leave no shown difference in {split.curve}."
-    if base.shown and base.value * gap.value > 0 and not (within.shown and within.value * gap.value > 0):
-        return f"Base rates make {what}."
-    if within.shown and within.value * gap.value > 0 and not (base.shown and base.value * gap.value > 0):
-        return f"Decisions within labels make {what}, not base rates."
-    return f"Base rates and decisions within labels both make {what}."
 
 
 def _bars(split: BaseRateSplit) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
+from tiltmeter.report.change_table import change_table, comparable
 from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
 from tiltmeter.report.findings import Findings
@@ -19,6 +20,9 @@ from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.svg import escape
 from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.kernel.why import Why
 
 #: Anchors and words of the sections, in order.
 SECTIONS = (
@@ -55,8 +59,10 @@ def _caption(found: Findings) -> str:
         parts.append("Lines: mean over starts; thin: each start.")
     if len(found.groups) >= MANY:
         parts.append("In colour the worst and the best group, dotted all together, grey the others.")
+        few = sum(not found.enough(place) for place in range(len(found.groups)))
+        parts.append(f"{few} with fewer than ten counted points {'are' if few > 1 else 'is'} not drawn." if few else "")
     parts.append("Early looks are stretched.")
-    return " ".join(parts)
+    return " ".join(part for part in parts if part)
 
 
 def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:
@@ -64,9 +70,9 @@ def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:
     return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
 
 
-def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "") -> str:
-    """The sections of one run; `ahead` is that of its forecast."""
-    parts = [_measures(found), why_section(found), _when(found), _change(found, others), _stop(found), ahead]
+def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", why: Why | None = None) -> str:
+    """The sections of one run; `ahead` is that of its forecast, `why` what a forecast says of the training data."""
+    parts = [_measures(found), why_section(found, why), _when(found), _change(found, others), _stop(found), ahead]
     return "".join([*parts, data_section(found), _method(found), _along(found, others)])
 
 
@@ -91,8 +97,9 @@ def _when(found: Findings) -> str:
 
 
 def _change(found: Findings, others: tuple[Findings, ...]) -> str:
+    table = "" if comparable(found, others) else change_table(found, ())
     return section(
-        "change", "What would change it", paragraph(what_would_change(found, others)), paragraph(TO_TRY, "note")
+        "change", "What would change it", paragraph(what_would_change(found, others)), table, paragraph(TO_TRY, "note")
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -23,31 +23,46 @@ from tiltmeter.report.terms import Positive
 from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.version import __version__
 
+if TYPE_CHECKING:
+    from tiltmeter.forecast.kernel.why import Why
+
 Run = Trajectory | xr.Dataset | str | os.PathLike[str]
 
 
 def report(
-    runs: Sequence[Run],
+    runs: Sequence[Run] | Mapping[str, Run],
     path: str | os.PathLike[str],
     *,
     title: str = "Bias during training",
     positive: Positive | None = None,
+    why: Why | None = None,
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
-    `positive` says what a yes does to a person: "benefit" (the page asks whom the model finds), "burden" (whom it
-    wrongly says yes to), or None, not declared. The first run that was trained is told in full: who is better off by
-    each measure, whether that could be chance, why measures disagree, when it arose, what would change it, and what is
-    not known. Other trainings stand beside it, a forecast is compared with it. All numbers come from one place, and
-    each difference is called shown only by limits that hold over all looks, measures and groups of a run together.
+    `runs` is a list, or {name: run} to name them on the page. `positive` says what a yes does to a person:
+    "benefit" (the page asks whom the model finds), "burden" (whom it wrongly says yes to), or None, not declared.
+    The first run that was trained is told in full: who is better off by each measure, whether that could be chance,
+    why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
+    it: what they change for each group at the last look and over training (`scorecard`). A forecast is compared
+    with the run. `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training
+    data. All numbers come from one place, and each difference is called shown only by limits that hold over all
+    looks, measures and groups of a run together.
     """
-    return page(runs, path, title=title, positive=positive)[0]
+    return page(runs, path, title=title, positive=positive, why=why)[0]
 
 
 def page(
-    runs: Sequence[Run], path: str | os.PathLike[str], *, title: str, positive: Positive | None = None
+    runs: Sequence[Run] | Mapping[str, Run],
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    positive: Positive | None = None,
+    why: Why | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
+    given: list[str] | None = None
+    if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
+        given, runs = [str(name) for name in runs], list(runs.values())
     if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
         raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
     if not runs:
@@ -56,8 +71,8 @@ def page(
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
     loaded = [load(run) if isinstance(run, (str, os.PathLike)) else run for run in runs]
-    names = _names(runs, loaded)
-    several = len(loaded) > 1
+    names = given or _names(runs, loaded)
+    several = len(loaded) > 1 or given is not None
     asked = [
         findings(one, name if several or isinstance(run, (str, os.PathLike)) else "", _asked(one, positive))
         for run, one, name in zip(runs, loaded, names, strict=True)
@@ -74,7 +89,7 @@ def page(
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
         main, others, ahead = _roles(asked)
-        inside = top + _inside(main, others, ahead, asked, still)
+        inside = top + _inside(main, others, ahead, asked, still, why)
         told |= facts(main, others)
     data = f'<script type="application/json" id="facts">{script_json(told)}</script>'
     footer = (
@@ -85,9 +100,14 @@ def page(
 
 
 def _inside(
-    main: Findings, others: tuple[Findings, ...], ahead: tuple[Findings, ...], asked: list[Findings], still: list[str]
+    main: Findings,
+    others: tuple[Findings, ...],
+    ahead: tuple[Findings, ...],
+    asked: list[Findings],
+    still: list[str],
+    why: Why | None,
 ) -> str:
-    compared = comparison_section([main, *others, *ahead]) if len(asked) > 1 else ""
+    compared = comparison_section(main, others, ahead) if len(asked) > 1 else ""
     forecast = "".join(forecast_section(one, main if one is not main else None) for one in ahead[:1])
     extra = (("runs", "Runs"),) if compared else ()
     rest = "".join(
@@ -96,7 +116,7 @@ def _inside(
         if one is not main
     )
     first = first_screen(main, others)
-    return f"{first}{contents(extra)}<main>{compared}{body(main, others, forecast)}{''.join(still)}{rest}</main>"
+    return f"{first}{contents(extra)}<main>{compared}{body(main, others, forecast, why)}{''.join(still)}{rest}</main>"
 
 
 def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple[Findings, ...]]:

@@ -31,13 +31,17 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
     assert row.course is not None
     times, values = row.course.coords["time"].values.astype(float), row.course.values
     axis = stretched_axis(times)
-    later = values[after_start(times, found.clock)]
+    drawn = [place for place in range(len(found.groups)) if found.enough(place)] or list(range(len(found.groups)))
+    later = values[after_start(times, found.clock)][:, drawn]
     later = later if np.isfinite(later).any() else values
     low, high = float(np.nanmin(later)), float(np.nanmax(later))
     margin = 0.08 * (high - low) or 0.5 * abs(high) or 0.5
     low, high = (max(0.0, low - margin) if low >= 0 else low - margin), high + margin
+    high = min(high, 1.0) if row.term.share else high
     parts = _frame(axis, row, low, high)
     for place, kind in sorted(enumerate(colours(found)), key=lambda one: one[1] != "rest"):
+        if place not in drawn:
+            continue
         x = LEFT + axis.place(times) * (WIDTH - LEFT - 10)
         inside = np.where((values[:, place] <= high) & (values[:, place] >= low), values[:, place], np.nan)
         y = TOP + (high - inside) / (high - low) * HEIGHT

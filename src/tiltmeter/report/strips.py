@@ -9,7 +9,7 @@ from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import NARROW, Frame, short
+from tiltmeter.report.frame import NARROW, PLAIN, Frame, short
 from tiltmeter.report.stretched_axis import StretchedAxis
 
 #: Strips of groups that are drawn; those with something shown come first.
@@ -33,10 +33,10 @@ def strips(found: Findings, axis: StretchedAxis, frame: Frame, y: float) -> tupl
     for name, one in rows:
         above = frame is NARROW and not found.two  # names of groups need more room than those of measures
         if above:
-            parts.append(svg.text(frame.left, y + 10, short(name, frame.room + frame.right), "sl"))
+            parts.append(svg.text(frame.left, y + 10, short(name, frame.room + frame.right, PLAIN), "sl"))
             y += 14
         else:
-            parts.append(svg.text(frame.left - 5, y + 12, short(name, frame.left - 5), "sl", "end"))
+            parts.append(svg.text(frame.left - 5, y + 12, short(name, frame.left - 5, PLAIN), "sl", "end"))
         parts += _strip(found, one, axis, frame, y)
         y += 21
     return parts, y

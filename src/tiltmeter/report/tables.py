@@ -8,7 +8,7 @@ from tiltmeter.analysis.estimate import Estimate, wilson
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
-from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.findings import FEWEST, Findings, Row
 from tiltmeter.report.html import Cell, card_table
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
@@ -190,8 +190,11 @@ def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[R
         text = f"{_value(row, one)} ({between(one)})" if row.term.share and one.known else _value(row, one)
         cells += [Cell("", html=f"{drawn}<span>{svg.escape(text)}</span>"), _against(row, row.differences[place])]
     for other in others:
-        value = other.values[place]
-        cells.append(Cell(_value(other, value), (between(value),) if other.term.share and value.known else ()))
+        value, count = other.values[place], other.counts[place]
+        if count is not None and count[1] < FEWEST:
+            cells.append(Cell("", ("too few",)))
+        else:
+            cells.append(Cell(_value(other, value), (between(value),) if other.term.share and value.known else ()))
     return cells
 
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.shared.group_scores import GroupScores
 
 
 def delivered(law: ModelLaw, held_out: GroupedData | None, model: nn.Module) -> nn.Module:
@@ -14,6 +15,10 @@ def delivered(law: ModelLaw, held_out: GroupedData | None, model: nn.Module) -> 
     name = type(law).__name__
     if not isinstance(found, nn.Module):
         raise TypeError(f"`deliver` of {name} should return a torch.nn.Module. Found {type(found).__name__}.")
+    if law.by_group:
+        if not isinstance(found, GroupScores):
+            raise TypeError(f"`deliver` of {name} should return GroupScores. Found {type(found).__name__}.")
+        return found
     shapes = ({key: tuple(value.shape) for key, value in one.state_dict().items()} for one in (model, found))
     if next(shapes) != next(shapes):
         raise ValueError(f"`deliver` of {name} should return a model with the same parameters: fold changes into them.")

@@ -26,7 +26,13 @@ from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When, every
 from tiltmeter.record.labelled import JSON
-from tiltmeter.training.network_laws import NetworkLaws, check_needs, cost_of, network_laws
+from tiltmeter.training.network_laws import (
+    NetworkLaws,
+    check_groups_in_batches,
+    check_needs,
+    cost_of,
+    network_laws,
+)
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
 from tiltmeter.training.pull_curve import PullCurve
@@ -84,6 +90,8 @@ def ensemble(
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
     check_needs(grid.recipes[0].interventions, train, None)
+    given = lowered_recipe(grid.recipes[0], train)
+    check_groups_in_batches(network_laws(given, "ensemble").steering, train, given)
     made = changed_data(network_laws(grid.recipes[0], "ensemble").data, train)
     told, train = train, made.data
     first = lowered_recipe(grid.recipes[0], train)
@@ -104,7 +112,7 @@ def ensemble(
         NetworkLaws(steering=laws).check_loss(answers.loss)
         steering = None
         if laws:
-            steering = Steering(laws, train, proportions=first.drawn, runs=stacked.runs)
+            steering = Steering(laws, train, model=models[0], proportions=first.drawn, runs=stacked.runs)
         pull = PullCurve.of(grid.recipes[0], train, steering)
         like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
         x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
@@ -125,7 +133,7 @@ def ensemble(
                 stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
                 x,
                 stacked_loss(
-                    _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering
+                    _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering, x
                 ),
                 looks,
                 observe,

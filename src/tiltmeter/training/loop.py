@@ -21,11 +21,17 @@ from tiltmeter.record.labelled import JSON
 from tiltmeter.training.checkpoint import kept_by_laws, load_checkpoint, save_checkpoint
 from tiltmeter.training.delivery import delivered
 from tiltmeter.training.law_state import LawState
-from tiltmeter.training.network_laws import check_needs, cost_of, network_laws
+from tiltmeter.training.network_laws import (
+    check_group_answers,
+    check_groups_in_batches,
+    check_needs,
+    cost_of,
+    network_laws,
+)
 from tiltmeter.training.probe import Probe
 from tiltmeter.training.pull_curve import PullCurve
-from tiltmeter.training.scouting import ChangedData, changed_data, first_answers
-from tiltmeter.training.steering import Steering
+from tiltmeter.training.scouting import ChangedData, changed_data, first_answers, train_experts
+from tiltmeter.training.steering import Steering, trained_parameters
 from tiltmeter.training.update import Update
 
 
@@ -69,6 +75,8 @@ def train(
     check_labels_known(train, look)
     laws = network_laws(recipe, "train")
     check_needs(recipe.interventions, train, held_out)
+    check_group_answers(laws.model, held_out, look)
+    check_groups_in_batches(laws.steering, train, lowered_recipe(recipe, train))
     lowered_recipe(recipe, train).batches(train)
     if recipe.interventions:
         laws.check_loss(first_answers(model, look, recipe, checked_watch(watch)).loss)
@@ -84,9 +92,11 @@ def train(
         data = made.data
         batches, size = recipe.batches(data), recipe.batch_size(len(data))
         total = recipe.total_steps(len(data))
-        optimiser = recipe.make_optimiser(model.parameters())
-        scheduling = recipe.scheduling(optimiser)
         steering = Steering(laws.steering, data, model=model, proportions=recipe.drawn) if laws.steering else None
+        if steering is not None and "steering" not in kept:
+            train_experts(steering, model, data, recipe, checked_watch(watch), seed)
+        optimiser = recipe.make_optimiser(trained_parameters(model, steering))
+        scheduling = recipe.scheduling(optimiser)
         pull = PullCurve.of(asked, data, steering)
         torch.manual_seed(seed)
         probe = Probe(
@@ -127,7 +137,7 @@ def train(
                 if place is not None and start < total:
                     save_checkpoint(place, total, model, optimiser, scheduling, state.to_save())
                 probe.look(total, last=True)
-        if laws.model is not None and not probe.diverged:
+        if laws.model is not None and not laws.model.by_group and not probe.diverged:
             with untouched(model):
                 final = delivered(laws.model, held_out, model).state_dict()
             model.load_state_dict(final)

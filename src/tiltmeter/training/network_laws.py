@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.interventions.batch_law import BatchLaw
 from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.interventions.group_law import GroupLaw
@@ -13,9 +13,13 @@ from tiltmeter.interventions.model_law import ModelLaw
 from tiltmeter.interventions.point_law import PointLaw
 from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.interventions.step_law import StepLaw
+from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe
+
+#: A law that compares groups within a batch may miss one in this share of batches.
+MISSING = 0.05
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,13 @@ def network_laws(recipe: Recipe, route: str) -> NetworkLaws:
         raise ValueError(
             f"`weights` are those of points, which {type(mixing[0]).__name__} replaces: use a law of groups instead."
         )
+    stepping = [law for law in laws if isinstance(law, StepLaw) and law.by_group]
+    weighing = [law for law in laws if isinstance(law, GroupLaw) and not (law.constant and law.by == "draws")]
+    if stepping and weighing:
+        raise ValueError(
+            f"{type(stepping[0]).__name__} takes one step for every group, so that no law weighs groups beside it. "
+            f'Found {type(weighing[0]).__name__}: only Balanced(by="draws") goes with it.'
+        )
     return NetworkLaws(
         tuple(changing),
         tuple(mixing),
@@ -85,6 +96,34 @@ def check_needs(laws: tuple[Intervention, ...], train: GroupedData, held_out: Gr
         raise ValueError("`held_out` is for interventions that need held-out groups. Found none.")
 
 
+def check_group_answers(law: ModelLaw | None, held_out: GroupedData | None, look: GroupedData) -> None:
+    """Raise for a group that is looked at and that a law which answers by group has not seen."""
+    if law is None or not law.by_group or held_out is None:
+        return
+    for group in look.groups:
+        if group not in held_out.groups:
+            raise ValueError(
+                f"{type(law).__name__} answers by group, and `held_out` has no points of group {group!r} of `look`."
+            )
+
+
+def check_groups_in_batches(laws: tuple[GroupLaw | PointLaw, ...], train: GroupedData, recipe: Recipe) -> None:
+    """Raise where a law compares groups within a batch and too many batches would miss one."""
+    for law in laws:
+        if not isinstance(law, TermLaw) or not law.compares_groups:
+            continue
+        size = recipe.batch_size(len(train))
+        if size >= len(train):
+            continue
+        missing = (1.0 - share_of(train, recipe.drawn)) ** size
+        worst = int(missing.argmax())
+        if missing[worst] > MISSING:
+            raise ValueError(
+                f"{type(law).__name__} compares groups within a batch, and {missing[worst]:.0%} of batches of {size} "
+                f'would hold no point of {train.groups[worst]!r}: add Balanced(by="draws") or take larger batches.'
+            )
+
+
 def cost_of(laws: tuple[Intervention, ...], groups: int, steps: int) -> float:
     """Gradient evaluations relative to plain training; the steps of scouts are added.
 
@@ -95,4 +134,4 @@ def cost_of(laws: tuple[Intervention, ...], groups: int, steps: int) -> float:
     found = 1.0
     for law in laws:
         found *= law.cost(groups)
-    return found + sum(law.scout for law in laws if isinstance(law, DataLaw)) / steps
+    return found + sum(law.scout for law in laws if isinstance(law, (DataLaw, TermLaw))) / steps

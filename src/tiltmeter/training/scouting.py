@@ -13,12 +13,14 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record.labelled import JSON
+from tiltmeter.training.steering import Steering
 from tiltmeter.training.update import Update
 
 
@@ -67,6 +69,21 @@ def changed_data(
         account.append({"law": type(law).__name__, "data": after.to_json(), **law.account(data, after, snapshot)})
         data = after
     return ChangedData(data, tuple(scouts), tuple(account))
+
+
+def train_experts(
+    steering: Steering, model: nn.Module, data: GroupedData, recipe: Recipe, watch: Watch, seed: int
+) -> None:
+    """Train the modules of laws that want a scout of the model beside it: plainly, with batches of their own."""
+    for number, law in enumerate(steering.points):
+        if not isinstance(law, TermLaw) or not law.scout:
+            continue
+        scout = copy.deepcopy(model)
+        stream = int(np.random.SeedSequence((seed, number, 2)).generate_state(1)[0])
+        plain = replace(recipe, interventions=(), steps=law.scout, epochs=None, order=None)
+        plain = replace(plain, loss=first_answers(scout, data, recipe, watch).given)
+        _train_plainly(scout, data, plain, watch, stream)
+        steering.terms.own[number].load_state_dict(scout.state_dict())
 
 
 def _train_plainly(model: nn.Module, data: GroupedData, recipe: Recipe, watch: Watch, seed: int) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.training.steering import Steering
 
@@ -25,8 +26,12 @@ def stacked_loss(
     weights: Mapping[Any, float] | None,
     like: Tensor,
     steering: Steering | None = None,
+    points: Tensor | None = None,
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function from outputs (runs, batch, ...) and places (runs, batch) of the points to losses (runs,)."""
+    """Return a function from outputs (runs, batch, ...) and places (runs, batch) of the points to losses (runs,).
+
+    `points` are all points, for laws that see them.
+    """
     found = example_weights(data, weights)
     factors = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
     if factors is not None and loss.each is None:
@@ -34,6 +39,8 @@ def stacked_loss(
     y = data.tensors(like.dtype)[1].to(like.device)
     classes, numbers = y.long(), y.to(like.dtype)
     codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
+    laws = () if steering is None else steering.points
+    seen = points if any(isinstance(law, TermLaw) and "inputs" in law.sees for law in laws) else None
 
     def losses(outputs: Tensor, places: Tensor) -> Tensor:
         scores = stacked_scores(outputs)
@@ -43,7 +50,8 @@ def stacked_loss(
         each = loss.each(scores.flatten(0, 1), labels.flatten()).view(labels.shape)
         if steering is not None:
             heavy = None if factors is None else factors[places]
-            return steering(each, codes[places], scores=scores, y=labels, weights=heavy)  # type: ignore[no-any-return]
+            x = None if seen is None else seen[places]
+            return steering(each, codes[places], scores=scores, y=labels, weights=heavy, x=x)  # type: ignore[no-any-return]
         return (each if factors is None else each * factors[places]).mean(1)
 
     return losses

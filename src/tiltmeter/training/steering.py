@@ -16,10 +16,12 @@ from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.point_law import PointLaw
 from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
 from tiltmeter.interventions.remembered import remembered
+from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.problem.laws import refuse_unreachable
 from tiltmeter.training.across_ranks import processes, summed
 from tiltmeter.training.drawn_batches import DrawnBatches
 from tiltmeter.training.group_gradients import group_gradients, group_means
+from tiltmeter.training.own_terms import OwnTerms
 
 
 class Steering(nn.Module):
@@ -34,13 +36,14 @@ class Steering(nn.Module):
     >>> steer.pull.numpy().round(2)  # and group b more in the next step
     array([0.4, 0.6])
 
-    It has no parameters. Its state is in buffers, so it is saved and resumed with the module: `z` of the law,
-    `remembered` losses of the groups, the count of `steps`, and the `pull` of every group in the step that comes. In
-    evaluation mode (`steer.eval()`) it weighs and learns nothing.
+    Its state is in buffers, so it is saved and resumed with the module: `z` of the law, `remembered` losses of the
+    groups, the count of `steps`, and the `pull` of every group in the step that comes. It has no parameters, unless a
+    law trains a module `beside` the model (`LfF`, `GradientReversal`): then the optimiser gets `[*model.parameters(),
+    *steer.parameters()]`. In evaluation mode (`steer.eval()`) it weighs and learns nothing.
 
     `laws` is a law of groups, laws of points, or both in a tuple. `data` says which groups there are and how many
     points each has; `proportions` how often groups are drawn where that is not as in the data. Laws that see gradients
-    need the `model`. Several `runs` at once have losses of shape (runs, batch), each its own state.
+    or the network need the `model`. Several `runs` at once have losses of shape (runs, batch), each its own state.
 
     Under DistributedDataParallel every process has its own copy, and losses and counts are summed over all of them, so
     that the copies stay the same. Checkpoints then belong at the end of a block of `every` steps.
@@ -79,6 +82,8 @@ class Steering(nn.Module):
             raise TypeError(f"`data` should be GroupedData. Found {type(data).__name__}.")
         self.groups, self._sizes = data.groups, np.asarray(list(data.sizes.values()), dtype=float)
         self._trained = [] if model is None else [model]  # in a list: no part of this module
+        self.terms = OwnTerms(self.points, data, model, runs)
+        self.beside = nn.ModuleList(self.terms.modules)
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
         self._factors: tuple[Any, Tensor] | None = None
@@ -111,13 +116,20 @@ class Steering(nn.Module):
         y: Tensor | None = None,
         weights: Tensor | None = None,
         learn: bool = True,
+        x: Any = None,
     ) -> Tensor:
         """The loss to minimise, from the losses of the points of a batch and the codes of their groups.
 
-        Laws of points may also need `scores` and labels `y`. `weights` multiply losses and are not remembered. With
-        `learn=False` the state stays as it is, as for a second pass over the same batch.
+        Laws of points may also need `scores`, labels `y` and the points `x`. `weights` multiply losses and are not
+        remembered. With `learn=False` the state stays as it is, as for a second pass over the same batch.
         """
-        each = self._each(losses, scores, y)
+        each, term = self._each(losses, group, scores, y, x)
+        value = self._weighed(losses, each, group, weights, learn)
+        return value if term is None else value + term
+
+    def _weighed(
+        self, losses: Tensor, each: Tensor, group: Tensor | None, weights: Tensor | None, learn: bool
+    ) -> Tensor:
         heavy = each if weights is None else weights * each
         if self.law is None:
             return heavy.mean(-1)
@@ -145,15 +157,22 @@ class Steering(nn.Module):
             raise ValueError(f'A sampler is for laws with by="draws". Found {name}.')
         return DrawnBatches(self, data, batch, length, seed)
 
-    def _each(self, losses: Tensor, scores: Tensor | None, y: Tensor | None) -> Tensor:
-        for law in self.points:
+    def _each(
+        self, losses: Tensor, group: Tensor | None, scores: Tensor | None, y: Tensor | None, x: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """The losses of points as laws make them, and what is added to that of the batch."""
+        added: Tensor | None = None
+        for number, law in enumerate(self.points):
             if scores is None or y is None:
                 raise ValueError(f"{type(law).__name__} changes the loss of points: give scores= and y= too.")
-            if losses.ndim == 1 or law.pointwise:
+            if isinstance(law, TermLaw):
+                losses, term = self.terms(number, law, losses, group, scores, y, x)
+                added = torch.as_tensor(term) if added is None else added + term
+            elif losses.ndim == 1 or law.pointwise:
                 losses = law.each(losses, scores, y)
             else:
                 losses = torch.stack([law.each(*run) for run in zip(losses, scores, y, strict=True)])
-        return losses
+        return losses, added
 
     def _codes(self, losses: Tensor, group: Tensor | None) -> Tensor:
         if group is None or group.shape != losses.shape:
@@ -262,6 +281,12 @@ class Steering(nn.Module):
             buffer.copy_(torch.as_tensor(value))
         if name == "pull":
             self._turn += 1
+
+
+def trained_parameters(model: nn.Module, steering: Steering | None) -> list[nn.Parameter]:
+    """The parameters that an optimiser gets: those of the model, and those that laws train beside it."""
+    beside = () if steering is None else steering.parameters()
+    return [*model.parameters(), *(one for one in beside if one.requires_grad)]
 
 
 def check_groups(law: GroupLaw, groups: tuple[Any, ...], shares: np.ndarray) -> None:

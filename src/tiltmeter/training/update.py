@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights
 from tiltmeter.recipe.recipe import Recipe
@@ -48,6 +49,7 @@ class Update:
             raise ValueError(f"The points have weights, and {type(laws.batch[0]).__name__} replaces the points.")
         self._weights = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
         self._loss: PointLoss | None = None
+        self._slopes = any(isinstance(law, TermLaw) and "input gradients" in law.sees for law in laws.steering)
 
     def __call__(self, places: Any, step: int) -> None:
         chosen = torch.as_tensor(places, device=self._y.device)
@@ -58,6 +60,8 @@ class Update:
         if self.stepper is None:
             self._differentiate(x, y, codes, weights, learn=True)
             self._optimiser.step()
+        elif self._laws.step is not None and self._laws.step.by_group:
+            self._step_group_by_group(x, y, codes, weights)
         else:
             self._step_with_closure(x, y, codes, weights)
 
@@ -78,13 +82,24 @@ class Update:
             for buffer, first in zip(self._model.buffers(), kept or (), strict=True):
                 buffer.copy_(first)
 
+    def _step_group_by_group(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None) -> None:
+        def closure(code: int) -> Tensor:
+            own = torch.nonzero(codes == code)[:, 0]
+            part = None if weights is None else weights[own]
+            with torch.enable_grad():
+                return self._differentiate(x[own], y[own], codes[own], part, learn=True)
+
+        self.stepper.step(closure, torch.unique(codes).tolist())
+
     def _differentiate(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
         points = x if isinstance(self._x, Tensor) else like_weights(self._model, x)
+        if self._slopes and isinstance(points, Tensor) and points.is_floating_point():
+            points = points.detach().requires_grad_()
         score = flat_scores(answer(self._model, points), len(x), self._read)
         y = y.long() if score.ndim == 2 else y.to(score.dtype)
         if self._loss is None:
             self._loss = point_loss(self._given, score.detach(), y, self._labels)
-        value = self._value(score, y, codes, weights, self._loss, learn)
+        value = self._value(points, score, y, codes, weights, self._loss, learn)
         self._optimiser.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
         if self._clip is not None:
@@ -92,7 +107,7 @@ class Update:
         return value.detach()
 
     def _value(
-        self, score: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None, loss: PointLoss, learn: bool
+        self, x: Any, score: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None, loss: PointLoss, learn: bool
     ) -> Tensor:
         if self._steering is None and weights is None:
             return loss.whole(score, y)
@@ -102,6 +117,6 @@ class Update:
             )
         each = loss.each(score, y)
         if self._steering is not None:
-            return self._steering(each, codes, scores=score, y=y, weights=weights, learn=learn)  # type: ignore[no-any-return]
+            return self._steering(each, codes, scores=score, y=y, weights=weights, learn=learn, x=x)  # type: ignore[no-any-return]
         assert weights is not None
         return (weights * each).mean()

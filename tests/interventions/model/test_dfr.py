@@ -62,5 +62,5 @@ class TestDFR:
     def test_bad_input(self):
         with pytest.raises(ValueError, match="`fits` should be a positive whole number"):
             I.DFR(fits=0)
-        with pytest.raises(TypeError, match=r"DFR fits the last linear layer anew. Found a model without any"):
+        with pytest.raises(TypeError, match=r"DFR acts on the last linear layer. Found a model without any"):
             I.DFR().deliver(nn.Conv1d(1, 1, 1), self.data(50, 0.5))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.shared.attributes import attribute_codes
 from tiltmeter.interventions.shared.last_features import last_features
 
 #: Directions whose variance is below this part of the largest are empty.
@@ -74,15 +75,7 @@ class Erasure(ModelLaw):
         return delivered
 
     def _attributes(self, data: Any) -> np.ndarray:
-        if self.attribute is None:
-            return np.asarray(data.codes)
-        missing = [group for group in data.groups if group not in self.attribute]
-        if missing:
-            raise ValueError(f"`attribute` should name every group. Missing: {', '.join(map(repr, missing))}.")
-        values = list(dict.fromkeys(self.attribute[group] for group in data.groups))
-        if len(values) < 2:
-            raise ValueError(f"`attribute` should take at least two values. Found {values[0]!r} alone.")
-        return np.asarray(np.array([values.index(self.attribute[group]) for group in data.groups])[data.codes])
+        return np.asarray(attribute_codes(self.attribute, data.groups)[data.codes])
 
 
 def eraser(x: np.ndarray, z: np.ndarray, weights: np.ndarray) -> Eraser:

@@ -10,6 +10,16 @@ import numpy as np
 CHUNK = 1024
 
 
+def last_layer(model: Any, law: str) -> Any:
+    """The last Linear layer of a model."""
+    import torch
+
+    layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    if not layers:
+        raise TypeError(f"{law} acts on the last linear layer. Found a model without any.")
+    return layers[-1]
+
+
 def last_features(model: Any, data: Any, law: str) -> tuple[Any, np.ndarray]:
     """The last Linear layer of a model and its inputs (points, features) in evaluation mode; modes are put back.
 
@@ -21,10 +31,7 @@ def last_features(model: Any, data: Any, law: str) -> tuple[Any, np.ndarray]:
     """
     import torch
 
-    layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
-    if not layers:
-        raise TypeError(f"{law} fits the last linear layer anew. Found a model without any.")
-    layer = layers[-1]
+    layer = last_layer(model, law)
     x = data.tensors(layer.weight.dtype)[0].to(layer.weight.device)
     seen: list[Any] = []
     hook = layer.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))  # noqa: ARG005

@@ -29,7 +29,7 @@ from tiltmeter.record.directory.atomic_files import read_array, write_array
 from tiltmeter.record.directory.column import Problem
 from tiltmeter.record.directory.contents import Contents, usable
 from tiltmeter.record.directory.layout import Layout, Time, checked
-from tiltmeter.record.directory.lines import Block, read_blocks
+from tiltmeter.record.directory.lines import PLAIN_LOOK, Block, read_blocks
 from tiltmeter.record.labelled import values_from_json, values_to_json
 from tiltmeter.record.quoted import quoted, shortened
 
@@ -42,7 +42,6 @@ INLINE = 1024
 _FILE = re.compile(r"[\w-]+\.npy", re.ASCII)
 _POINT_FILE = re.compile(r"[0-9]{1,9}\.bin", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{8}", re.ASCII)
-_PLAIN_LOOK = {"kind", "time", "values"}
 
 
 def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
@@ -114,7 +113,7 @@ def _alike(block: Block) -> Iterator[tuple[int, list[Any]]]:
 
 def _all_alike(entries: list[Any]) -> bool:
     curves = _curves_of(entries[0])
-    if curves is None or set(map(type, entries)) != {dict} or set(map(len, entries)) != {len(_PLAIN_LOOK)}:
+    if curves is None or set(map(type, entries)) != {dict} or set(map(len, entries)) != {len(PLAIN_LOOK)}:
         return False
     try:
         values = list(map(itemgetter("values"), entries))
@@ -124,7 +123,7 @@ def _all_alike(entries: list[Any]) -> bool:
 
 
 def _curves_of(entry: Any) -> tuple[str, ...] | None:
-    if type(entry) is dict and entry.keys() == _PLAIN_LOOK and entry["kind"] == "look":
+    if type(entry) is dict and entry.keys() == PLAIN_LOOK and entry["kind"] == "look":
         values = entry["values"]
         return tuple(values) if type(values) is dict else None
     return None

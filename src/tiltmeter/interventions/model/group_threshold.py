@@ -1,0 +1,91 @@
+"""GroupThreshold: a threshold for every group, chosen on held-out points so that a rate is equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.shared.held_out_scores import held_out_scores
+
+
+@dataclass(frozen=True)
+class GroupThreshold(ModelLaw):
+    """score - c_g, with thresholds at which all groups have one rate on held-out points: Hardt et al. (2016).
+
+    >>> import torch, tiltmeter as tm
+    >>> rng = np.random.default_rng(0)
+    >>> late = rng.random(2000) < 0.5
+    >>> y = rng.integers(0, 2, 2000)
+    >>> x = (rng.normal(size=2000) + 2 * y - 1 - 1.5 * late)[:, None].astype("float32")
+    >>> model = torch.nn.Linear(1, 1)
+    >>> with torch.no_grad():
+    ...     _ = model.weight.fill_(1.0), model.bias.zero_()
+    >>> fitted = GroupThreshold("tpr").deliver(model, tm.GroupedData(x, y, np.where(late, "late", "early")))
+    >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
+    {'early': 0.1, 'late': -1.4}
+
+    `equal` is "positive_rate" (all groups get the rate of all points together), "tpr" (the same among positives), or
+    "error" (every group the threshold of its own smallest error; nothing is made equal then). Thresholds lie between
+    two held-out scores, so rates are equal up to one point of a group. `deliver` returns a module that takes points and
+    their groups; `train` leaves the model as it is and shows the curves of that module, whose losses are those of the
+    shifted scores.
+
+    Groups must be known when the model is used. Rates of other points are equal up to their sampling error only, and
+    one equal rate says nothing about the others.
+    """
+
+    by_group = True
+    logits = True
+    cannot = "rank points of a group in another order: only its threshold moves"
+
+    equal: Literal["positive_rate", "tpr", "error"] = "positive_rate"
+
+    def __post_init__(self) -> None:
+        if self.equal not in ("positive_rate", "tpr", "error"):
+            raise ValueError(f'`equal` should be "positive_rate", "tpr" or "error". Found equal = {self.equal!r}.')
+
+    def deliver(self, model: Any, data: Any) -> Any:
+        from tiltmeter.interventions.shared.group_scores import GroupScores
+
+        scores = held_out_scores(model, data, "GroupThreshold")
+        if scores.ndim != 1:
+            raise ValueError(f"GroupThreshold decides between two labels by one score. Found {scores.shape[1]} scores.")
+        positive = data.y == data.y.max()
+        counted = positive if self.equal == "tpr" else np.ones(len(data), dtype=bool)
+        rate = float((scores[counted] > 0).mean())
+        shift = []
+        for code in range(len(data.groups)):
+            own = (data.codes == code) & counted
+            of_least_error = self.equal == "error"
+            shift.append(_least_error(scores[own], positive[own]) if of_least_error else _at_rate(scores[own], rate))
+        return GroupScores(model, data.groups, np.ones(len(shift)).tolist(), shift)
+
+
+def _at_rate(scores: np.ndarray, rate: float) -> float:
+    """The threshold above which this share of the scores lies, up to one of them."""
+    return _between(np.sort(scores)[::-1], round(rate * len(scores)))
+
+
+def _least_error(scores: np.ndarray, positive: np.ndarray) -> float:
+    """The threshold of the fewest errors; of several the one nearest to 0."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, right = scores[order], positive[order]
+    errors = np.concatenate([[0], np.cumsum(~right)]) + right.sum() - np.concatenate([[0], np.cumsum(right)])
+    errors = errors.astype(float)
+    errors[1:-1][ranked[1:] == ranked[:-1]] = np.inf  # no threshold lies between equal scores
+    best = np.flatnonzero(errors == errors.min())
+    return min((_between(ranked, int(number)) for number in best), key=abs)
+
+
+def _between(ranked: np.ndarray, number: int) -> float:
+    """A threshold with the `number` largest scores above it; 0 where that does."""
+    low = ranked[number] if number < len(ranked) else -np.inf
+    high = ranked[number - 1] if number else np.inf
+    if low <= 0.0 < high:
+        return 0.0
+    if np.isinf(low):
+        return float(high) - 1.0
+    return float(low) + 1.0 if np.isinf(high) else float(low + high) / 2.0

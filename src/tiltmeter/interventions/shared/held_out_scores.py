@@ -1,0 +1,41 @@
+"""The scores of a model on held-out points, group by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+#: Points that go through the network together.
+CHUNK = 1024
+
+
+def held_out_scores(model: Any, data: Any, law: str) -> np.ndarray:
+    """Scores (points,) or (points, outputs) in evaluation mode; modes are put back.
+
+    Every group should have points of both labels (all labels, if there are several), or nothing can be fitted to it.
+    """
+    import torch
+
+    from tiltmeter.interventions.shared.log_losses import one_number_a_point
+
+    for code, group in enumerate(data.groups):
+        found = np.unique(data.y[data.codes == code])
+        if len(found) < 2:
+            what = "none" if not len(found) else f"y = {found[0].item()!r} alone"
+            raise ValueError(f"{law} needs held-out points of both labels in every group. Found {what} in {group!r}.")
+    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+    x = data.tensors(like.dtype)[0].to(like.device)
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        for module, _ in modes:
+            module.training = False
+        with torch.no_grad():
+            parts = [
+                one_number_a_point(model(x[at : at + CHUNK]), len(x[at : at + CHUNK]), law)
+                for at in range(0, len(x), CHUNK)
+            ]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    return np.asarray(torch.cat(parts).double().cpu().numpy())
