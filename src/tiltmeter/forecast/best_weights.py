@@ -80,6 +80,14 @@ def best_weights(
     return weights_by_forecasts(source, train, look, recipe, criterion, Twin() if route is None else route)
 
 
+def _check_source(source: Any) -> None:
+    if not isinstance(source, (Tangent, nn.Module)):
+        raise TypeError(
+            "`source` should be the result of `tm.tangent`, or a network with train= and look=. Found "
+            f"{type(source).__name__}."
+        )
+
+
 def _check_groups(count: int) -> None:
     if count < 2:
         raise ValueError("Weights of groups need at least two groups. Found one.")

@@ -44,7 +44,7 @@ def smallest(cost: Callable[[np.ndarray], float], count: int, effort: Effort = T
     limit = np.log(LARGEST_RATIO)
     known: dict[tuple[float, ...], float] = {}
 
-    def asked(logs: np.ndarray) -> float:
+    def asked(logs: Any) -> float:
         key = tuple(np.atleast_1d(logs).tolist())
         if key not in known:
             value = cost(np.asarray(key))
@@ -64,7 +64,7 @@ def smallest(cost: Callable[[np.ndarray], float], count: int, effort: Effort = T
         most = 3 * effort.refined * count
         options = {"initial_simplex": simplex, "xatol": effort.precision, "fatol": 1e-6, "maxfev": most}
         minimize(asked, start, method="Nelder-Mead", options=options)
-    return np.clip(np.asarray(min(known, key=lambda key: known[key])), -limit, limit)
+    return np.asarray(np.clip(min(known, key=lambda key: known[key]), -limit, limit))
 
 
 def at_bound(logs: np.ndarray) -> bool:

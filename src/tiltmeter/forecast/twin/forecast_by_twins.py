@@ -75,8 +75,8 @@ def forecast_by_twins(
             shifted_anywhere(own, twin, train, watch.read) if own_points else shifted(own, twin, train, x, watch.read)
             for twin in twins
         ]
-        data = (train, look) if own_points else by_place(train, look)
-        found = train_one_by_one(networks, recipes, seeds, *data, watch, progress)
+        places = (train, look) if own_points else by_place(train, look)
+        found = train_one_by_one(networks, recipes, seeds, *places, watch, progress)
     else:
         shifts = [shifted(own, twin, train, x, watch.read) for twin in twins]
         measures = forecast_measures(watch)
