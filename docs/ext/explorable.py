@@ -6,14 +6,13 @@ from sphinx.application import Sphinx
 
 from tiltmeter.explorer.lessons import lessons
 from tiltmeter.explorer.single_file import single_file
-from tiltmeter.plot.offline_page import drawing_library
 
 
 def _write(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.name == "html":
         # The lessons that need no answer of Python: they work in the page alone.
         shown = [one.to_json() for one in lessons() if not any("samples" in step.state for step in one.steps)]
-        page = single_file(drawing_library(), "Play with it", {"pages": ["theory", "lessons"], "lessons": shown})
+        page = single_file("Play with it", {"pages": ["theory", "lessons"], "lessons": shown})
         (Path(app.outdir) / "explorable.html").write_text(page, encoding="utf-8")
 
 

@@ -83,3 +83,24 @@ def test_ctrl_c_ends_it_within_two_seconds_while_it_works(tmp_path, start_explor
         found.process.send_signal(signal.SIGINT)
         assert found.process.wait(10) == 0
         assert time.monotonic() - begun < 2.0
+
+
+def test_a_third_group_is_that_of_python():
+    from tiltmeter.explorer.theory_answers import theory_answers
+
+    told = theory_answers({"third": "0.2,1,0.2"})
+    state = TheoryState.from_query({"third": "0.2,1,0.2"})
+    theory = tm.predict(state.problem, state.training, state.times, curves=("loss",))
+    assert told["curves"]["loss"] == theory["loss"].values.tolist()
+    assert state.problem.weight.values.tolist() == pytest.approx([0.64, 0.16, 0.2])
+    crossing = next(one.time for one in tm.crossings(theory) if one.pair == ("+", "-"))
+    assert told["sentence"] == f"- leads until t = {crossing:.4g}, then +."
+    tiny = theory_answers({"third": "1e-9,1,0.2"})["curves"]["loss"]  # a group without members changes nothing
+    two = theory_answers({})["curves"]["loss"]
+    assert [row[:2] for row in tiny] == [pytest.approx(row, abs=1e-7) for row in two]
+    with pytest.raises(ValueError, match="A third group is shown for fresh examples only"):
+        TheoryState.from_query({"third": "0.2,1,0.2", "samples": "2"})
+    with pytest.raises(ValueError, match=r"`third` should be three numbers, as 0.2,1,0.5. Found third = '1'."):
+        TheoryState.from_query({"third": "1"})
+    with pytest.raises(ValueError, match=r"`third` should begin with a share strictly between 0 and 1. Found 2"):
+        _ = TheoryState.from_query({"third": "2,1,0.5"}).problem

@@ -16,7 +16,7 @@ def sentence(page):
 
 def test_a_slider_moves_the_curves_in_the_browser(explorer, look):
     page = look(explorer.address)
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert sentence(page) == "− leads until t = 5.643 (larger variance), then + (more data)."
     before = path_of(page)
     slider = page.get_by_role("slider", name="Share of +", exact=True)
@@ -32,7 +32,7 @@ def test_a_slider_moves_the_curves_in_the_browser(explorer, look):
 @pytest.mark.slow
 def test_the_theory_page_whole(explorer, look):
     page = look(explorer.address)
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.get_by_role("slider").count() == 13
     page.get_by_role("button", name="three phases").click()
     assert (
@@ -40,14 +40,16 @@ def test_the_theory_page_whole(explorer, look):
         == "+ leads until t = 1.128 (shift and label imbalance), then − until t = 11.88 (larger variance), then + (more data)."
     )
     assert page.get_by_role("list", name="Phases").get_by_role("listitem").count() == 3
-    assert page.locator("#why").get_attribute("aria-live") == "polite"
+    assert page.locator("#said").get_attribute("aria-live") == "polite"
+    page.wait_for_function("() => document.querySelector('#said').textContent.includes('11.88')")
     page.wait_for_function("() => location.hash.includes('shift=4')")
     address = page.evaluate("() => location.href")
     for chart in ("drivers", "order"):
         page.locator(f"#chart-{chart}").scroll_into_view_if_needed()
-        page.wait_for_selector(f"#chart-{chart} svg .mark-line path", state="attached")
+        page.wait_for_selector(f"#chart-{chart} svg .mark-line path[d^=M]", state="attached")
     page.locator("#chart-rates").scroll_into_view_if_needed()
-    page.wait_for_selector("#chart-rates svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-rates svg .mark-line path[d^=M]", state="attached")
+    page.wait_for_selector("#stopping tbody tr")
     assert page.locator("#stopping tbody tr").count() == 3
     assert (
         "tm.teacher_mixture(rho=0.7, shift=4, variance=(0.1, 1), overlap=0.9, shift_overlap=(0.1489"
@@ -56,14 +58,14 @@ def test_the_theory_page_whole(explorer, look):
     page.get_by_label("as", exact=True).select_option("shell")
     page.wait_for_function("() => document.querySelector('#copied').textContent.startsWith('tiltmeter predict')")
     again = look(address)
-    again.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    again.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert sentence(again) == sentence(page)
 
 
 @pytest.mark.slow
 def test_the_map_follows_clicks_and_arrow_keys(explorer, look):
     page = look(explorer.address)
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     canvas = page.locator(".map canvas")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
@@ -96,7 +98,7 @@ def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, look, tm
     explorer_requests = []
     page = look(file.as_uri())
     page.on("request", lambda request: explorer_requests.append(request.url))
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert re.search(r"leads", sentence(page))
     assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
     page.wait_for_selector("#stopping tbody tr")
@@ -109,7 +111,7 @@ def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, look, tm
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (380, "light")])
 def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
     page = look(explorer.address, width=width, color_scheme=scheme)
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
     for part in ("form", ".shown", ".more"):
         share = page.locator(f".columns > {part}").bounding_box()["width"] / width
@@ -119,7 +121,7 @@ def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
 @pytest.mark.slow
 def test_everything_can_be_reached_by_keyboard(explorer, look):
     page = look(explorer.address)
-    page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     reached = set()
     for _ in range(60):
         page.keyboard.press("Tab")

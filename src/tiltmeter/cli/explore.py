@@ -12,6 +12,8 @@ from cyclopts import Parameter
 from tiltmeter.cli.flags import Switch
 
 PORT = 8765
+#: Reads a TOML file of the folder for the forecast page.
+READER = "tiltmeter.cli.explored_file:explored_file"
 
 
 def explore(
@@ -54,7 +56,8 @@ def explore(
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`folder` should be a folder of run directories. Found a file at {folder}.")
     token = None if share is None else secrets.token_urlsafe(24)
-    settings = Settings(folder.resolve(), port, LOOPBACK if share is None else share, token, allow_runs)
+    host = LOOPBACK if share is None else share
+    settings = Settings(folder.resolve(), port, host, token, allow_runs, READER)
 
     if demo:
         from tiltmeter.explorer.demo_runs import demo_runs

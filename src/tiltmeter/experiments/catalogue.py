@@ -64,6 +64,7 @@ EXPERIMENTS: dict[str, str] = {
     "incremental-rank": "incremental_rank",
     "low-sensitivity": "low_sensitivity",
     "bias-atlas": "bias_atlas",
+    "bias-spot-checks": "bias_spot_checks",
     # two-layer networks beyond linear separability, and shortcuts
     "early-alignment": "early_alignment",
     "four-neurons": "four_neurons",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tiltmeter.explorer import digits_forecast
+from tiltmeter.explorer.digits_experiment import digits_experiment, network
 from tiltmeter.problem import cases
 from tiltmeter.record import save
 from tiltmeter.theory.predict import predict
 
 SEEDS = 3
-STEPS, LR = 600, 0.006
 
 
 def demo_runs(folder: Path) -> list[str]:
@@ -30,16 +29,15 @@ def demo_runs(folder: Path) -> list[str]:
         return made
     from tiltmeter.training.loop import train
 
-    examples, look = digits_forecast.data()
-    recipe = digits_forecast.recipe_of(LR, STEPS, [1.0, 1.0], [0.0, 0.0])
+    digits = digits_experiment()
     place = folder / "demo" / "digits-forecast"
     if not place.exists():
-        save(digits_forecast.kernels().forecast(recipe), place)
+        save(digits.kernels.forecast(digits.recipe), place)
         made.append(place.name)
     for seed in range(SEEDS):
         place = folder / "demo" / f"digits-seed-{seed}"
         if not place.exists():
-            train(digits_forecast.model_of(seed), examples, look, recipe, to=place, seed=seed)
+            train(network(seed), digits.data, digits.look, digits.recipe, to=place, seed=seed)
             made.append(place.name)
     torch.manual_seed(0)
     return made

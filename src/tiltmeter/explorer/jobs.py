@@ -12,8 +12,8 @@ from tiltmeter.visible_text import visible
 
 #: Jobs that may wait or run at once, and finished ones that are remembered.
 MOST, REMEMBERED = 8, 50
-#: What the page may start, by its name there.
-KINDS = {"train digits": "digits train", "run quick": "run quick"}
+#: What the page may start, and whether it writes to the folder.
+KINDS = {"train": True, "run quick": True, "best weights": False, "compare interventions": False}
 
 
 @dataclass
@@ -42,15 +42,15 @@ class Jobs:
         self._numbers = count(1)
         self._jobs: dict[int, Job] = {}
 
-    def start(self, kind: str, settings: dict[str, Any], root: str) -> Job:
-        """Start a job; refuse an unknown kind, or one too many."""
+    def start(self, kind: str, settings: dict[str, Any], own: dict[str, Any]) -> Job:
+        """Start a job with what the page and what the server `own` say; refuse an unknown kind, or one too many."""
         if kind not in KINDS:
             raise ValueError(f"There is no work called {kind[:40]!r}. There are: {', '.join(KINDS)}.")
         if sum(job.state == "running" for job in self._jobs.values()) >= MOST:
             raise ValueError(f"At most {MOST} jobs may wait. Cancel one first.")
         job = Job(next(self._numbers), kind, settings)
         self._jobs[job.number] = job
-        job.task = asyncio.create_task(self._do(job, root))
+        job.task = asyncio.create_task(self._do(job, own))
         while len(self._jobs) > REMEMBERED:
             del self._jobs[next(iter(self._jobs))]
         return job
@@ -71,9 +71,9 @@ class Jobs:
     def all(self) -> list[Job]:
         return list(self._jobs.values())
 
-    async def _do(self, job: Job, root: str) -> None:
+    async def _do(self, job: Job, own: dict[str, Any]) -> None:
         try:
-            job.answer = await self._worker.ask(KINDS[job.kind], job.progress.append, root=root, **job.settings)
+            job.answer = await self._worker.ask(job.kind, job.progress.append, **job.settings, **own)
             job.state = "done"
         except Cancelled:
             job.state = "cancelled"

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer import job_routes, run_routes
+from tiltmeter.explorer import job_routes, run_routes, study_routes, what_if_routes
 from tiltmeter.explorer.answers import answered, refused, state_of
 from tiltmeter.explorer.lessons import lesson_named, lessons
 from tiltmeter.explorer.page_files import kind_of, page_files
@@ -28,6 +28,8 @@ def routes() -> list[Route]:
         Route("/api/theory", theory),
         Route("/lesson.html", lesson_file),
         *run_routes.routes(),
+        *study_routes.routes(),
+        *what_if_routes.routes(),
         *job_routes.routes(),
     ]
 
@@ -49,7 +51,8 @@ async def vega(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    """What the page needs to know once."""
+    """What the page needs to know once; most pages will draw, so the library for it is made meanwhile."""
+    state_of(request).prepare()
     settings = state_of(request).settings
     told: dict[str, Any] = {
         "version": __version__,
@@ -80,6 +83,6 @@ async def lesson_file(request: Request) -> Response:
         answers = {one: await state.analyst.ask("theory", query=dict(parse_qsl(one))) for one in states}
     except ValueError as error:
         return refused(str(error))
-    page = single_file(await state.drawing_library(), title, {**embedded, "pages": pages, "answers": answers})
+    page = single_file(title, {**embedded, "pages": pages, "answers": answers})
     attached = {"Content-Disposition": f'attachment; filename="{name}.html"'}
     return Response(page, media_type="text/html", headers=attached)

@@ -53,11 +53,11 @@ def refusal(root: Path, run: Path) -> str | None:
     """Why a run is not read: files that are links out of the folder, or larger than the explorer reads."""
     root = root.resolve()
     for name in (RUN, CURVES, END, LOCK, ARRAYS, POINTS):
-        if (run / name).is_symlink() and not _inside(run / name, root):
+        if (run / name).is_symlink() and not is_inside(run / name, root):
             return f"{name} is a link that leads out of the folder, so it is not followed."
     for folder in (ARRAYS, POINTS):
         if (run / folder).is_dir() and any(
-            entry.is_symlink() and not _inside(Path(entry.path), root) for entry in os.scandir(run / folder)
+            entry.is_symlink() and not is_inside(Path(entry.path), root) for entry in os.scandir(run / folder)
         ):
             return f"{folder} holds a link that leads out of the folder, so it is not followed."
     for name in (RUN, CURVES):
@@ -81,13 +81,14 @@ def _runs(folder: Path, root: Path, depth: int) -> Iterator[Path]:
             continue  # being written aside
         if entry.is_symlink():
             path = Path(entry.path)
-            if path.is_dir() and _inside(path, root) and not root.is_relative_to(path.resolve()):
+            if path.is_dir() and is_inside(path, root) and not root.is_relative_to(path.resolve()):
                 yield from (one for one in _runs(path, root, 0))
         elif entry.is_dir():
             yield from _runs(Path(entry.path), root, depth - 1)
 
 
-def _inside(path: Path, root: Path) -> bool:
+def is_inside(path: Path, root: Path) -> bool:
+    """Whether a path, with every link followed, lies below the folder."""
     try:
         return path.resolve().is_relative_to(root)
     except (OSError, RuntimeError):  # a circle of links

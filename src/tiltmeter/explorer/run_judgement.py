@@ -12,14 +12,16 @@ import numpy as np
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.stopping import stopping
 from tiltmeter.explorer.downsample import downsample
+from tiltmeter.explorer.live_judgement import live_differences, live_told
 from tiltmeter.explorer.run_folder import refusal, run_folder
+from tiltmeter.explorer.run_rows import state_of
 from tiltmeter.names import NOBODY, better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, load, stack
 from tiltmeter.visible_text import visible
 
-#: What was judged before: (path, curve) -> size of the file, answer.
-_judged: dict[tuple[Path, str], tuple[int, dict[str, Any]]] = {}
+#: What was judged before: (path, curve) -> size of the file and state of the run, answer.
+_judged: dict[tuple[Path, str], tuple[tuple[int, str], dict[str, Any]]] = {}
 #: Above so many looks a run is judged at an even selection of them.
 MOST_LOOKS = 400
 
@@ -36,20 +38,29 @@ def run_summaries(root: str, runs: Sequence[str], curve: str = "loss") -> dict[s
 
 def _summary(root: Path, path: Path, curve: str) -> dict[str, Any]:
     try:
-        size = (path / "curves.jsonl").stat().st_size
+        now = (path / "curves.jsonl").stat().st_size, state_of(path)
         known = _judged.get((path, curve))
-        if known is not None and known[0] == size:
+        if known is not None and known[0] == now:
             return known[1]
-        found = crossings(*_followed(loaded(root, path), curve))
-        last = found[-1] if found else None
-        answer = {
-            "leader": group_name(found.last_leader) if found.last_leader != NOBODY else "not shown",
-            "crossing": None if last is None else last.time,
-        }
+        answer = _told(loaded(root, path), curve, now[1] == "running")
     except (ValueError, KeyError, TypeError, OSError) as error:
-        size, answer = -1, {"leader": "not judged", "crossing": None, "why": visible(str(error))}
-    _judged[path, curve] = size, answer
+        now, answer = (-1, ""), {"leader": "not judged", "crossing": None, "why": visible(str(error))}
+    _judged[path, curve] = now, answer
     return answer
+
+
+def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
+    if running:
+        run, curve = _with_groups(run, curve)
+        pairs, planned = live_differences([run], curve)
+        ahead = {one.leader[-1] for one in pairs if len(one.times)} if len(pairs) == 1 else set()
+        leader = next(iter(ahead), NOBODY)
+        changes = live_told(pairs, planned)["crossings"]
+        last = max((one["time"] for one in changes), default=None)
+    else:
+        found = crossings(*_followed(run, curve))
+        leader, last = found.last_leader, found[-1].time if found else None
+    return {"leader": group_name(leader) if leader != NOBODY else "not shown", "crossing": last}
 
 
 def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
@@ -58,6 +69,8 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
     several = [loaded(Path(root), there[run]) for run in runs if run in there]
     if not several:
         raise ValueError("This run is no longer there.")
+    if any(state_of(there[run]) == "running" for run in runs if run in there):
+        return _of_running(several, curve)
     trajectory = several[0] if len(several) == 1 else stack(several)
     trajectory, curve = _followed(trajectory, curve)
     found = crossings(trajectory, curve)
@@ -70,8 +83,31 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
             {"time": one.time, "low": one.low, "high": one.high, "after": group_name(one.leader_after)} for one in found
         ],
         "bands": [] if found.standing is None else [_band(one) for one in found.standing.of(curve) if one.judged],
-        "stopping": [],
     }
+    return {**answer, **_stopping(trajectory, curve)}
+
+
+def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
+    """Limits that hold for all planned looks, and no advice when to stop, which needs the whole run."""
+    curve = _with_groups(several[0], curve)[1]
+    pairs, planned = live_differences(several, curve)
+    told = live_told(pairs, planned)
+    changes = [{**one, "after": group_name(one["after"])} for one in told["crossings"]]
+    return {
+        "sentence": visible(told["sentence"]),
+        "curve": visible(curve),
+        "better": better_of(curve, several[0][curve]),
+        "looks": len(pairs[0].times),
+        "planned": planned,
+        "crossings": changes,
+        "bands": [_band(one) for one in pairs if one.judged],
+        "stopping": [],
+        "stopping_refused": "Advice when to stop is given when the run is over.",
+    }
+
+
+def _stopping(trajectory: Trajectory, curve: str) -> dict[str, Any]:
+    answer: dict[str, Any] = {"stopping": []}
     try:
         advice = stopping(trajectory, curve=curve)
     except ValueError as error:
@@ -106,12 +142,18 @@ def loaded(root: Path, path: Path) -> Trajectory:
     return run
 
 
-def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
-    """The run at no more looks than can be judged at once, and the curve to judge."""
+def _with_groups(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
+    """The curve to judge: the one asked for, or the first that has groups."""
     names = [curve, *(name for name in ("loss", "error") if name != curve)]
     found = next((name for name in names if name in trajectory and "group" in trajectory[name].dims), None)
     if found is None:
         raise ValueError("There is no curve of groups in which one could lead.")
+    return trajectory, found
+
+
+def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
+    """The run at no more looks than can be judged at once, and the curve to judge."""
+    found = _with_groups(trajectory, curve)[1]
     looks = trajectory[found].sizes["time"]
     if looks <= MOST_LOOKS or trajectory.evaluate is not None:
         return trajectory, found

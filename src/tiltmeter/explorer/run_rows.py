@@ -15,6 +15,7 @@ from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.record.directory.small_files import END, LOCK, RUN, TrajectoryHeader, read_end, read_header
 from tiltmeter.record.origin import Origin
+from tiltmeter.study.places import CELLS, STUDY
 from tiltmeter.visible_text import visible
 
 #: How a run ended, by its end.json: path -> (date, size), state.
@@ -26,10 +27,13 @@ _origins: dict[Path, tuple[int, str | None]] = {}
 def run_rows(root: str, known: str = "") -> dict[str, Any]:
     """Every run with its name, state, size and date, newest first, and the time of this machine.
 
+    Complete cells of studies are marked.
+
     Nothing where the page has it already: `known` is the version that it was told.
     """
     place = Path(root).resolve()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    studies: dict[Path, bool] = {}
     for address, run in run_folder(place, age=0.0).items():
         try:
             status = os.stat(run / CURVES)
@@ -38,12 +42,27 @@ def run_rows(root: str, known: str = "") -> dict[str, Any]:
         name = (
             visible(run.relative_to(place).as_posix().encode("utf-8", "replace").decode()) if run != place else run.name
         )
-        rows.append(
-            {"run": address, "name": name, "state": state_of(run), "changed": status.st_mtime, "bytes": status.st_size}
-        )
-    rows.sort(key=lambda row: -row["changed"])  # type: ignore[operator]
+        row = {
+            "run": address,
+            "name": name,
+            "state": state_of(run),
+            "changed": status.st_mtime,
+            "bytes": status.st_size,
+        }
+        rows.append({**row, "cell": True} if _of_study(run, studies) else row)
+    rows.sort(key=lambda row: -row["changed"])
     version = hashlib.blake2b(json.dumps(rows).encode(), digest_size=8).hexdigest()
     return {"now": time.time(), "version": version, **({} if version == known else {"rows": rows})}
+
+
+def _of_study(run: Path, known: dict[Path, bool]) -> bool:
+    """Whether a run is a cell of a study: the page lists these with their study."""
+    if run.parent.name != CELLS:
+        return False
+    folder = run.parent.parent
+    if folder not in known:
+        known[folder] = (folder / STUDY).is_file()
+    return known[folder]
 
 
 def runs_alike(root: str, run: str) -> list[str]:

@@ -13,6 +13,8 @@ LOOPBACK = "127.0.0.1"
 class Settings:
     """One explorer. It is read-only unless `allow_runs`; away from the loopback address it needs a `token`.
 
+    `reader` names the function that makes an `Experiment` of a TOML file, as "module:function".
+
     >>> sorted(Settings(Path("runs"), port=8765).hosts)
     ['127.0.0.1:8765', '[::1]:8765', 'localhost:8765']
     """
@@ -22,6 +24,7 @@ class Settings:
     host: str = LOOPBACK
     token: str | None = None
     allow_runs: bool = False
+    reader: str | None = None
 
     def __post_init__(self) -> None:
         if not self.token and not is_loopback(self.host):

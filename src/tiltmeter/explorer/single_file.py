@@ -22,18 +22,25 @@ _EXPORT = re.compile(r"^export (?=function|const|class|async|let)", re.MULTILINE
 _DECLARED = re.compile(r"^(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
 
 
-def single_file(library: str, title: str, embedded: Mapping[str, Any]) -> str:
-    """The page with the drawing library and everything it would ask a server for inside; it makes no request."""
+def single_file(title: str, embedded: Mapping[str, Any]) -> str:
+    """The theory page or lessons, with everything they would ask a server for inside; it makes no request.
+
+    >>> page = single_file("A lesson", {"pages": ["theory"]})
+    >>> "connect-src 'none'" in page, len(page) < 200_000
+    (True, True)
+
+    These pages draw their curves themselves, so that the drawing library of the other pages is left out.
+    """
     start = {"version": __version__, "presets": presets(), "alone": True, **embedded}
-    code = [library, one_script("main.js")]
+    script = one_script("main.js")
     body = re.sub(r".*<body>|</body>.*", "", page_files()["index.html"], flags=re.DOTALL)
     return (
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(code)}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy([script])}">'
         "<meta name='viewport' content='width=device-width, initial-scale=1'><link rel='icon' href='data:,'>"
         f"<title>{escape(title)}</title><style>{page_files()['style.css']}</style></head><body>{body}"
         f"<script type='application/json' id='embedded'>{script_json(start)}</script>"
-        f"<script>{code[0]}</script>\n<script type='module'>{code[1]}</script></body></html>\n"
+        f"<script type='module'>{script}</script></body></html>\n"
     )
 
 

@@ -21,9 +21,13 @@ class State:
 
     async def drawing_library(self) -> str:
         """The JavaScript that draws charts; made once, by the analyst."""
-        if self._library is None:
+        return await asyncio.shield(self.prepare())
+
+    def prepare(self) -> asyncio.Task[str]:
+        """Begin to make the drawing library, unless it is being made."""
+        if self._library is None or (self._library.done() and self._library.exception() is not None):
             self._library = asyncio.create_task(self.analyst.ask("drawing library"))
-        return await asyncio.shield(self._library)
+        return self._library
 
     @cached_property
     def workers(self) -> tuple[Worker, ...]:

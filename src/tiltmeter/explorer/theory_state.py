@@ -15,6 +15,8 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 
 Pair = tuple[float, float]
+Triple = tuple[float, float, float]
+THIRD = "third"
 FIRST, LOOKS = 0.01, 160
 
 
@@ -27,7 +29,8 @@ class TheoryState:
     (1.0, -0.2)
 
     `alignment` is the cosine between the shift and each teacher. With `samples` the student is trained on a fixed set
-    of so many examples per dimension, by gradient flow; a share `flips` of each group has the wrong label.
+    of so many examples per dimension, by gradient flow; a share `flips` of each group has the wrong label. `third` adds
+    a third group, with its mean at the origin: its share, its variance, and the overlap of its teacher with the others.
     """
 
     rho: float = 0.8
@@ -41,6 +44,7 @@ class TheoryState:
     until: float = 200.0
     samples: float | None = None
     flips: Pair = (0.0, 0.0)
+    third: Triple | None = None
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> TheoryState:
@@ -49,9 +53,12 @@ class TheoryState:
         state = cls()
         for name, text in query.items():
             if name in known:
-                state = replace(state, **{name: _number(name, text, isinstance(known[name], tuple))})  # type: ignore[arg-type]
+                count = 3 if name == "third" else 2 if isinstance(known[name], tuple) else 1
+                state = replace(state, **{name: _numbers(name, text, count)})  # type: ignore[arg-type]
         if not FIRST < state.until <= 1e6:
             raise ValueError(f"`until` should lie between {FIRST} and a million. Found until = {state.until:g}.")
+        if state.third is not None and state.samples is not None:
+            raise ValueError("A third group is shown for fresh examples only: leave out `samples`.")
         return state
 
     @property
@@ -61,15 +68,18 @@ class TheoryState:
 
     @property
     def problem(self) -> Mixture:
-        return teacher_mixture(
+        two = teacher_mixture(
             self.rho, self.shift, self.variance, self.overlap, self.shift_overlap, self.label_bias
         )  # fmt: skip
+        return two if self.third is None else _with_third(two, *self.third)
 
     @property
     def training(self) -> SGD | Flow:
         weights: dict[Hashable, Any] | None = (
             None if self.weights == (1.0, 1.0) else dict(zip("+-", self.weights, strict=True))
         )
+        if weights is not None and self.third is not None:
+            weights[THIRD] = 1.0
         return SGD(lr=self.lr, weights=weights) if self.samples is None else Flow(lr=self.lr, weights=weights)
 
     @property
@@ -83,13 +93,26 @@ class TheoryState:
         return np.geomspace(FIRST, self.until, LOOKS)
 
 
-def _number(name: str, text: str, pair: bool) -> float | Pair:
+def _with_third(two: Mixture, share: float, variance: float, overlap: float) -> Mixture:
+    if not 0 < share < 1:
+        raise ValueError(f"`third` should begin with a share strictly between 0 and 1. Found {share:g}.")
+    gram = np.zeros((6, 6))  # the means of three groups, then their teachers
+    kept = [0, 1, 3, 4]
+    gram[np.ix_(kept, kept)] = two.gram.values
+    gram[5, 3:5] = gram[3:5, 5] = overlap
+    gram[5, 5] = 1.0
+    shares: dict[Hashable, Any] = {group: (1 - share) * two.weight.sel(group=group).item() for group in two.groups}
+    spread: dict[Hashable, Any] = {group: two.variance.sel(group=group).item() for group in two.groups}
+    bias: dict[Hashable, Any] = {group: two.label_bias.sel(group=group).item() for group in two.groups}
+    return Mixture({**shares, THIRD: share}, {**spread, THIRD: variance}, gram, {**bias, THIRD: 0.0})
+
+
+def _numbers(name: str, text: str, count: int) -> float | Pair | Triple:
     try:
-        values = [float(part) for part in text.split(",")]
+        values = tuple(float(part) for part in text.split(","))
     except ValueError:
-        values = []
-    if len(values) != (2 if pair else 1) or not np.isfinite(values).all():
-        raise ValueError(
-            f"`{name}` should be {'two numbers, as 1,2' if pair else 'a number'}. Found {name} = {text[:40]!r}."
-        )
-    return (values[0], values[1]) if pair else values[0]
+        values = ()
+    if len(values) != count or not np.isfinite(values).all():
+        wanted = {1: "a number", 2: "two numbers, as 1,2", 3: "three numbers, as 0.2,1,0.5"}[count]
+        raise ValueError(f"`{name}` should be {wanted}. Found {name} = {text[:40]!r}.")
+    return values if count > 1 else values[0]  # type: ignore[return-value]

@@ -110,7 +110,8 @@ def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Liter
 
 def checked_kernel(kernel: np.ndarray, start: np.ndarray) -> None:
     """Refuse kernels from which nothing can be forecast."""
-    top = float(np.abs(kernel).max(initial=0.0))
+    # No entry of a positive semi-definite matrix exceeds the largest of its diagonal.
+    top = float(kernel.diagonal().max(initial=0.0))
     if top == 0.0:
         raise ValueError("The outputs of `model` do not depend on its weights: the tangent kernel is zero everywhere.")
     alike = np.ptp(kernel.diagonal()) <= 1e-9 * top and np.ptp(kernel) <= 1e-9 * top

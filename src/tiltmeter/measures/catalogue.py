@@ -51,6 +51,7 @@ MEASURES: dict[str, str] = {
     "guessing-bias": "guessing_bias:GuessingBias",
     # geometry and complexity
     "sharpness": "sharpness:Sharpness",
+    "loss-slice": "loss_slice:LossSlice",
     "gradient-noise": "gradient_noise:GradientNoise",
     "minimum-norm": "minimum_norm:MinimumNorm",
     "network-complexity": "network_complexity:NetworkComplexity",

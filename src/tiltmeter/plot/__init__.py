@@ -14,8 +14,9 @@ the gap, `phase_diagram` the leader over a grid of two parameters, `double_desce
 training set, `memorisation` what such a set moved, `feature_sweep` the effect of the number of features, `class_curves`
 one panel per class; `equilibrium_sweep` and `frontier` draw trained
 students; `loss_plane`, `who_paid`, `areas` and `pulls` draw interventions beside the plain training,
-`variance_shares` and `cell_means` draw studies. A group has the same colour in all of them, and also a dash pattern,
-shape or shade, so that grey-scale prints stay readable. The time axis is logarithmic and leaves out time zero.
+`variance_shares` and `cell_means` draw studies, `loss_slices` the loss along a line through the weights. A group has
+the same colour in all of them, and also a dash pattern, shape or shade, so that grey-scale prints stay readable. The
+time axis is logarithmic and leaves out time zero.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tiltmeter.plot.feature_sweep import feature_sweep as feature_sweep
     from tiltmeter.plot.frontier import frontier as frontier
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane
+    from tiltmeter.plot.loss_slices import loss_slices as loss_slices
     from tiltmeter.plot.memorisation import memorisation as memorisation
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
@@ -47,8 +49,8 @@ _HOMES = {
     name: f"plot.{name}"
     for name in (
         *("areas", "cell_means", "class_curves", "curves", "double_descent", "drivers", "equilibrium_sweep"),
-        *("feature_sweep", "frontier", "loss_plane", "memorisation", "order_parameters", "phase_diagram", "pulls"),
-        *("save", "variance_shares", "who_paid"),
+        *("feature_sweep", "frontier", "loss_plane", "loss_slices", "memorisation", "order_parameters"),
+        *("phase_diagram", "pulls", "save", "variance_shares", "who_paid"),
     )
 }
 

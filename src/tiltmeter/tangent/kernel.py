@@ -142,7 +142,7 @@ def _compute(
     # Testing to which point a gradient belongs needs several points.
     tried = x if len(x) > 2 else torch.cat([x, *others])
     distrusted: list[nn.Module] = []
-    with untouched(model), _plain_attention():
+    with untouched(model), plain_attention():
         while True:
             plan = plan or make_plan(model, tried, read, outputs == "trace", distrusted)
             side = 1 if plan.trace else plan.outputs
@@ -157,7 +157,7 @@ def _compute(
                 plan = None
             else:
                 break
-    _check_moves(found, plan)
+    check_moves(found, plan)
     return found, plan
 
 
@@ -168,7 +168,8 @@ def _check_points(x: Any, name: str) -> None:
         raise ValueError(f"`{name}` should hold at least one point. Found shape {tuple(x.shape)}.")
 
 
-def _check_moves(found: Sequence[np.ndarray], plan: Plan) -> None:
+def check_moves(found: Sequence[np.ndarray], plan: Plan) -> None:
+    """Refuse kernels that are zero everywhere."""
     if not any(np.count_nonzero(target) for target in found):
         raise ValueError(
             "The scores should change with the trained parameters. Found a constant output: every gradient is zero "
@@ -176,7 +177,7 @@ def _check_moves(found: Sequence[np.ndarray], plan: Plan) -> None:
         )
 
 
-class _plain_attention:
+class plain_attention:
     """Disables the fused inference path of attention, which has no gradients and which torch may use if none seem
     needed.
     """

@@ -64,9 +64,8 @@ def fill(
     """
     work = _Work(tell)
     targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
-    room = chunk_bytes()
-    size = max(1, min(chunk, room // (plan.held + plan.passing + 1)))
-    allowance = max(room, sum(target.nbytes for target in targets))
+    size = block_size(plan, chunk)
+    allowance = max(chunk_bytes(), sum(target.nbytes for target in targets))
     per_group = max(1, allowance // (plan.held * size + 1)) * size
     for first in range(0, len(x), per_group):
         last = min(first + per_group, len(x))
@@ -89,6 +88,45 @@ def fill(
                 for block in group:
                     _place(plan, there.target, other, block, _product(plan, other, block))
                     work.add(block.points * other.points)
+
+
+def block_size(plan: Plan, chunk: int = 256) -> int:
+    """How many points go through the network together."""
+    return max(1, min(chunk, chunk_bytes() // (plan.held + plan.passing + 1)))
+
+
+def strip(plan: Plan, x: Tensor, other: Tensor, first: int, last: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """K(x[first:last], x[first:]) and K(other, x[first:last]), the same to the bit as the parts that `fill` writes.
+
+    `first` and `last` should be edges of blocks of `size` points. Only the gradients of x[first:last] are held.
+    """
+    side = 1 if plan.trace else plan.outputs
+    rows = np.zeros(((last - first) * side, (len(x) - first) * side))
+    seen = np.zeros((len(other) * side, (last - first) * side))
+    group = list(_blocks(plan, x, first, last, size))
+
+    def place(target: np.ndarray, up: tuple[int, int], across: tuple[int, int], found: np.ndarray) -> None:
+        target[up[0] * side : up[1] * side, across[0] * side : across[1] * side] = found
+
+    for i, block in enumerate(group):
+        mine = (block.start - first, block.stop - first)
+        for there in group[i:]:
+            theirs = (there.start - first, there.stop - first)
+            found = _product(plan, block, there)
+            if there is block:
+                found = 0.5 * (found + found.T)
+            else:
+                place(rows, theirs, mine, found.T)
+            place(rows, mine, theirs, found)
+    for there in _blocks(plan, x, last, len(x), size):
+        for block in group:
+            mine, theirs = (block.start - first, block.stop - first), (there.start - first, there.stop - first)
+            place(rows, mine, theirs, _product(plan, block, there))
+    for there in _blocks(plan, other, 0, len(other), size):
+        for block in group:
+            mine = (block.start - first, block.stop - first)
+            place(seen, (there.start, there.stop), mine, _product(plan, there, block))
+    return rows, seen
 
 
 def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:

@@ -14,7 +14,8 @@ from tiltmeter.data.public.presence import is_present
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.atlas_study import study_run, with_results
-from tiltmeter.experiments.shared.pipeline_cell import PRUNING, RESPONSES, pipeline_cell
+from tiltmeter.experiments.shared.curriculum import CURRICULA
+from tiltmeter.experiments.shared.pipeline_cell import RESPONSES, pipeline_cell
 from tiltmeter.experiments.shared.second_route import largest_by_forest
 from tiltmeter.report.page import Table
 
@@ -24,64 +25,76 @@ PAPER = (
     "Ganesh et al. (2023), Iofinova et al. (2023), Jain et al. (2024)"
 )
 NEEDS: tuple[str, ...] = ()
-DATA, ARCHITECTURE = ("share", "variance", "noise"), ("depth", "width", "activation", "scale")
-OPTIMISER, COMPRESSION = ("optimiser", "lr", "decay", "stop"), ("pruning",)
-FACTORS = (*DATA, *ARCHITECTURE, *OPTIMISER, *COMPRESSION)
-GROUPS = {"data": DATA, "architecture": ARCHITECTURE, "optimiser": OPTIMISER, "compression": COMPRESSION}
+#: The parts of the pipeline and the factors of each.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "data": ("share", "variance", "noise"),
+    "architecture": ("depth", "width", "activation", "scale"),
+    "optimiser": ("optimiser", "lr", "decay", "stop"),
+    "order": ("curriculum",),
+    "compression": ("pruning",),
+}
 SHOWN = ("final_gap", "gap_area", "worst_loss", "crossings")
+#: Factors that are decided after training, and those that an untrained network does not know.
+AFTERWARDS, LATER = ("stop", "pruning"), ("noise", "optimiser", "lr", "decay", "curriculum")
+#: How much longer the training is in which initial weights and orders are crossed once more.
+LONGER = 5
+#: Of the cells of a study: to be changed when the function of a cell changes its meaning.
+VERSION = "2"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Two levels of every factor, four of pruning; `fraction` of that grid, all seeds of a cell together."""
+    """Two levels of most factors; `fraction` of that grid, all seeds of a cell together, on the mixture."""
 
     steps: int = 200
-    fraction: float = 1 / 48
-    orders: int = 6
-    real_fraction: float = 0.5
-    seeds: int = 3
+    fraction: float = 1 / 20
+    orders: int = 10
+    real_fraction: float = 1.0
+    seeds: int = 5
 
 
 QUICK = Setting()
-FULL = Setting(steps=1000, fraction=1 / 8, orders=20, real_fraction=1.0, seeds=10)
+FULL = Setting(steps=600, fraction=1 / 8, orders=16, seeds=8)
 
+#: The stopping rule and pruning are two more factors: every network is stopped and pruned in all ways.
 LEVELS: dict[str, list[Any]] = {
     "data": ["mixture"],
     "share": [0.5, 0.8],
     "variance": [1, 4],
     "noise": [0.0, 0.2],
     "depth": [1, 3],
-    "width": [16, 128],
+    "width": [16, 64],
     "activation": ["relu", "tanh"],
     "scale": [0.5, 1.5],
     "optimiser": ["SGD", "AdamW"],
     "lr": [0.03, 0.1],
     "decay": [0.0, 0.03],
-    "stop": ["end", "best look"],
-    "pruning": list(PRUNING),
+    "curriculum": list(CURRICULA),
     "order": [None],
 }
 #: The setting around which one thing at a time is changed, and the middle of the road for real data.
 PLAIN: dict[str, list[Any]] = {name: [values[0]] for name, values in LEVELS.items()}
-BASE = {**PLAIN, "share": [0.8], "variance": [4], "width": [128], "scale": [1.0]}
+BASE = {**PLAIN, "share": [0.8], "variance": [4], "width": [64], "scale": [1.0]}
+VARIED = {name: LEVELS[name] for name in ("width", "optimiser", "curriculum")}
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
-    """The mixture over all factors; orders and initial weights crossed; digits and, where it is present, Adult."""
+    """The mixture over all factors; digits and, where it is present, Adult over some; orders crossed with weights."""
     steps: dict[str, list[Any]] = {"steps": [setting.steps]}
-    digits = {**BASE, "data": ["digits"], "share": [0.5, 0.9], "variance": [1, 6], "width": [16, 128]}
-    digits = {**digits, "optimiser": LEVELS["optimiser"], "pruning": list(PRUNING)}
-    found = {
-        "mixture": study_run(keep, "mixture", pipeline_cell, LEVELS | steps, setting.seeds, setting.fraction),
-        "orders": study_run(
-            keep, "orders", pipeline_cell, BASE | steps | {"order": list(range(setting.orders))}, setting.orders
-        ),
-        "digits": study_run(keep, "digits", pipeline_cell, digits | steps, setting.seeds, setting.real_fraction),
+    studies = {
+        "mixture": LEVELS,
+        "digits": {**BASE, **VARIED, "data": ["digits"], "share": [0.5, 0.9], "variance": [1, 6]},
     }
     if is_present("adult"):
-        adult = {**BASE, "data": ["adult"], "width": [16, 128], "depth": [1, 3], "optimiser": LEVELS["optimiser"]}
-        adult = {**adult, "pruning": list(PRUNING)}
-        found["adult"] = study_run(keep, "adult", pipeline_cell, adult | steps, setting.seeds, setting.real_fraction)
+        studies["adult"] = {**BASE, **VARIED, "data": ["adult"], "noise": LEVELS["noise"], "depth": LEVELS["depth"]}
+    found = {}
+    for name, factors in studies.items():
+        part = setting.fraction if name == "mixture" else setting.real_fraction
+        found[name] = study_run(keep, name, pipeline_cell, factors | steps, setting.seeds, part, VERSION)
+    orders = BASE | steps | {"data": list(studies), "order": list(range(setting.orders))}
+    found["orders"] = study_run(keep, "orders", pipeline_cell, orders, setting.orders, None, VERSION)
+    longer = orders | {"data": ["mixture"], "steps": [LONGER * setting.steps]}
+    found["orders, longer"] = study_run(keep, "orders, longer", pipeline_cell, longer, setting.orders, None, VERSION)
     return found
 
 
@@ -89,7 +102,13 @@ def table_of(runs: Runs, name: str, response: str) -> xr.DataArray:
     """One response of one study, over the factors that vary and the seeds."""
     curve = runs[name][response].isel(time=0, drop=True)
     fixed = [dim for dim in curve.dims if dim != "seed" and curve.sizes[dim] == 1]
-    return curve.squeeze(fixed, drop=True).rename(f"{response.replace('_', ' ')}, {name}")
+    curve = curve.squeeze(fixed, drop=True).rename(f"{response.replace('_', ' ')}, {name}")
+    return curve.mean([dim for dim in curve.dims if dim in LATER]) if response == "initial_guess" else curve
+
+
+def data_sets(runs: Runs) -> list[str]:
+    """The studies that vary the pipeline."""
+    return [name for name in runs if not name.startswith("orders")]
 
 
 def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
@@ -97,7 +116,8 @@ def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
     array = table_of(runs, name, response)
     factors = [str(dim) for dim in array.dims if dim != "seed"]
     try:
-        return shares(with_results(array, factors), draws=200, permutations=0)
+        # Seed 3 is the same weights and batches in every cell, and all ways to stop and prune share one network.
+        return shares(with_results(array, factors), draws=200, permutations=0, shared_seeds=True)
     except ValueError:
         return None
 
@@ -105,12 +125,20 @@ def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
 def contrast(array: xr.DataArray, factor: str, low: Any, high: Any) -> tuple[float, float]:
     """The mean at one level less that at another, over settings, and its standard error.
 
+    What is decided after training is compared within every network; other factors, between settings.
+
     >>> grid = xr.DataArray([[[1.0], [1.2]], [[2.0], [2.2]]], dims=("a", "b", "seed"), coords={"a": [0, 1]})
     >>> round(contrast(grid, "a", 0, 1)[0], 6)
     1.0
     """
-    means = array.mean("seed")
-    two = [one[np.isfinite(one)] for one in (means.sel({factor: level}).values.ravel() for level in (low, high))]
+    means = array.mean([dim for dim in array.dims if dim == "seed" or (dim in AFTERWARDS and dim != factor)])
+    two = [means.sel({factor: level}).values.ravel() for level in (low, high)]
+    if factor in AFTERWARDS:
+        change = two[1] - two[0]
+        change = change[np.isfinite(change)]
+        error = float(change.std(ddof=1) / np.sqrt(len(change))) if len(change) > 1 else np.nan
+        return float(change.mean()) if len(change) else np.nan, error
+    two = [one[np.isfinite(one)] for one in two]
     if not min(map(len, two)):
         return np.nan, np.nan
     error = float(np.sqrt(sum(one.var(ddof=1) / len(one) for one in two))) if min(map(len, two)) > 1 else np.nan
@@ -135,7 +163,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     return (
         moved("The less a group is represented, the worse it ends", "final_gap", "share", 0.5, 0.8),
         moved("The group of larger variance is ahead early", "early_gap", "variance", 1, 4, -1.0),
-        moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 128),
+        moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 64),
         moved("Label noise hurts the worst group", "worst_loss", "noise", 0.0, 0.2),
         moved("Pruning makes the gap larger", "final_gap", "pruning", "none", "nine tenths"),
         moved("Pruning makes the gap larger on digits", "final_gap", "pruning", "none", "nine tenths", name="digits"),
@@ -143,26 +171,105 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         moved("Stopping early spares the worst group", "worst_loss", "stop", "end", "best look", -1.0),
         moved("Untrained ReLU networks guess one class more than tanh networks", "initial_guess", "activation",
               "tanh", "relu"),
-        _order(runs),
+        _guess_by_depth(runs, seeds),
+        *(_order(runs, name, seeds) for name in data_sets(runs)),
+        _longer(runs, seeds),
+        _curriculum(runs, seeds),
         _from_data(runs, seeds),
         _luck(runs, seeds),
         _second_route(runs, seeds),
     )  # fmt: skip
 
 
-def _order(runs: Runs) -> Claim:
-    """Runs with all pairs of initial weights and orders: the variance among orders at equal weights, over all of it."""
-    gaps = table_of(runs, "orders", "final_gap")
-    values = gaps.transpose("seed", "order").values
-    within = values.var(axis=1, ddof=1).mean()
-    weights, whole = values.var(axis=0, ddof=1).mean(), values.var(ddof=1)
+def _guess_by_depth(runs: Runs, seeds: int) -> Claim:
+    """Francazi et al.: each ReLU layer adds to the imbalance of what an untrained network answers."""
+    guess = table_of(runs, "mixture", "initial_guess")
+    size, error = contrast(guess.sel(activation="relu"), "depth", 1, 3)
     return Claim(
-        "The order of the batches alone decides at least half of the luck in the final gap",
-        float(within / whole),
-        f"variance among {values.shape[1]} orders with the same initial weights over that of all {values.size} runs",
+        "The more layers an untrained ReLU network has, the more it guesses one class",
+        size,
+        f"change of {RESPONSES['initial_guess']}, from depth 1 to 3",
+        0.0,
+        f"With tanh: {contrast(guess.sel(activation='tanh'), 'depth', 1, 3)[0]:+.3f}.",
+        error=error,
+        seeds=seeds,
+        safe=False,
+    )
+
+
+def crossed_gaps(runs: Runs, name: str, study: str = "orders") -> np.ndarray:
+    """Final gaps (initial weights, orders) of unpruned networks."""
+    gaps = runs[study]["final_gap"].isel(time=0, drop=True).sel(data=name, stop="end", pruning="none")
+    return np.asarray(gaps.squeeze(drop=True).transpose("seed", "order").values)
+
+
+def luck_of(values: np.ndarray) -> tuple[float, float]:
+    """Of the variance over all pairs of initial weights (rows) and orders, what is left if only one of them varies.
+
+    >>> luck_of(np.array([[1.0, 3.0], [1.0, 3.0]]))[1]
+    0.0
+
+    First orders with the same weights, then weights with the same order: the mean variance over that of all runs.
+    """
+    whole = values.var(ddof=1)
+    return float(values.var(axis=1, ddof=1).mean() / whole), float(values.var(axis=0, ddof=1).mean() / whole)
+
+
+def luck_by_order(runs: Runs, name: str, study: str = "orders") -> tuple[float, float, float]:
+    """`luck_of` the final gap, and the standard error of the share of orders (jackknife over weights and orders)."""
+    values = crossed_gaps(runs, name, study)
+    square = 0.0
+    for axis, count in enumerate(values.shape):
+        without = [luck_of(np.delete(values, place, axis))[0] for place in range(count)] if count > 2 else []
+        square += (count - 1) ** 2 / count * np.var(without, ddof=1) if without else np.nan
+    return (*luck_of(values), float(np.sqrt(square)))
+
+
+def _order(runs: Runs, name: str, seeds: int) -> Claim:
+    order, weights, error = luck_by_order(runs, name)
+    count = runs["orders"]["final_gap"].sizes["order"]
+    return Claim(
+        f"The order of the batches alone decides at least half of the luck in the final gap ({name})",
+        order,
+        f"variance among {count} orders with the same initial weights over that of all {count**2} runs",
         0.5,
-        f"Among initial weights with the same order it is {weights / whole:.2f} of it.",
-        seeds=len(runs["mixture"].origin.seeds),
+        f"Among initial weights with the same order it is {weights:.2f} of it.",
+        error=error,
+        seeds=seeds,
+        safe=False,
+    )
+
+
+def _longer(runs: Runs, seeds: int) -> Claim:
+    short, *_, first = luck_by_order(runs, "mixture")
+    long, weights, second = luck_by_order(runs, "mixture", "orders, longer")
+    return Claim(
+        "The longer the training, the more of the luck is decided by the order of the batches",
+        long - short,
+        f"change of its share on the mixture when training takes {LONGER} times as many steps",
+        0.0,
+        f"From {short:.2f} to {long:.2f}; that of initial weights becomes {weights:.2f}.",
+        error=float(np.hypot(first, second)),
+        seeds=seeds,
+        safe=False,
+    )
+
+
+def _curriculum(runs: Runs, seeds: int) -> Claim:
+    """Systematic order against accidental order."""
+    told = {}
+    for name in data_sets(runs):
+        found = shares_of(runs, name, "final_gap")
+        if found is not None:
+            told[name] = found["curriculum"].total, found["seed"].share
+    return Claim(
+        "Which examples come first, easy or hard, matters no more for the final gap than luck",
+        max((total - luck for total, luck in told.values()), default=np.nan),
+        "largest excess of the curriculum's total share over that of seeds, over the data sets",
+        0.0,
+        "; ".join(f"{name} {total:.0%} against {luck:.0%}" for name, (total, luck) in told.items()) + ".",
+        rule="at most",
+        seeds=seeds,
         safe=False,
     )
 
@@ -182,7 +289,7 @@ def _from_data(runs: Runs, seeds: int) -> Claim:
 
 
 def _luck(runs: Runs, seeds: int) -> Claim:
-    told = {name: found for name in runs if name != "orders" and (found := shares_of(runs, name, "final_gap"))}
+    told = {name: found for name in data_sets(runs) if (found := shares_of(runs, name, "final_gap"))}
     return Claim(
         "Luck decides at most a tenth of the final gap",
         max((found["seed"].share for found in told.values()), default=np.nan),
@@ -217,27 +324,40 @@ def _second_route(runs: Runs, seeds: int) -> Claim:
 
 
 def tables(runs: Runs) -> dict[str, Table]:
-    """Where the group bias is made: shares by part of the pipeline."""
+    """Where the group bias is made: shares by part of the pipeline; how luck divides."""
     rows = []
-    for response in SHOWN:
-        found = shares_of(runs, "mixture", response)
-        if found is not None:
-            told = [f"{row.share:.0%} ({row.low:.0%} to {row.high:.0%})" for row in found.grouped(GROUPS)]
-            rows.append((response.replace("_", " "), *told))
-    header = ("response", *GROUPS, "rest", "luck")
+    for name in data_sets(runs):
+        for response in SHOWN:
+            found = shares_of(runs, name, response)
+            if found is not None:
+                varied = {factor for term in found.draws for factor in term.split(" x ")}
+                told = [
+                    "not varied"
+                    if row.term in GROUPS and not varied & set(GROUPS[row.term])
+                    else f"{row.share:.0%} ({row.low:.0%} to {row.high:.0%})"
+                    for row in found.grouped(GROUPS)
+                ]
+                rows.append((name, response.replace("_", " "), *told))
+    luck = [(name, *(f"{one:.2f}" for one in luck_by_order(runs, name)[:2])) for name in data_sets(runs)]
     return {
-        "Where the group bias of the mixture is made (share of variance, 90 % interval)": Table(header, tuple(rows))
+        "Where the group bias is made (share of variance, 90 % interval)": Table(
+            ("data set", "response", *GROUPS, "rest", "luck"), tuple(rows)
+        ),
+        "Luck in the final gap: variance among runs that differ in one thing, over that of all": Table(
+            ("data set", "order of the batches", "initial weights"), tuple(luck)
+        ),
     }
 
 
 def pictures(runs: Runs) -> dict[str, Any]:
-    """What explains the group bias; the gap by share of the group and pruning."""
+    """What explains the group bias; the gap by pruning and width, and by curriculum and optimiser."""
+    gaps = table_of(runs, "digits", "final_gap")
     drawn = {
-        "Final gap by pruning and width (digits)": plot.cell_means(
-            table_of(runs, "digits", "final_gap"), x="pruning", colour="width"
-        )
+        "Final gap by pruning and width (digits)": plot.cell_means(gaps, x="pruning", colour="width"),
+        "Final gap by curriculum and optimiser (digits)": plot.cell_means(gaps, x="curriculum", colour="optimiser"),
     }
-    found = [one for response in SHOWN if (one := shares_of(runs, "mixture", response)) is not None]
-    if found:
-        drawn["What explains the group bias on the mixture"] = plot.variance_shares(found)
+    for name in data_sets(runs):
+        found = [one for response in SHOWN if (one := shares_of(runs, name, response)) is not None]
+        if found:
+            drawn[f"What explains the group bias on {name}"] = plot.variance_shares(found)
     return drawn

@@ -18,6 +18,16 @@ from tiltmeter.data.public.plain_digits import plain_digits
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.arrival import first_below
+from tiltmeter.experiments.shared.component_claims import (
+    LEADING,
+    REAL,
+    SHUFFLED,
+    TRAILING,
+    digits_run,
+    shuffled_claim,
+    stopped_run,
+    stopping_claims,
+)
 from tiltmeter.measures.named.component_error import ComponentError
 from tiltmeter.measures.named.truncated_accuracy import TruncatedAccuracy
 from tiltmeter.networks.deep_linear import deep_linear
@@ -59,13 +69,19 @@ ARMS: dict[str, tuple[int, float, float, Any, int]] = {
     "large target": (3, 30.0, 2 / 3, torch.optim.SGD, POINTS),
     "Adam": (2, 1.0, 0.02, torch.optim.Adam, POINTS),
     "gradient noise": (2, 1.0, 1.0, torch.optim.SGD, 1),
+    "shuffled labels": (2, 1.0, 1.0, torch.optim.SGD, POINTS),
 }
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Linear networks of several depths, where the law fails, and a network of digits."""
     arms = {name: keep(name, partial(_arm, setting, name)) for name in ARMS}
-    return {**arms, "digits": keep("digits", partial(_digits, setting))}
+    labels = {
+        name: keep(name, partial(digits_run, name == SHUFFLED, setting.digits_steps, setting.seeds))
+        for name in (REAL, SHUFFLED)
+    }
+    stopped = {name: keep(name, partial(_stopped, setting, name == LEADING)) for name in (LEADING, TRAILING)}
+    return {**arms, "digits": keep("digits", partial(_digits, setting)), **labels, **stopped}
 
 
 def problem(setting: Setting, scale: float) -> GroupedData:
@@ -81,6 +97,8 @@ def problem(setting: Setting, scale: float) -> GroupedData:
 def _arm(setting: Setting, name: str) -> Trajectory:
     depth, target, rate, kind, batch = ARMS[name]
     data = problem(setting, target * setting.target)
+    if name == "shuffled labels":
+        data = GroupedData(data.x, np.random.default_rng(1).permutation(data.y), ["all"] * len(data))
     made = partial(kind, lr=rate * setting.lr)
     runs = []
     for seed in range(setting.seeds):
@@ -109,6 +127,17 @@ def _network(setting: Setting, depth: int) -> nn.Module:
         with torch.no_grad():
             next(net.parameters()).mul_((setting.inputs / setting.width) ** 0.5)
     return net
+
+
+def _stopped(setting: Setting, leading: bool) -> Trajectory:
+    x = np.asarray(problem(setting, 1.0).x)
+    runs = []
+    for seed in range(setting.seeds):
+        torch.manual_seed(seed)
+        # Eight times as fast and twice as long: the noise along the smallest components is learned too.
+        network = _network(setting, 2)
+        runs.append(stopped_run(network, x, seed, leading, 8 * setting.lr, 2 * setting.steps))
+    return stack(runs)
 
 
 def _digits(setting: Setting) -> Trajectory:
@@ -217,6 +246,17 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             )
         ),
         _first_components(runs["digits"]),
+        Claim(
+            "Shuffled labels are learned in the order of the components too",
+            _order(runs["shuffled labels"]),
+            order,
+            0.9,
+            "A linear network, labels at random points.",
+            seeds=seeds,
+            safe=False,
+        ),
+        shuffled_claim(runs),
+        *stopping_claims(runs),
     )
 
 
@@ -266,6 +306,14 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
             title=f"Linear network, {name}",
             y_title="error along a component, part of the first",
         )
+    found["Noisy labels, loss on clean ones"] = labelled_lines(
+        xr.concat([runs[name]["loss"].isel(group=0) for name in (LEADING, TRAILING)], "signal").assign_coords(
+            signal=["large components", "small components"]
+        ),
+        "signal",
+        title="Linear network, noisy labels: loss on clean ones, by where the signal lies",
+        y_title="loss on clean labels",
+    )
     found["Digits, leading components"] = labelled_lines(
         runs["digits"]["truncated_accuracy"].isel(group=0),
         "kept",

@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.clones import ClassCovariance
-from tiltmeter.experiments.shared.atlas_tasks import EASY, HARD, SPECTRUM, WAVES
-from tiltmeter.losses import Square
+from tiltmeter.experiments.shared.atlas_tasks import SPECTRUM, WAVES, Task
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.clone_accuracy import CloneAccuracy
 from tiltmeter.measures.named.effective_rank import EffectiveRank
@@ -35,8 +34,9 @@ from tiltmeter.measures.named.frequency_error import FrequencyError
 from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity
 from tiltmeter.measures.named.projection_dependence import ProjectionDependence
 from tiltmeter.measures.named.randomised import Randomised
-from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.measures.named.stable_rank import StableRank
+from tiltmeter.tangent.gradient import count_of, trained
+from tiltmeter.tangent.hessian import hessian_times, top_eigenpairs
 
 #: Name -> (task it is read off, space in which it is defined).
 BIASES = {
@@ -51,6 +51,10 @@ BIASES = {
     "aligned neurons": ("two features", "weights"),
     "flatness": ("two features", "weights"),
 }
+#: Numbers of input directions that are tried, also for images; points whose curvature is measured.
+FEW_RANKS, RANKS, CURVED = (1, 2, 4), (1, 4, 16), 128
+#: Below this accuracy a network has learned nothing: what it would need, or which statistics it uses, has no answer.
+LEARNED = 0.6
 
 
 @dataclass(frozen=True)
@@ -61,27 +65,32 @@ class Start:
     top_share: float
 
 
-def start_of(model: nn.Module, look: GroupedData) -> Start:
-    return Start(_curvature(model, look), _top_share(model))
+def start_of(name: str, model: nn.Module, task: Task) -> Start:
+    """What the biases of this task need to know of the network before training."""
+    return Start(_curvature(model, task.look) if name == "two features" else np.nan, _top_share(model))
 
 
-def read_biases(task: str, model: nn.Module, start: Start, look: GroupedData) -> dict[str, float]:
-    """The biases that are read off this task."""
-    if task == "waves":
+def read_biases(name: str, model: nn.Module, start: Start, task: Task) -> dict[str, float]:
+    """The biases that are read off the task of this name."""
+    look = task.look
+    if name == "waves":
         return {"low frequency": _frequency(model, look)}
-    if task == "components":
+    if name == "components":
         return {"principal components": _components(model, look)}
-    exchanged = measure(Randomised({"easy": EASY, "hard": HARD}), model, look)["randomised_accuracy"].sel(part="set")
-    directions = measure(ProjectionDependence(ranks=(1, 2, 3, 4, 6)), model, look)
-    needed = float(directions["dependence_rank"] / directions["dependence_rank_null"])
-    features = measure(EffectiveRank(), model, look)
-    noise = measure(NoiseSensitivity(sigma=0.2, patch=1, repeats=1, points=80), model, look)
+    features = {"easy": task.easy, "hard": task.hard}
+    exchanged = measure(Randomised(features), model, look)["randomised_accuracy"].sel(part="set")
+    inputs = int(np.prod(look.x.shape[1:]))
+    directions = measure(ProjectionDependence(ranks=FEW_RANKS if inputs < 16 else RANKS), model, look)
+    knows = float(directions["projection_accuracy"].sel(part="none").max()) > LEARNED
+    needed = float(directions["dependence_rank"] / directions["dependence_rank_null"]) if knows else np.nan
+    ranks = measure(EffectiveRank(), model, look)
+    noise = measure(NoiseSensitivity(sigma=0.2, patch=inputs // 8, repeats=1, points=80), model, look)
     return {
         "shortcut": float(exchanged.sel(feature="hard") - exchanged.sel(feature="easy")),
         "few directions": 1.0 - needed,
         "distributional": _distributional(model, look),
         "low-rank weights": _low_rank(model, look),
-        "low-rank features": 1.0 - float(features["effective_rank"] / features["effective_rank_null"]),
+        "low-rank features": 1.0 - float(ranks["effective_rank"] / ranks["effective_rank_null"]),
         "low sensitivity": _insensitive(noise["token_sensitivity"].mean().item(), noise),
         "aligned neurons": _top_share(model) - start.top_share,
         "flatness": float(np.log10(start.curvature / _curvature(model, look))),
@@ -108,8 +117,7 @@ def _components(model: nn.Module, look: GroupedData) -> float:
 
 def _distributional(model: nn.Module, look: GroupedData) -> float:
     found = measure(CloneAccuracy({"class covariance": ClassCovariance()}), model, look)["clone_accuracy"].values
-    # A network that has learned nothing uses no statistics, neither low-order ones nor others.
-    return float((found[1] - 0.5) / (found[0] - 0.5)) if found[0] > 0.6 else np.nan
+    return float((found[1] - 0.5) / (found[0] - 0.5)) if found[0] > LEARNED else np.nan
 
 
 def _low_rank(model: nn.Module, look: GroupedData) -> float:
@@ -125,8 +133,20 @@ def _insensitive(sensitivity: float, noise: Mapping[str, Any]) -> float:
 
 
 def _curvature(model: nn.Module, look: GroupedData) -> float:
-    found = measure(Sharpness(count=1, iterations=8, probes=2), model, look, Square())["hessian_top"]
-    return max(float(found[0]), 1e-6)
+    """The largest eigenvalue of the Hessian of the loss of some points."""
+    few = slice(0, CURVED)
+    x, y = torch.as_tensor(look.x[few]), torch.as_tensor(look.y[few])
+    parameters = trained(model)
+
+    def losses(places: Tensor) -> Tensor:
+        residual: Tensor = model(x[places]).squeeze(-1) - y[places]
+        return 0.5 * residual.square()
+
+    def times(vector: Tensor) -> Tensor:
+        return hessian_times(losses, parameters, torch.arange(len(y)), vector, CURVED)
+
+    start = torch.randn(count_of(parameters), generator=torch.Generator().manual_seed(0))
+    return max(float(top_eigenpairs(times, start, 1, 8)[0][0]), 1e-6)
 
 
 def _top_share(model: nn.Module) -> float:

@@ -26,18 +26,20 @@ def study_run(
     factors: Mapping[str, Sequence[Any]],
     seeds: int,
     fraction: float | None = None,
+    version: str = "1",
 ) -> Trajectory:
     """The table of a study as a run of the experiment; an interrupted one goes on from the cells that are complete.
 
+    A cell trains all its seeds: their number is one of its settings, `seeds`, and `seed` a dimension of its result.
     Every variable of the table is a curve whose first dimension, `moment`, became `time`: 0, 1, ... in its order.
     """
 
     def make() -> Trajectory:
         place = getattr(keep, "place", None)
         if place is not None:
-            return _computed(cell, factors, seeds, fraction, Path(place) / CELLS / name)
+            return _computed(cell, factors, seeds, fraction, version, Path(place) / CELLS / name)
         with TemporaryDirectory() as folder:
-            return _computed(cell, factors, seeds, fraction, Path(folder))
+            return _computed(cell, factors, seeds, fraction, version, Path(folder))
 
     return keep(name, make)
 
@@ -47,9 +49,10 @@ def _computed(
     factors: Mapping[str, Sequence[Any]],
     seeds: int,
     fraction: float | None,
+    version: str,
     place: Path,
 ) -> Trajectory:
-    study = Study(cell, factors, seeds, place, fraction=fraction)
+    study = Study(cell, {**factors, "seeds": [seeds]}, None, place, fraction=fraction, version=version)
     status = study.run(progress=False)
     if status.failed:
         failure = study.failures()[0]

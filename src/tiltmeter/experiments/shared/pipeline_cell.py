@@ -1,26 +1,25 @@
-"""pipeline_cell: one training on grouped data with one choice for every part of the pipeline, and its group bias."""
+"""pipeline_cell: trainings on grouped data with one choice for every part of the pipeline, and their group bias."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor, nn
+from torch import Tensor
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.synthetic.samples import samples
-from tiltmeter.experiments.shared.atlas_tasks import network, optimiser
-from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.experiments.shared.curriculum import pool, ranking
+from tiltmeter.experiments.shared.pipeline_data import pipeline_data
+from tiltmeter.experiments.shared.stacked_training import Snapshots, Trainer, changed, draws, gathered, networks
+from tiltmeter.training.stacked import Stacked
 
-#: The first group is the better represented one, the second the one of larger variance.
-MIXTURE_D, LOOK, BATCH, LOOKS = 20, 1000, 32, 12
+LOOKS = 12
 #: Differences in loss below this do not count as a lead when crossings are counted.
 LEAD = 0.01
 PRUNING = ("none", "half", "nine tenths", "nine tenths, tuned")
+STOPS = ("end", "best look")
 RESPONSES = {
     "final_gap": "loss of the second group less that of the first, at the end",
     "gap_area": "mean of that difference over log time",
@@ -32,138 +31,116 @@ RESPONSES = {
 
 
 def pipeline_cell(settings: dict[str, Any]) -> xr.Dataset:
-    """What `RESPONSES` names, for one value of every factor of the pipeline atlas.
+    """What `RESPONSES` names, for one value of every factor of the pipeline atlas, `seeds` networks trained together.
 
-    `order` is the seed of the batches (None: that of the run), `seed` that of initial weights and of label noise.
+    The stopping rule and pruning act on networks that are trained already: `final_gap` and `worst_loss` hold all their
+    combinations. `order` is the seed of the batches of all networks (None: each has its own seed), a seed that of
+    initial weights and of label noise.
     """
-    train, look = grouped(settings)
-    x, y = torch.as_tensor(np.asarray(train.x, dtype=np.float32)), torch.as_tensor(flipped(train, settings))
+    train, look = pipeline_data(settings["data"], settings["share"], settings["variance"])
+    seeds = range(settings["seeds"])
+    labels = np.stack([flipped(train, settings["noise"], seed) for seed in seeds])
+    x, y = torch.as_tensor(train.x), torch.as_tensor(labels)
     shape = (settings["depth"], settings["width"])
-    model = network(x.shape[1], shape, settings["activation"], settings["scale"], settings["seed"])
-    first = scores(model, look)
-    order = settings["seed"] if settings["order"] is None else settings["order"]
-    curve, stopped = trained(model, x, y, look, settings, order)
-    final = stopped if settings["stop"] == "best look" else model
-    pruned(final, settings["pruning"], x, y, settings, order)
-    losses = group_losses(final, look)
-    gaps = np.array([losses_at[1] - losses_at[0] for _, losses_at in curve])
-    leads = np.sign(gaps[np.abs(gaps) > LEAD])
+    stacked = networks(x.shape[1], shape, settings["activation"], settings["scale"], seeds)
+    guess = (scores(stacked, look) > 0).mean(-1)
+    chosen = batches(settings, np.asarray(train.x), labels)
+    trainer = Trainer(stacked, settings["optimiser"], settings["lr"], settings["decay"])
+    curve, best = trained(trainer, x, y, look, chosen)
+    final = np.stack([
+        [group_losses(pruned(kept, how, x, y, settings, chosen), look) for how in PRUNING]
+        for kept in (stacked, best)
+    ])  # fmt: skip
+    gaps = curve[..., 1] - curve[..., 0]
+    inner = ("stop", "pruning", "seed")
     found = {
-        "final_gap": losses[1] - losses[0],
-        "gap_area": gaps.mean(),
-        "worst_loss": losses.max(),
-        "crossings": float((leads[1:] != leads[:-1]).sum()),
-        "early_gap": gaps[1],
-        "initial_guess": abs(float((first > 0).mean()) - 0.5),
+        "final_gap": (inner, final[..., 1] - final[..., 0]),
+        "gap_area": ("seed", gaps.mean(0)),
+        "worst_loss": (inner, final.max(-1)),
+        "crossings": ("seed", np.array([crossings(one) for one in gaps.T])),
+        "early_gap": ("seed", gaps[1]),
+        "initial_guess": ("seed", np.abs(guess - 0.5)),
     }
-    return xr.Dataset({name: float(value) for name, value in found.items()})
+    coords = {"stop": list(STOPS), "pruning": list(PRUNING), "seed": list(seeds)}
+    return xr.Dataset(found, coords=coords)
 
 
-def grouped(settings: dict[str, Any]) -> tuple[GroupedData, GroupedData]:
-    """Training and held-out points of a data set; share and variance are those of the synthetic ones."""
-    if settings["data"] == "mixture":
-        spread = (1.0, float(settings["variance"]))
-        problem = teacher_mixture(rho=settings["share"], shift=0.2, variance=spread, overlap=0.5)
-        even = dict.fromkeys(problem.groups, 1.0)
-        return samples(problem, MIXTURE_D, 600, 0), samples(problem, MIXTURE_D, LOOK, 1, proportions=even, paired=True)
-    if settings["data"] == "digits":
-        from tiltmeter.data.public.digits import digits
-
-        train, look = digits(settings["share"], (1.0, float(settings["variance"]) ** 0.5), labels="large")
-        return _ordered(train, ("upright", "turned")), _ordered(look, ("upright", "turned"))
-    return _adult()
-
-
-@lru_cache(maxsize=1)
-def _adult() -> tuple[GroupedData, GroupedData]:
-    """Two thousand people of each part, read once by a process."""
-    from tiltmeter.data.public.adult import adult
-
-    train, look = adult()
-    chosen = [np.random.default_rng(seed).choice(len(part), 2000, False) for seed, part in enumerate((train, look))]
-    parts = [
-        GroupedData(np.asarray(part.x)[some], 2.0 * np.asarray(part.y)[some] - 1.0, names(part)[some])
-        for part, some in zip((train, look), chosen, strict=True)
-    ]
-    return _ordered(parts[0], ("Male", "Female")), _ordered(parts[1], ("Male", "Female"))
-
-
-def _ordered(data: GroupedData, groups: tuple[str, str]) -> GroupedData:
-    """The better represented group first."""
-    return GroupedData(data.x, data.y, names(data), groups=list(groups))
-
-
-def names(data: GroupedData) -> np.ndarray:
-    """The group of every point."""
-    return np.asarray(np.array([str(group) for group in data.groups])[data.codes])
-
-
-def flipped(train: GroupedData, settings: dict[str, Any]) -> np.ndarray:
+def flipped(train: GroupedData, noise: float, seed: int) -> np.ndarray:
     """The labels, a share of them turned."""
     y = np.asarray(train.y, dtype=np.float32)
-    turn = np.random.default_rng([settings["seed"], 7]).random(len(y)) < settings["noise"]
+    turn = np.random.default_rng([seed, 7]).random(len(y)) < noise
     return np.where(turn, -y, y).astype(np.float32)
 
 
-def trained(
-    model: nn.Module, x: Tensor, y: Tensor, look: GroupedData, settings: dict[str, Any], order: int
-) -> tuple[list[tuple[int, np.ndarray]], nn.Module]:
-    """Group losses at log-spaced steps, and the network at the look with the lowest held-out loss of all points."""
-    steps = settings["steps"]
-    looks = sorted({0, *np.unique(np.geomspace(max(1, steps // 50), steps, LOOKS - 1).round().astype(int)).tolist()})
-    rule = optimiser(settings["optimiser"], settings["lr"], list(model.parameters()))
-    for group in rule.param_groups:
-        group["weight_decay"] = settings["decay"]
-    stream = torch.Generator().manual_seed(order)
-    curve: list[tuple[int, np.ndarray]] = []
-    best, lowest = model, np.inf
+def batches(settings: dict[str, Any], x: np.ndarray, labels: np.ndarray) -> Tensor:
+    """Places of the points of every batch, (networks, steps, batch), in the order of the curriculum."""
+    steps, curriculum = settings["steps"], settings["curriculum"]
+    sizes = pool(curriculum, labels.shape[1], steps)
+    found = []
+    for seed, y in enumerate(labels):
+        order = seed if settings["order"] is None else settings["order"]
+        found.append(torch.as_tensor(ranking(curriculum, x, y))[draws(order, steps, sizes)])
+    return torch.stack(found)
+
+
+def trained(trainer: Trainer, x: Tensor, y: Tensor, look: GroupedData, chosen: Tensor) -> tuple[np.ndarray, Stacked]:
+    """Group losses (looks, networks, groups) at log-spaced steps, and each network at its best look of all points."""
+    steps = chosen.shape[1]
+    looks = {0, *np.unique(np.geomspace(max(1, steps // 50), steps, LOOKS - 1).round().astype(int)).tolist()}
+    curve: list[np.ndarray] = []
+    best, lowest = Snapshots(trainer.stacked), np.full(len(chosen), np.inf)
     for step in range(steps + 1):
         if step in looks:
-            losses = group_losses(model, look)
-            curve.append((step, losses))
-            if losses.mean() < lowest:
-                best, lowest = deepcopy(model), float(losses.mean())
+            losses = group_losses(trainer.stacked, look)
+            better = losses.mean(-1) < lowest
+            best.take(torch.as_tensor(better))
+            lowest = np.where(better, losses.mean(-1), lowest)
+            curve.append(losses)
         if step < steps:
-            _step(model, rule, x, y, stream)
-    return curve, best
+            trainer.step(x[chosen[:, step]], gathered(y, chosen[:, step]))
+    return np.stack(curve), best.kept
 
 
-def _step(model: nn.Module, rule: torch.optim.Optimizer, x: Tensor, y: Tensor, stream: torch.Generator) -> None:
-    chosen = torch.randint(len(x), (BATCH,), generator=stream)
-    loss = 0.5 * (model(x[chosen]).squeeze(-1) - y[chosen]).square().mean()
-    rule.zero_grad()
-    loss.backward()
-    rule.step()
+def pruned(stacked: Stacked, how: str, x: Tensor, y: Tensor, settings: dict[str, Any], chosen: Tensor) -> Stacked:
+    """The smallest weights of each layer set to zero; "tuned" trains the others for a fifth of the steps more.
 
-
-def pruned(model: nn.Module, how: str, x: Tensor, y: Tensor, settings: dict[str, Any], order: int) -> None:
-    """The smallest weights of each layer set to zero; "tuned" trains the others for a fifth of the steps more."""
+    The last layer, which has one row, is left as it is.
+    """
     if how == "none":
-        return
+        return stacked
     share = 0.5 if how == "half" else 0.9
-    masks = {}
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.ndim == 2 and parameter.shape[0] > 1:
-                masks[name] = parameter.abs() > parameter.abs().quantile(share)
-                parameter.mul_(masks[name])
+    masks = {
+        name: value.abs() > value.abs().flatten(1).quantile(share, dim=1)[:, None, None]
+        for name, value in stacked.parameters.items()
+        if value.ndim == 3 and value.shape[1] > 1
+    }
+    made = changed(stacked, lambda name, value: value * masks[name] if name in masks else value)
     if how.endswith("tuned"):
-        rule = optimiser(settings["optimiser"], settings["lr"], list(model.parameters()))
-        stream = torch.Generator().manual_seed(order + 1)
-        for _ in range(settings["steps"] // 5):
-            _step(model, rule, x, y, stream)
-            with torch.no_grad():
-                for name, parameter in model.named_parameters():
-                    if name in masks:
-                        parameter.mul_(masks[name])
+        trainer = Trainer(made, settings["optimiser"], settings["lr"], settings["decay"])
+        for step in range(settings["steps"] // 5):
+            places = chosen[:, -1 - step]
+            trainer.step(x[places], gathered(y, places))
+            for name, mask in masks.items():
+                made.parameters[name].mul_(mask)
+    return made
 
 
-def scores(model: nn.Module, look: GroupedData) -> np.ndarray:
-    with torch.no_grad():
-        return np.asarray(model(torch.as_tensor(np.asarray(look.x, dtype=np.float32))).squeeze(-1))
+def crossings(gap: np.ndarray) -> float:
+    """Changes of the lead, where one is larger than `LEAD`.
+
+    >>> crossings(np.array([0.0, 0.3, -0.005, 0.2, -0.4]))
+    1.0
+    """
+    leads = np.sign(gap[np.abs(gap) > LEAD])
+    return float((leads[1:] != leads[:-1]).sum())
 
 
-def group_losses(model: nn.Module, look: GroupedData) -> np.ndarray:
-    """Half the mean squared error of each group, in the order of the groups."""
-    losses = 0.5 * (scores(model, look) - np.asarray(look.y)) ** 2
-    return np.array([losses[look.of_group(group)].mean() for group in look.groups])
+def scores(stacked: Stacked, look: GroupedData) -> np.ndarray:
+    """Outputs (networks, points)."""
+    return np.asarray(stacked.evaluate(torch.as_tensor(look.x)).squeeze(-1))
+
+
+def group_losses(stacked: Stacked, look: GroupedData) -> np.ndarray:
+    """Half the mean squared error (networks, groups), in the order of the groups."""
+    losses = 0.5 * (scores(stacked, look) - np.asarray(look.y)) ** 2
+    return np.stack([losses[:, look.of_group(group)].mean(-1) for group in look.groups], -1)

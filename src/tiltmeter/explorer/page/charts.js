@@ -1,5 +1,25 @@
 // Charts: a Vega-Lite description is drawn once; afterwards only its data is changed.
+import { make } from "./elements.js";
+
 const reduced = { actions: false, renderer: "svg", ast: true, logLevel: 1, loader: { http: {} } };
+
+let loading = null;
+
+// The drawing library is large: it is fetched when the first chart needs it.
+function library() {
+  loading ??= new Promise((done, failed) => {
+    const script = make("script", { src: "/vega.js" });
+    script.onload = () => done();
+    script.onerror = () => { loading = null; failed(new Error("The drawing library could not be loaded.")); };
+    document.head.append(script);
+  });
+  return loading;
+}
+
+async function embed(place, spec) {
+  await library();
+  return window.vegaEmbed(place, spec, reduced);
+}
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -18,7 +38,7 @@ function settings() {
   return {
     background: "transparent", font: "system-ui, sans-serif", view: { stroke: null },
     axis: { labelColor: ink, titleColor: ink, gridColor: colour("line"), gridOpacity: 0.5, domainColor: ink, tickColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
-    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
+    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolType: "stroke", symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
     text: { color: ink }, rule: { color: ink },
   };
 }
@@ -27,21 +47,46 @@ export class Chart {
   constructor(place, describe) {
     this.place = place;
     this.describe = describe;
-    this.data = {};
-    this.drawn = null;
-    this.again = matchMedia("(prefers-color-scheme: dark)");
-    this.again.addEventListener("change", () => this.redraw());
+    this.data = null;
+    this.drawing = null;
+    this.late = false;
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.shape = null;
+      if (this.data) this.show(this.data);
+    });
+    // Vega follows the window, not its container.
+    let width = 0;
+    new ResizeObserver(([seen]) => {
+      if (Math.abs(seen.contentRect.width - width) < 1) return;
+      width = seen.contentRect.width;
+      if (this.view && width > 0) dispatchEvent(new Event("resize"));
+    }).observe(place);
   }
 
-  async redraw() {
-    const described = this.describe();
-    this.shape = JSON.stringify(described);
-    const spec = { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container", autosize: { type: "fit-x", contains: "padding" }, datasets: { ...this.data }, ...described, config: settings() };
-    const result = await window.vegaEmbed(this.place, spec, reduced);
-    this.view?.finalize();
-    this.view = result.view;
-    for (const [name, rows] of Object.entries(this.data)) this.patch(name, rows);
-    await this.view.runAsync();
+  // Draw these data; the first time the whole chart, afterwards only what they change. One drawing at a time: data that
+  // come meanwhile are drawn after it.
+  show(data) {
+    this.data = data;
+    this.late = true;
+    this.drawing ??= this.draw().finally(() => { this.drawing = null; });
+    return this.drawing;
+  }
+
+  async draw() {
+    while (this.late) {
+      this.late = false;
+      const described = this.describe();
+      const shape = JSON.stringify(described);
+      if (shape !== this.shape) {
+        const spec = { $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container", autosize: { type: "fit-x", contains: "padding" }, datasets: { ...this.data }, ...described, config: settings() };
+        const result = await embed(this.place, spec);
+        this.view?.finalize();
+        this.view = result.view;
+        this.shape = shape;
+      }
+      for (const [name, rows] of Object.entries(this.data)) this.patch(name, rows);
+      await this.view.runAsync();
+    }
   }
 
   patch(name, rows) {
@@ -51,21 +96,11 @@ export class Chart {
       // A layer that has nothing to show was left out of the chart.
     }
   }
-
-  // Draw these data; the first time the whole chart, afterwards only what they change.
-  async show(data) {
-    this.data = data;
-    if (this.drawn === null) this.drawn = this.redraw();
-    if (!this.view) return this.drawn;
-    if (JSON.stringify(this.describe()) !== this.shape) return (this.drawn = this.redraw());
-    for (const [name, rows] of Object.entries(data)) this.patch(name, rows);
-    return this.view.runAsync();
-  }
 }
 
 // A picture that was stored as a whole.
 export function drawStored(place, spec) {
-  return window.vegaEmbed(place, { ...spec, background: "white" }, reduced);
+  return embed(place, { ...spec, background: "white" });
 }
 
 export function timeAxis(title, log = true) {

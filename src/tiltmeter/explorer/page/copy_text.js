@@ -8,6 +8,7 @@ export function asPython(problem) {
   if (differs(problem.alignment, 0) && problem.shift > 0) parts.push(`shift_overlap=(${shiftOverlap(problem).join(", ")})`);
   if (differs(problem.label_bias, 0)) parts.push(`label_bias=(${problem.label_bias.join(", ")})`);
   const weights = differs(problem.weights, 1) ? `, weights={"+": ${problem.weights[0]}, "-": ${problem.weights[1]}}` : "";
+  if (problem.third) return pythonOfThree(problem, parts, weights);
   const training = problem.samples ? "Flow" : "SGD";
   const flips = problem.flips?.some((share) => share > 0) ? `, flips={"+": ${problem.flips[0]}, "-": ${problem.flips[1]}}` : "";
   const data = problem.samples ? `, data=tm.Fixed(${problem.samples}${flips})` : "";
@@ -22,7 +23,32 @@ export function asPython(problem) {
   ].join("\n");
 }
 
+// Three groups have no short form: their means and teachers are given by their products.
+function pythonOfThree(problem, parts, weights) {
+  const [share, variance, overlap] = problem.third;
+  const given = weights === "" ? "" : weights.replace("}", ', "third": 1}');
+  return [
+    "import numpy as np",
+    "import tiltmeter as tm",
+    "",
+    `two = tm.teacher_mixture(${parts.join(", ")})`,
+    "gram = np.zeros((6, 6))  # means of +, - and third, then their teachers",
+    "gram[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])] = two.gram",
+    `gram[5, 3:5] = gram[3:5, 5] = ${overlap}`,
+    "gram[5, 5] = 1",
+    "problem = tm.Mixture(",
+    `    weight={"+": ${problem.rho} * (1 - ${share}), "-": (1 - ${problem.rho}) * (1 - ${share}), "third": ${share}},`,
+    `    variance={"+": ${problem.variance[0]}, "-": ${problem.variance[1]}, "third": ${variance}},`,
+    "    gram=gram,",
+    `    label_bias={"+": ${problem.label_bias[0]}, "-": ${problem.label_bias[1]}, "third": 0},`,
+    ")",
+    `times = np.geomspace(0.01, ${problem.until}, 400)`,
+    `print(tm.crossings(tm.predict(problem, tm.SGD(lr=${problem.lr}${given}), times)))`,
+  ].join("\n");
+}
+
 export function asShell(problem) {
+  if (problem.third) return "# Three groups have no flags of their own: use Python, or a TOML file with [problem].";
   const parts = ["tiltmeter predict", `--rho ${problem.rho}`, `--shift ${problem.shift}`, `--variance ${problem.variance.join(" ")}`, `--overlap ${problem.overlap}`];
   if (differs(problem.alignment, 0) && problem.shift > 0) parts.push(`--shift-overlap ${shiftOverlap(problem).join(" ")}`);
   if (differs(problem.label_bias, 0)) parts.push(`--label-bias ${problem.label_bias.join(" ")}`);

@@ -1,3 +1,5 @@
+import { colourOf, DASH_PATTERNS } from "./look.js";
+
 // Elements made from text, never from markup: a name can be anything and stays text.
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -7,6 +9,15 @@ export function make(tag, attributes = {}, ...children) {
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
   element.append(...children.filter((child) => child !== null));
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
   return element;
 }
 
@@ -25,9 +36,16 @@ const MEANINGS = {
   band: "Limits that hold at all looks together, at the error rate that is written beside them.",
   look: "One moment at which the model was measured.",
   horizon: "How far the forecast's own tests find nothing against it.",
+  cell: "One combination of settings and seed of a study: one run.",
+  "share of variance": "How much of the differences between the runs of a study goes with one setting, with a pair of settings, or with chance.",
   driver: "The property of the data that makes the gap between groups.",
+  "time scale": "How long the student takes to learn along the shift (M), across it (R), and to settle its length (Q).",
   "order parameter": "A number that says where the student stands: along the shift (M), along a teacher (R), its length (Q).",
 };
+
+export function meaningOf(word) {
+  return MEANINGS[word] ?? null;
+}
 
 // A word with its meaning on hover and on focus.
 export function term(word, shown = word) {
@@ -39,4 +57,14 @@ export function glossary() {
   const list = make("dl");
   for (const [word, meaning] of Object.entries(MEANINGS)) list.append(make("dt", {}, make("strong", {}, word)), make("dd", {}, meaning));
   return make("details", { class: "panel" }, make("summary", {}, "What the words mean"), list);
+}
+
+// Names of curves with the look of their lines, for charts without names at the ends.
+export function legend(names) {
+  return make("p", { class: "legend", "aria-hidden": "true" }, ...names.map((name, i) => make("span", {}, svg("svg", { width: "34", height: "10" }, svg("line", { x1: "0", x2: "34", y1: "5", y2: "5", "stroke-width": "2.5", "stroke-dasharray": DASH_PATTERNS[i % DASH_PATTERNS.length], style: `stroke:${colourOf(i, names.length)}` })), name)));
+}
+
+// A sentence of the library with the minus sign of the group that has one.
+export function readable(text) {
+  return text.replaceAll("- leads", "− leads").replaceAll("then -", "then −").replaceAll("nor - is", "nor − is");
 }

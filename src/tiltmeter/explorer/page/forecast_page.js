@@ -1,85 +1,85 @@
-// Forecast and what-if: a network on real images, forecast before it is trained and bent by sliders.
+// Forecast and what-if: a network and its data, forecast before it is trained and bent by sliders.
 import { writeAddress } from "./address.js";
-import { Chart, groupColours, seriesEncoding, timeAxis } from "./charts.js";
+import { bendControls } from "./bend_controls.js";
 import { glossary, make, term } from "./elements.js";
-import { linesOf } from "./run_charts.js";
+import { forecastChart, forecastData } from "./forecast_chart.js";
+import { interventionTable } from "./intervention_table.js";
+import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
-import { shortNumber } from "./theory/phases.js";
 
-const DIALS = [
-  { name: "lr", label: "Learning rate", low: 0.0005, high: 0.05, log: true, standard: 0.006 },
-  { name: "steps", label: "Steps", low: 50, high: 5000, log: true, standard: 600, whole: true },
-  { name: "weight", label: "Loss weight of the turned digits", low: 0.1, high: 20, log: true, standard: 1 },
-  { name: "share", label: "Share of turned digits among the examples drawn", low: 0.02, high: 0.9, log: false, standard: 0.1 },
-];
+const DIGITS = "digits";
 
 export function forecastPage(main, query, start) {
-  const state = Object.fromEntries(DIALS.map((dial) => [dial.name, Number(query.get(dial.name)) || dial.standard]));
+  let source = query.get("source") ?? DIGITS;
+  let curve = query.get("curve") ?? "loss";
+  let over = query.get("over") ?? "";
   let open = true;
   let told = null;
   let plain = null;
   let trained = null;
   let busy = false;
   let wanted = null;
-  const dials = new Map();
+  let controls = null;
+  const job = new JobLine();
   const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" }, "The first forecast takes some seconds …");
+  const about = make("p", { class: "lead", id: "about" });
   const place = make("div", { class: "chart tall", id: "chart-forecast" });
   const trust = make("p", { class: "small", id: "horizon" });
-  const job = make("p", { role: "status", "aria-live": "polite", id: "job" });
-  const best = make("button", { type: "button", onclick: () => bestWeights() }, "Best weights");
-  const train = make("button", { type: "button", disabled: !start.allow_runs, title: start.allow_runs ? "" : "Start the explorer with --allow-runs.", onclick: () => trainIt() }, "Train it");
+  const compared = make("div", { id: "compared" });
+  const form = make("form", { class: "panel", "aria-label": "What if", onsubmit: (event) => event.preventDefault() });
+  const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = "loss"; begin(new URLSearchParams()); } });
+  const curveChoice = make("select", { id: "forecast-curve", onchange: () => { curve = curveChoice.value; plain = null; want(true); showRun(); } });
+  const overChoice = make("select", { id: "over", onchange: () => { over = overChoice.value; trained = null; showRun(); keepAddress(); } });
+  const chart = forecastChart(place, () => ({ groups: told?.groups ?? [], clock: told?.clock ?? "step", curve: told?.curve ?? curve, hasBand: Boolean(told?.band) }));
+  const saved = () => source.startsWith("run/");
 
-  const chart = new Chart(place, () => {
-    const groups = told?.groups ?? [];
-    const colours = groupColours(groups);
-    const x = timeAxis("step");
-    const y = { field: "value", type: "quantitative", title: "loss", scale: { zero: false } };
-    return {
-      height: 320,
-      layer: [
-        { data: { name: "beyond" }, mark: { type: "rect", opacity: 0.15 }, encoding: { x: { ...x, field: "start" }, x2: { field: "stop" } } },
-        { data: { name: "plain" }, mark: { type: "line", opacity: 0.35, strokeWidth: 1.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
-        { data: { name: "trained" }, mark: { type: "point", filled: true, size: 40 }, encoding: { x, y, color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null, legend: {} } } },
-      ],
-    };
-  });
-
-  function settings() {
-    // The order of the groups is that of the data: turned, which is the smaller one, then upright.
-    const shares = Math.abs(state.share - 0.1) < 1e-9 ? [0, 0] : [state.share, 1 - state.share];
-    return { lr: state.lr, steps: state.steps, weights: [state.weight, 1], shares };
+  async function begin(settings) {
+    told = plain = trained = null;
+    controls = null;
+    compared.replaceChildren();
+    trust.textContent = "";
+    why.textContent = "The first forecast takes some seconds …";
+    why.classList.remove("refused");
+    about.textContent = "";
+    form.replaceChildren(make("p", { class: "small" }, saved() ? "A saved forecast is shown as it is. Choose a TOML file to bend one." : "Loading …"));
+    if (!saved()) {
+      try {
+        const found = await ask("/api/what-if", { source });
+        if (!open) return;
+        about.textContent = `${found.about} The lines are forecast from the network before its first step; nothing is trained. Move a slider to ask what if.`;
+        controls = bendControls(found, settings, { onmove: () => want(false), onrest: () => want(true) });
+        form.replaceChildren(controls.element, buttons());
+      } catch (error) {
+        if (!wasReplaced(error)) refuse(error);
+        return;
+      }
+    }
+    want(true);
+    showRun();
   }
 
-  function dialOf(dial) {
-    const id = `dial-${dial.name}`;
-    const toUnit = (value) => (dial.log ? Math.log(value / dial.low) / Math.log(dial.high / dial.low) : (value - dial.low) / (dial.high - dial.low));
-    const fromUnit = (unit) => Number((dial.log ? dial.low * (dial.high / dial.low) ** unit : dial.low + unit * (dial.high - dial.low)).toPrecision(3));
-    const set = (unit, full) => {
-      const value = fromUnit(Math.min(1, Math.max(0, unit)));
-      state[dial.name] = dial.whole ? Math.round(value) : value;
-      show();
-      want(full);
-    };
-    const shown = make("output", { for: id });
-    const input = make("input", { type: "range", id, min: "0", max: "1", step: "any", oninput: () => set(Number(input.value), false), onchange: () => want(true) });
-    input.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      set(toUnit(state[dial.name]) + step / 50, false);
-    });
-    input.addEventListener("keyup", () => want(true));
-    dials.set(dial.name, () => {
-      input.value = String(toUnit(state[dial.name]));
-      shown.textContent = shortNumber(state[dial.name]);
-      input.setAttribute("aria-valuetext", shown.textContent);
-    });
-    return make("div", { class: "control" }, make("label", { for: id }, dial.label), shown, input);
+  function buttons() {
+    const act = (text, title, disabled, work) => make("button", { type: "button", title, disabled, onclick: () => attempt(work) }, text);
+    return make("div", {}, make("div", { class: "row" },
+      act("Best weights", "The loss weights that are forecast to be best for the worst group", false, bestWeights),
+      act("Compare interventions", "Forecast every intervention of the menu", false, compareAll),
+      act("Train it", start.allow_runs ? "The same network, from the same weights" : "Start the explorer with --allow-runs.", !start.allow_runs, trainIt),
+      make("button", { type: "button", onclick: () => { controls.reset(); want(true); } }, "Reset")),
+    start.allow_runs ? "" : make("p", { class: "small" }, "To train from here, start the explorer with --allow-runs."));
   }
 
-  function show() {
-    for (const set of dials.values()) set();
+  function refuse(error) {
+    why.textContent = error.message;
+    why.classList.add("refused");
+    if (controls === null) form.replaceChildren(make("p", { class: "refused" }, error.message));
+  }
+
+  function keepAddress() {
+    const address = controls?.query() ?? new URLSearchParams();
+    if (source !== DIGITS) address.set("source", source);
+    if (curve !== "loss") address.set("curve", curve);
+    if (over) address.set("over", over);
+    writeAddress("forecast", address);
   }
 
   // One question at a time; of those that come meanwhile only the last is asked.
@@ -91,83 +91,139 @@ export function forecastPage(main, query, start) {
       const asked = wanted;
       wanted = null;
       try {
-        const { lr, steps, weights, shares } = settings();
-        told = await ask("/api/forecast", { lr, steps, weights, shares, full: asked.full ? "yes" : "no" });
+        const answer = await ask("/api/forecast", { source, curve, ...(controls?.settings() ?? {}), full: asked.full ? "yes" : "no" });
+        if (!open) return;
+        if (answer.waits) {
+          trust.textContent = answer.waits;
+          continue;
+        }
+        told = answer;
         plain ??= told;
         why.textContent = told.sentence;
         why.classList.remove("refused");
-        if (asked.full) trust.textContent = told.horizon_text ?? "";
-        else trust.textContent = "How far to trust it is tested when the slider rests.";
+        trust.textContent = asked.full || saved() ? told.horizon_text ?? "" : "How far to trust it is tested when the slider rests.";
+        names(curveChoice, told.curves, told.curve);
         draw();
       } catch (error) {
-        if (!wasReplaced(error)) {
-          why.textContent = error.message;
-          why.classList.add("refused");
-        }
+        if (!wasReplaced(error)) refuse(error);
       }
     }
     busy = false;
-    writeAddress("forecast", new URLSearchParams(DIALS.filter((dial) => state[dial.name] !== dial.standard).map((dial) => [dial.name, String(state[dial.name])])));
+    keepAddress();
   }
 
   function draw() {
-    if (told === null || !open) return;
-    const end = told.times.at(-1);
-    chart.show({
-      curves: linesOf("forecast", told, true),
-      plain: plain === told ? [] : linesOf("before", plain, true),
-      beyond: told.horizon ? [{ start: told.horizon, stop: end }] : [],
-      trained: trained ? linesOf("trained", trained, true) : [],
-    });
+    if (told !== null && open) chart.show(forecastData(told, plain, trained));
   }
 
-  async function bestWeights() {
-    job.textContent = "Looking for the weights that are best for the worst group …";
+  function names(select, values, chosen) {
+    if ([...select.options].map((one) => one.value).join() !== values.join()) select.replaceChildren(...values.map((value) => make("option", { value }, value)));
+    select.value = chosen;
+  }
+
+  async function attempt(work) {
+    if (job.busy) return;
     try {
-      const { lr, steps, shares } = settings();
-      const found = await ask("/api/best-weights", { lr, steps, shares });
-      state.weight = Number((found.weights[0] / found.weights[1]).toPrecision(3));
-      job.textContent = found.sentence;
-      show();
-      want(true);
+      await work();
     } catch (error) {
-      if (!wasReplaced(error)) job.textContent = error.message;
+      if (!wasReplaced(error)) job.say(error.message);
     }
   }
 
+  function ended(now) {
+    if (now.state === "cancelled") job.say("Cancelled.");
+    else if (now.state !== "done") job.say(now.error ?? now.state);
+    return now.state === "done";
+  }
+
+  const settings = () => ({ source, ...controls.bend() });
+
+  async function bestWeights() {
+    const now = await job.run("best weights", settings(), (one) => ({ text: `Best weights for the worst group: ${one.progress.at(-1) ?? "starting"} …` }));
+    if (!ended(now)) return;
+    controls.setWeights(now.answer.weights);
+    job.say(now.answer.sentence);
+    want(true);
+  }
+
+  async function compareAll() {
+    const now = await job.run("compare interventions", settings(), (one) => {
+      const text = String(one.progress.at(-1) ?? "starting");
+      const found = /^(\d+) of (\d+)/.exec(text);
+      return { text: `Forecasting interventions: ${text} …`, share: found ? Number(found[1]) / Number(found[2]) : undefined };
+    });
+    if (!ended(now)) return;
+    job.say("Forecast, not trained. Choose one to see its curves.");
+    compared.replaceChildren(interventionTable(now.answer, (law) => { controls.setLaw(law); want(true); }));
+  }
+
   async function trainIt() {
+    over = "";
     trained = null;
-    try {
-      let now = await ask("/api/jobs", {}, { body: { kind: "train digits", settings: settings() } });
-      const { number } = now;
-      let cancelled = false;
-      while (open && now.state === "running") {
-        const run = now.progress.at(0)?.run;
-        const answer = run ? (await ask("/api/curves", [["run", run], ["curve", "loss"]], { slot: "trained" }))[run] : null;
-        if (answer?.times) trained = answer;
-        draw();
-        job.replaceChildren(trained ? `Training: step ${trained.times.at(-1)} of ${state.steps} ` : "Training begins ", make("button", { type: "button", onclick: () => { cancelled = true; ask("/api/cancel", {}, { body: { number } }); } }, "Cancel"));
-        await new Promise((done) => setTimeout(done, 250));
-        now = (await ask("/api/jobs", {}, { slot: "poll jobs" })).find((one) => one.number === number);
-      }
-      const run = now.progress.at(0)?.run;
-      if (run) {
-        trained = (await ask("/api/curves", [["run", run], ["curve", "loss"]], { slot: "trained" }))[run];
-        job.replaceChildren(cancelled ? "Cancelled. " : now.error ?? "Trained: the marks are what happened. ", make("a", { href: `#runs?run=${run}` }, "Open the run"));
-      } else job.textContent = now.error ?? now.state;
+    const { steps } = controls.bend();
+    const read = async (run) => (await ask("/api/curves", [["run", run], ["curve", curve]], { slot: "trained" }))[run];
+    const now = await job.run("train", settings(), async (one) => {
+      const run = one.progress[0]?.run;
+      const answer = run ? await read(run) : null;
+      if (answer?.times?.length) trained = answer;
       draw();
+      const step = trained?.times.at(-1) ?? 0;
+      return { text: trained ? `Training: step ${step} of ${steps}` : "Training begins …", share: trained ? step / steps : undefined };
+    });
+    const run = now.progress[0]?.run;
+    if (!run) return void ended(now);
+    trained = await read(run);
+    over = run;
+    await listRuns();
+    keepAddress();
+    job.say(now.state === "cancelled" ? "Cancelled. " : now.error ?? "Trained: the marks are what happened. ", make("a", { href: `#runs?run=${encodeURIComponent(run)}` }, "Open the run"));
+    draw();
+  }
+
+  // A run of the folder as marks over the forecast, also while it is written.
+  async function showRun() {
+    const asked = over;
+    while (open && asked && asked === over) {
+      try {
+        const answer = (await ask("/api/curves", [["run", asked], ["curve", curve]], { slot: "over" }))[asked];
+        if (!open || asked !== over) return;
+        if (answer.error) job.say(answer.error);
+        trained = answer.times ? answer : null;
+        draw();
+        if (answer.state !== "running") return;
+      } catch (error) {
+        if (wasReplaced(error)) return;
+      }
+      await new Promise((done) => setTimeout(done, 300));
+    }
+    draw();
+  }
+
+  async function listRuns() {
+    const { rows } = await ask("/api/runs", {}, { slot: "runs to lay over" });
+    overChoice.replaceChildren(make("option", { value: "" }, "no run"), ...rows.slice(0, 300).map((row) => make("option", { value: row.run }, row.name)));
+    overChoice.value = over;
+  }
+
+  async function listSources() {
+    try {
+      const found = await ask("/api/sources");
+      sourceChoice.replaceChildren(...found.map((one) => make("option", { value: one.source }, one.name)));
+      sourceChoice.value = source;
+      await listRuns();
     } catch (error) {
-      if (!wasReplaced(error)) job.textContent = error.message;
+      if (!wasReplaced(error)) job.say(error.message);
     }
   }
 
   main.replaceChildren(make("h1", {}, "Forecast: what will training do, before it is done"),
-    make("p", { class: "lead" }, "A network of 256 hidden units will tell small digits from large ones. Nine tenths of the images are upright and faint, one tenth turned and bright. The lines are forecast from the network before its first step; nothing is trained. Move a slider to ask what if."),
-    make("div", { class: "columns" },
-      make("form", { class: "panel", onsubmit: (event) => event.preventDefault() }, make("fieldset", {}, make("legend", {}, "What if"), ...DIALS.map(dialOf)), make("div", { class: "row" }, best, train), start.allow_runs ? null : make("p", { class: "small" }, "To train from here, start the explorer with --allow-runs.")),
-      make("div", { class: "shown" }, why, make("div", { class: "panel" }, place, trust, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Beyond the ", term("horizon"), ", shaded, the forecast's own tests object."), job)),
+    make("div", { class: "row" }, make("label", { for: "source" }, "forecast of"), sourceChoice), about,
+    make("div", { class: "columns" }, form,
+      make("div", { class: "shown" }, why, make("div", { class: "panel" },
+        make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "marks of"), overChoice),
+        place, trust, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Shaded: beyond the ", term("horizon"), ", where the forecast's own tests object."), job.element, compared)),
       make("div", { class: "more" }, glossary())));
-  show();
-  want(true);
-  return { leave: () => { open = false; } };
+  listSources();
+  begin(query);
+  return { leave: () => { open = false; job.open = false; } };
 }

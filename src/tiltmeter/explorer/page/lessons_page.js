@@ -1,9 +1,9 @@
 // Lessons: a question about a problem, the answer as a curve, and why.
 import { writeAddress } from "./address.js";
-import { glossary, make } from "./elements.js";
+import { glossary, make, readable } from "./elements.js";
 import { fromQuery } from "./parameters.js";
 import { ask, wasReplaced } from "./server_calls.js";
-import { answerRows, endRows, lossChart, lossRows, phaseRows } from "./theory_charts.js";
+import { answerShown, lossChart, lossShown } from "./theory_charts.js";
 import { phases, sentence } from "./theory/phases.js";
 
 export function lessonsPage(main, query, start) {
@@ -38,7 +38,7 @@ export function lessonsPage(main, query, start) {
     if (problem.samples) {
       try {
         const answer = start.answers?.[step.state] ?? await ask("/api/theory", Object.fromEntries(new URLSearchParams(step.state)));
-        await chart.show({ curves: answerRows(answer, "loss"), ends: endRows(problem.until, answer.curves.loss.at(-1)), ...phaseRows(answer.phases, problem.until), scales: [] });
+        chart.show(answerShown(answer, "loss", problem.until));
         text = answer.sentence;
       } catch (error) {
         if (wasReplaced(error)) return;
@@ -47,9 +47,9 @@ export function lessonsPage(main, query, start) {
     } else {
       const found = phases(problem);
       text = sentence(found);
-      chart.show(lossRows(problem, found));
+      chart.show(lossShown(problem, found));
     }
-    told.textContent = verdict + text.replaceAll("- leads", "− leads").replaceAll("then -", "then −").replaceAll("nor - is", "nor − is");
+    told.textContent = verdict + readable(text);
   }
 
   writeAddress("lessons", new URLSearchParams([["lesson", lesson.name], ["step", String(place)]]));

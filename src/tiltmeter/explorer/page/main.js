@@ -5,12 +5,13 @@ import { forecastPage } from "./forecast_page.js";
 import { lessonsPage } from "./lessons_page.js";
 import { runsPage } from "./runs_page.js";
 import { ask } from "./server_calls.js";
+import { studiesPage } from "./studies_page.js";
 import { theoryPage } from "./theory_page.js";
 import { verdictsPage } from "./verdicts_page.js";
 
 const PAGES = {
   theory: ["Theory", theoryPage], runs: ["Runs", runsPage], forecast: ["Forecast", forecastPage],
-  verdicts: ["Verdicts", verdictsPage], lessons: ["Lessons", lessonsPage],
+  studies: ["Studies", studiesPage], verdicts: ["Verdicts", verdictsPage], lessons: ["Lessons", lessonsPage],
 };
 
 async function begin() {

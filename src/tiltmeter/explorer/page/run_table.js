@@ -21,24 +21,27 @@ export class RunTable {
     this.summaries = new Map();
     this.filter = make("input", { type: "search", id: "run-filter", placeholder: "part of a name", oninput: () => this.draw() });
     this.order = make("select", { id: "run-order", onchange: () => this.draw() }, make("option", { value: "newest" }, "newest first"), make("option", { value: "name" }, "by name"));
+    this.cells = make("input", { type: "checkbox", id: "run-cells", onchange: () => this.draw() });
+    this.cellsLine = make("span", { class: "hidden" }, this.cells, make("label", { for: "run-cells" }, " cells of studies"));
     this.body = make("tbody");
     this.count = make("p", { class: "small", role: "status" });
     this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
     const head = ["", "run", "state", "leads now", "last crossing", "age"].map((name) => make("th", { scope: "col" }, name));
     this.element = make("div", { class: "panel" }, make("h2", {}, "Runs"),
-      make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order),
+      make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine),
       make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
   }
 
   update(rows, now) {
     this.rows = rows;
     this.now = now;
+    this.cellsLine.classList.toggle("hidden", !rows.some((row) => row.cell));
     this.draw();
   }
 
   visible() {
     const part = this.filter.value.toLowerCase();
-    const found = this.rows.filter((row) => row.name.toLowerCase().includes(part));
+    const found = this.rows.filter((row) => row.name.toLowerCase().includes(part) && (this.cells.checked || !row.cell || this.chosen.has(row.run)));
     if (this.order.value === "name") found.sort((a, b) => (a.name < b.name ? -1 : 1));
     return found;
   }
@@ -61,7 +64,7 @@ export class RunTable {
     box.checked = this.chosen.has(row.run);
     const name = make("a", { href: "#", onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
     return make("tr", { "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
-      make("td", {}, box, make("label", { for: id, class: "hidden" }, `show ${row.name}`)),
+      make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
       make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
       make("td", {}, ageOf(this.now - row.changed)));

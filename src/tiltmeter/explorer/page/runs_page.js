@@ -4,6 +4,8 @@ import { glossary, make, term } from "./elements.js";
 import { gapChart, linesOf, meanOf, runChart } from "./run_charts.js";
 import { RunTable } from "./run_table.js";
 import { ask, wasReplaced } from "./server_calls.js";
+import { StopMarker } from "./stop_marker.js";
+import { numberTable, stoppingTable } from "./tables.js";
 import { shortNumber } from "./theory/phases.js";
 
 const POLL = 200;
@@ -35,11 +37,9 @@ export function runsPage(main, query, start) {
   const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(); } }, "log time");
   const seeds = make("button", { type: "button", onclick: () => addSeeds() }, "Add runs that differ by their seed");
   const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
-  const stopAt = make("input", { type: "range", id: "stop-at", min: "0", max: "1", step: "any", oninput: () => { drawStop(); draw(); } });
-  stopAt.value = "1";
-  const stopText = make("output", { for: "stop-at" });
+  const marker = new StopMarker(() => drawChart());
   const stopping = make("div", { id: "stopping" });
-  const compared = make("div", { id: "compared" });
+  const compared = make("div", { id: "compared", class: "below" });
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
   const charts = { runs: runChart(curvePlace, described), gap: gapChart(gapPlace, described) };
@@ -62,8 +62,8 @@ export function runsPage(main, query, start) {
   }
 
   function followLatest() {
-    if (!follow.checked || table.rows.length === 0) return;
-    const newest = table.rows.reduce((a, b) => (b.changed > a.changed ? b : a));
+    if (!follow.checked || table.rows.every((row) => row.cell)) return;
+    const newest = table.rows.filter((row) => !row.cell).reduce((a, b) => (b.changed > a.changed ? b : a));
     if (chosen.size === 1 && chosen.has(newest.run)) return;
     chosen.clear();
     chosen.add(newest.run);
@@ -114,7 +114,16 @@ export function runsPage(main, query, start) {
   }
 
   function draw() {
+    drawChart();
+    const bands = (judgement?.bands ?? []).flatMap((band) => band.times.map((time, i) => ({ time, pair: `${band.pair[0]} − ${band.pair[1]}`, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] }))).filter((row) => (!log || row.time > 0) && row.lower !== null);
+    gapPlace.parentElement.classList.toggle("hidden", bands.length === 0);
+    if (bands.length > 0) charts.gap.show({ bands, zero: [{ gap: 0 }] });
+    drawTexts(good());
+  }
+
+  function drawChart() {
     const shown = good();
+    if (shown.length === 0) return;
     const lines = [];
     const thin = [];
     const names = seriesNames(shown);
@@ -123,15 +132,13 @@ export function runsPage(main, query, start) {
       if (some.length > 1) for (const [run, one] of some) thin.push(...linesOf(nameOf(run), one, log));
       if (mean) lines.push(...linesOf(names[i], mean, log));
     });
-    const times = [...new Set((judgement?.stopping ?? []).map((rule) => rule.time))].filter((time) => !log || time > 0);
-    const marks = times.map((time) => ({ time, label: judgement.stopping.filter((rule) => rule.time === time).map((rule) => rule.rule).join(", ") }));
-    const at = stopTime();
-    const few = lines.length < 200 ? lines : [];
-    if (shown.length > 0) charts.runs.show({ curves: lines, seeds: thin, points: few, marks, stop: at === null || (log && !(at > 0)) ? [] : [{ time: at }] });
-    const bands = (judgement?.bands ?? []).flatMap((band) => band.times.map((time, i) => ({ time, pair: `${band.pair[0]} − ${band.pair[1]}`, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] }))).filter((row) => (!log || row.time > 0) && row.lower !== null);
-    if (bands.length > 0) charts.gap.show({ bands, zero: [{ gap: 0 }] });
-    gapPlace.parentElement.classList.toggle("hidden", bands.length === 0);
-    drawTexts(shown);
+    const fits = (row) => !log || row.time > 0;
+    const rules = judgement?.stopping ?? [];
+    const marks = [...new Set(rules.map((rule) => rule.time))].map((time) => ({ time, label: rules.filter((rule) => rule.time === time).map((rule) => rule.rule).join(", ") }));
+    const crossings = (judgement?.crossings ?? []).map((one) => ({ time: one.time, label: `${one.after} leads` }));
+    marker.show(shown[0][1]);
+    const stop = marker.time === null ? [] : [{ time: marker.time }];
+    charts.runs.show({ curves: lines, seeds: thin, points: lines.length < 200 ? lines : [], marks: marks.filter(fits), crossings: crossings.filter(fits), stop: stop.filter(fits) });
   }
 
   function drawTexts(shown) {
@@ -146,34 +153,12 @@ export function runsPage(main, query, start) {
       if (names.includes(curve)) choice.value = curve;
       else choice.value = shown[0][1].curve;
     }
-    drawStop();
-    const rules = judgement?.stopping ?? [];
-    stopping.replaceChildren(rules.length > 0
-      ? ruleTable(["stop for the", "at", "gap", "mean", "worst group"], rules.map((rule) => [rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]))
-      : make("p", { class: "small" }, judgement?.stopping_refused ?? ""));
+    stopping.replaceChildren(stoppingTable(judgement, "at", "mean", (rule) => marker.moveTo(rule.time)));
+    const { groups } = described();
+    const last = (one, group) => one.values.at(-1)?.[one.groups.indexOf(group)] ?? null;
     compared.replaceChildren(shown.length > 1
-      ? ruleTable(["run", "state", "looks", ...described().groups.map((group) => `${curve} of ${group}, last`)], shown.map(([run, one]) => [nameOf(run), one.state, String(one.looks), ...described().groups.map((group) => { const value = one.values.at(-1)?.[one.groups.indexOf(group)]; return value === undefined || value === null ? "" : shortNumber(value); })]))
+      ? make("div", { class: "panel" }, make("h2", {}, "The chosen runs, side by side"), numberTable(["run", "state", "looks", ...groups.map((group) => `${curve} of ${group}, last`)], shown.map(([run, one]) => [nameOf(run), one.state, String(one.looks), ...groups.map((group) => (last(one, group) === null ? "" : shortNumber(last(one, group))))]), "Runs compared"))
       : "");
-  }
-
-  function stopTime() {
-    const [first] = good();
-    if (!first || Number(stopAt.value) >= 1 || first[1].times.length === 0) return null;
-    const { times } = first[1];
-    return times[Math.round(Number(stopAt.value) * (times.length - 1))];
-  }
-
-  function drawStop() {
-    const [first] = good();
-    const at = stopTime();
-    if (!first || at === null) {
-      stopText.textContent = "the end";
-      return;
-    }
-    const row = first[1].values[first[1].times.indexOf(at)].filter((value) => value !== null);
-    const mean = row.reduce((sum, value) => sum + value, 0) / row.length;
-    stopText.textContent = `${first[1].clock} ${shortNumber(at)}: gap ${shortNumber(Math.max(...row) - Math.min(...row))}, mean ${shortNumber(mean)}, worst group ${shortNumber(first[1].better === "higher" ? Math.min(...row) : Math.max(...row))}`;
-    stopAt.setAttribute("aria-valuetext", stopText.textContent);
   }
 
   async function pollCurves() {
@@ -240,11 +225,11 @@ export function runsPage(main, query, start) {
   async function pollSummaries() {
     const asked = new Map();
     while (open) {
-      const row = table.visible().slice(0, table.most).filter((one) => asked.get(one.run) !== one.bytes).slice(0, 6);
+      const row = table.visible().slice(0, table.most).filter((one) => asked.get(one.run) !== `${one.bytes} ${one.state}`).slice(0, 6);
       if (row.length > 0) {
         try {
           const answer = await ask("/api/summaries", row.map((one) => ["run", one.run]), { slot: "summaries" });
-          for (const one of row) asked.set(one.run, one.bytes);
+          for (const one of row) asked.set(one.run, `${one.bytes} ${one.state}`);
           for (const [run, one] of Object.entries(answer)) table.summaries.set(run, one);
           table.draw();
         } catch (error) {
@@ -265,17 +250,13 @@ export function runsPage(main, query, start) {
         make("div", { class: "panel" },
           make("div", { class: "row" }, make("label", { for: "curve" }, "curve"), choice, scale, make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")), make("span", {}, together, make("label", { for: "together" }, " seeds together")), seeds, report),
           curvePlace, status,
-          make("div", { class: "control" }, make("label", { for: "stop-at" }, "Stop at"), stopText, stopAt)),
+          marker.element),
         make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it"), gapPlace),
-        make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs"), stopping, compared),
+        make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs"), stopping), compared,
         glossary())));
   pollCurves();
   pollRows();
   pollSummaries();
   change();
   return { leave: () => { open = false; restart(); } };
-}
-
-function ruleTable(header, rows) {
-  return make("table", {}, make("thead", {}, make("tr", {}, ...header.map((name, i) => make("th", { scope: "col", class: i ? "number" : null }, name)))), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i ? "number" : null }, cell))))));
 }

@@ -1,64 +1,54 @@
-// The charts of the theory page.
-import { Chart, groupColours, seriesEncoding, timeAxis } from "./charts.js";
+// The charts of the theory page and of the lessons.
+import { LineChart } from "./line_chart.js";
 import { constants, geomspace, losses, overlaps, timescales } from "./theory/closed_form.js";
 import { FIRST } from "./theory/crossings.js";
 import { DRIVERS, drivers } from "./theory/drivers.js";
-import { GROUPS } from "./theory/problem.js";
+import { shortNumber } from "./theory/phases.js";
+import { GROUPS, spoken, THIRD } from "./theory/problem.js";
 
 const LOOKS = 160;
+const ALL_GROUPS = [...GROUPS, THIRD];
 
 export function lossChart(place) {
-  return new Chart(place, () => {
-    const colours = groupColours(GROUPS);
-    const x = timeAxis("time t = steps/d");
-    const shade = { field: "leader", type: "nominal", scale: { domain: GROUPS, range: colours }, legend: null };
-    return {
-      height: 300,
-      layer: [
-        { data: { name: "phases" }, mark: { type: "rect", opacity: 0.13 }, encoding: { x: { ...x, field: "start" }, x2: { field: "stop" }, fill: shade } },
-        { data: { name: "phases" }, mark: { type: "text", baseline: "top", dy: 4, fontSize: 13, lineBreak: "\n" }, encoding: { x: { ...x, field: "middle" }, y: { value: 0 }, text: { field: "label" } } },
-        { data: { name: "crossings" }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { ...x, field: "time" } } },
-        { data: { name: "scales" }, mark: { type: "rule", strokeDash: [2, 4], opacity: 0.6 }, encoding: { x: { ...x, field: "time" } } },
-        { data: { name: "scales" }, mark: { type: "text", baseline: "bottom", dy: -3, dx: 3, align: "left", fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 300 }, text: { field: "label" } } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.5 }, encoding: { x, y: { field: "value", type: "quantitative", title: "loss", scale: { zero: false, padding: 36, nice: false } }, ...seriesEncoding(GROUPS, colours, "series", null) } },
-        { data: { name: "ends" }, mark: { type: "text", align: "right", dx: -6, fontSize: 18, fontWeight: "bold" }, encoding: { x: { ...x, field: "time" }, y: { field: "value", type: "quantitative" }, yOffset: { value: -12 }, text: { field: "label" }, color: { field: "series", type: "nominal", scale: { domain: GROUPS, range: colours }, legend: null } } },
-      ],
-    };
-  });
+  return new LineChart(place, { names: ALL_GROUPS, title: "loss", height: 320, room: 44 });
 }
 
-export function curvesChart(place, title, names, { height = 200, zero = false } = {}) {
-  return new Chart(place, () => ({
-    height, data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2 },
-    encoding: { x: timeAxis("time t = steps/d"), y: { field: "value", type: "quantitative", title, scale: { zero } }, ...seriesEncoding(names, groupColours(names)) },
-  }));
+export function ratesChart(place) {
+  return new LineChart(place, { names: ALL_GROUPS, title: "" });
 }
 
-function rowsOf(times, columns) {
-  return Object.entries(columns).flatMap(([series, values]) => times.map((time, i) => ({ time, series, value: values[i] })));
+export const ORDER = ["M", "R of +", "R of −", "Q"];
+export const SPLIT = [...DRIVERS, "rest", "loss gap"];
+export const NOTHING = { times: [], curves: {} };
+
+function columns(names, rows) {
+  return Object.fromEntries(names.map((name, i) => [name, rows.map((row) => row[i])]));
 }
 
-export function lossRows(problem, found) {
+export function lossShown(problem, found) {
   const k = constants(problem);
   const times = geomspace(FIRST, problem.until, LOOKS);
   const values = times.map((t) => losses(k, t));
-  const ends = values[LOOKS - 1];
   const rates = timescales(problem);
   const scales = [["τQ", rates.Q], ...(problem.shift > 0 ? [["τM", rates.M], ["τR", rates.R]] : [["τR", rates.R]])];
   return {
-    curves: rowsOf(times, { "+": values.map((one) => one[0]), "-": values.map((one) => one[1]) }),
-    ends: endRows(problem.until, ends),
-    ...phaseRows(found, problem.until),
+    times, curves: columns(GROUPS, values), ends: endsOf(values[LOOKS - 1]), ...phaseMarks(found, problem.until), label: labelOf("Loss", values),
     scales: scales.filter(([, time]) => time > FIRST && time < problem.until).map(([label, time]) => ({ time, label })),
   };
 }
 
-// The names of the groups, at the ends of their curves.
-export function endRows(time, values) {
-  return values.map((value, i) => ({ time, value, series: GROUPS[i], label: i ? "−" : "+" }));
+// What a screen reader hears of a picture: where its curves begin and end.
+function labelOf(title, values) {
+  const parts = values[0].map((value, i) => `${spoken(ALL_GROUPS[i])} from ${shortNumber(value, 2)} to ${shortNumber(values.at(-1)[i], 2)}`);
+  return `${title} over time: ${parts.join(", ")}.`;
 }
 
-export function phaseRows(found, until) {
+// The names of the groups, at the ends of their curves.
+function endsOf(values) {
+  return values.map((value, place) => ({ value, place, label: place < 2 ? ["+", "−"][place] : THIRD }));
+}
+
+function phaseMarks(found, until) {
   const width = Math.log(until / FIRST);
   return {
     phases: found.map((phase) => {
@@ -70,26 +60,23 @@ export function phaseRows(found, until) {
   };
 }
 
-export const ORDER = ["M", "R of +", "R of −", "Q"];
-
-export function orderRows(problem) {
+export function orderShown(problem) {
   const k = constants(problem);
   const times = geomspace(FIRST, problem.until, LOOKS);
-  const values = times.map((t) => overlaps(k, t));
-  return { curves: rowsOf(times, { M: values.map((one) => one.M), "R of +": values.map((one) => one.R[0]), "R of −": values.map((one) => one.R[1]), Q: values.map((one) => one.Q) }) };
+  return { times, curves: columns(ORDER, times.map((t) => overlaps(k, t)).map((one) => [one.M, one.R[0], one.R[1], one.Q])) };
 }
 
-export const SPLIT = [...DRIVERS, "rest", "loss gap"];
-
-export function driverRows(problem) {
+export function driversShown(problem) {
   const split = drivers(problem);
-  if (split === null) return { curves: [] };
+  if (split === null) return NOTHING;
   const times = geomspace(FIRST, problem.until, LOOKS);
   const values = times.map(split);
-  return { curves: rowsOf(times, Object.fromEntries(SPLIT.map((name) => [name, values.map((one) => one[name.replace(" ", "_")])]))) };
+  return { times, curves: columns(SPLIT, values.map((one) => SPLIT.map((name) => one[name.replace(" ", "_")]))) };
 }
 
-export function answerRows(answer, curve) {
+// A curve that Python computed, with its phases where it is the loss.
+export function answerShown(answer, curve, until) {
   const values = answer.curves[curve];
-  return rowsOf(answer.times, { "+": values.map((one) => one[0]), "-": values.map((one) => one[1]) });
+  const marks = curve === "loss" ? phaseMarks(answer.phases, until) : {};
+  return { times: answer.times, curves: columns(ALL_GROUPS.slice(0, values[0].length), values), ends: endsOf(values.at(-1)), ...marks, label: labelOf(curve.replace("_", " "), values) };
 }

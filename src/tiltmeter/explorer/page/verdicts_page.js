@@ -2,6 +2,7 @@
 import { writeAddress } from "./address.js";
 import { drawStored } from "./charts.js";
 import { make } from "./elements.js";
+import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
 
 const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
@@ -13,7 +14,7 @@ export function verdictsPage(main, query, start) {
   const state = make("select", { id: "state", onchange: () => draw() }, ...STATES.map((one) => make("option", {}, one)));
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
   const count = make("p", { role: "status", class: "small" });
-  const jobs = make("p", { role: "status", "aria-live": "polite", id: "job" });
+  const job = new JobLine();
 
   function stateOf(one) {
     const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
@@ -61,17 +62,13 @@ export function verdictsPage(main, query, start) {
   }
 
   async function quick(name) {
+    if (job.busy) return;
     try {
-      let job = await ask("/api/jobs", {}, { body: { kind: "run quick", settings: { name } } });
-      while (open && job.state === "running") {
-        jobs.replaceChildren(`${name} is running: ${job.progress.at(-1) ?? "starting"} `, make("button", { type: "button", onclick: () => ask("/api/cancel", {}, { body: { number: job.number } }) }, "Cancel"));
-        await new Promise((done) => setTimeout(done, 500));
-        job = (await ask("/api/jobs", {}, { slot: "poll jobs" })).find((one) => one.number === job.number);
-      }
-      jobs.textContent = `${name}: ${job.error ?? job.state}`;
+      const now = await job.run("run quick", { name }, (one) => ({ text: `${name} is running: ${one.progress.at(-1) ?? "starting"}` }));
+      job.say(`${name}: ${now.error ?? now.state}`);
       await load();
     } catch (error) {
-      if (!wasReplaced(error)) jobs.textContent = error.message;
+      if (!wasReplaced(error)) job.say(error.message);
     }
   }
 
@@ -92,7 +89,7 @@ export function verdictsPage(main, query, start) {
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
     make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule in these runs; it proves no sentence. What did not hold is shown like the rest."),
-    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), jobs, list);
+    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), job.element, list);
   load();
-  return { leave: () => { open = false; } };
+  return { leave: () => { open = false; job.open = false; } };
 }

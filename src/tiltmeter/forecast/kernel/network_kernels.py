@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -58,6 +60,7 @@ from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.tangent.kernel import initial_scores, planned_kernels
 from tiltmeter.tangent.plan import Plan
 from tiltmeter.tangent.spectrum import spectrum
+from tiltmeter.tangent.stored_kernels import stored_kernels
 
 Outputs = Literal["full", "trace"]
 
@@ -295,6 +298,8 @@ def tangent(
     outputs: Outputs | None = None,
     read: Read | None = None,
     progress: bool = True,
+    to: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
@@ -310,7 +315,13 @@ def tangent(
     `look` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says what
     to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that take
     more than a few seconds show their progress on stderr, unless `progress` is False.
+
+    With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
+    than memory; a run that was killed goes on where it stopped. An `executor` of concurrent.futures, or
+    `get_executor()` of a Dask client, computes the strips in its workers.
     """
+    if executor is not None and to is None:
+        raise ValueError("`executor` computes strips of the kernel, which go through files: pass `to`, a folder, too.")
     model = bare(checked_model(model))
     held_out = look is None
     train, look = checked_data(train, look)
@@ -326,9 +337,13 @@ def tangent(
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
     work = 2 * len(part) * (len(part) + len(look))
     with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
-        (kernel, cross), plan = planned_kernels(
-            own, x, (seen,), outputs=how, read=read, tell=tell if progress else None
-        )
+        said = tell if progress else None
+        if to is None:
+            (kernel, cross), plan = planned_kernels(own, x, (seen,), outputs=how, read=read, tell=said)
+        else:
+            (kernel, cross), plan = stored_kernels(
+                own, x, seen, outputs=how, read=read, to=to, executor=executor, tell=said
+            )
     checked_kernel(kernel, start_sample)
     if held_out:
         say_held_out()

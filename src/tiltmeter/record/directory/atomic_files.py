@@ -11,6 +11,7 @@ import json
 import math
 import os
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,6 +59,30 @@ def write_array(path: Path, values: np.ndarray) -> int:
     np.save(buffer, values, allow_pickle=False)
     write_atomically(path, buffer.getbuffer())
     return zlib.crc32(buffer.getbuffer())
+
+
+def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[np.ndarray]) -> None:
+    """Write a NumPy file from consecutive rows, for arrays that do not fit in memory; it appears when it is complete.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_array_rows(Path(folder) / "a.npy", (4, 2), np.dtype(float), (np.full((2, 2), i) for i in range(2)))
+    ...     np.load(Path(folder) / "a.npy")[:, 0].tolist()
+    [0.0, 0.0, 1.0, 1.0]
+
+    Written by plain writes, so that a full disk is an error; through a memory map it would kill the process.
+    """
+    aside = path.with_name(path.name + ".aside")
+    try:
+        with aside.open("wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for part in parts:
+                file.write(np.ascontiguousarray(part, dtype=dtype).data)
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:

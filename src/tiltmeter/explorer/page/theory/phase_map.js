@@ -5,15 +5,14 @@ import { FIRST } from "./crossings.js";
 import { refusal } from "./problem.js";
 
 export const KINDS = ["nobody", "+", "-", "- then +", "+ then -", "more changes", "impossible"];
-const MAP_LOOKS = 48;
 
-export function phaseMap(problem, across, up, cells) {
+export function phaseMap(problem, across, up, cells, looks) {
   const kinds = new Uint8Array(cells * cells);
-  const times = geomspace(FIRST, problem.until, MAP_LOOKS);
+  const times = geomspace(FIRST, problem.until, looks);
   for (let row = 0; row < cells; row += 1) {
     for (let column = 0; column < cells; column += 1) {
       const here = up.set(across.set(problem, column / (cells - 1)), row / (cells - 1));
-      kinds[row * cells + column] = kindOf(here, times);
+      kinds[row * cells + column] = kindOf(here, here.until === problem.until ? times : geomspace(FIRST, here.until, looks));
     }
   }
   return kinds;

@@ -1,6 +1,17 @@
 // A problem of the two-group model as one plain object. `alignment` is the cosine between the shift and each teacher,
 // so that shift_overlap = alignment * sqrt(shift); every other name is that of tm.teacher_mixture and tm.SGD.
 export const GROUPS = ["+", "-"];
+export const THIRD = "third";
+
+// Whether the page has a closed form of it: two groups, every example used once. Else Python is asked.
+export function isClosed(problem) {
+  return !problem.samples && !problem.third;
+}
+
+// A name of a group as it is read aloud.
+export function spoken(group) {
+  return { "+": "plus", "-": "minus" }[group] ?? group;
+}
 
 export const DEFAULTS = {
   rho: 0.8, shift: 0, variance: [0.5, 1.5], overlap: 0.5, alignment: [0, 0], label_bias: [0, 0], lr: 0.1,

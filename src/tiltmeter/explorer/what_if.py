@@ -1,0 +1,153 @@
+"""What-if: forecast a training for every setting of the sliders, look for better ones, and train it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.analysis.phases import phases
+from tiltmeter.explorer.experiment import Experiment
+from tiltmeter.explorer.run_curves import series, shown
+from tiltmeter.explorer.run_folder import address_of, run_folder
+from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
+from tiltmeter.plot.theme import group_name
+from tiltmeter.record import Trajectory
+from tiltmeter.visible_text import visible
+
+#: Where trainings that the page starts are recorded, below the folder.
+PLACE = "from-explorer"
+SLOW = "This recipe is forecast by training small twins of the network, when the slider rests."
+
+
+def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> dict[str, Any]:
+    """What can be bent of this source, and where it stands."""
+    from tiltmeter.advice.menu import menu
+
+    one = experiment_of(root, source, reader, fetch)
+    recipe = one.recipe
+    own = recipe.weights or {}
+    by_group = set(own) <= set(one.groups)
+    weights = [float(own.get(group, 1.0)) for group in one.groups] if by_group else None
+    shares = np.asarray([(one.data.codes == code).mean() for code in range(len(one.groups))])
+    drawn = recipe.drawn
+    return {
+        "about": visible(one.about),
+        "groups": [group_name(group) for group in one.groups],
+        "lr": recipe.lr,
+        "steps": one.steps,
+        "weights": weights,
+        "shares": shares.tolist() if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
+        "laws": list(menu(one.steps)) if not recipe.interventions else [],
+    }
+
+
+def what_if_forecast(
+    root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], full: bool, curve: str = "loss"
+) -> dict[str, Any]:
+    """Forecast a curve of all groups; `full` also tests how far to trust it."""
+    ahead = experiment_of(root, source, reader, fetch).forecast(bend, full)
+    return {"waits": SLOW} if ahead is None else forecast_told(ahead, curve)
+
+
+def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any]:
+    """A forecast that was saved, as it is."""
+    path = run_folder(Path(root)).get(source.removeprefix(SAVED))
+    if path is None:
+        raise ValueError("This forecast is no longer there.")
+    return forecast_told(loaded(Path(root), path), curve)
+
+
+def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
+    """The curve, the sentence and the horizon of a forecast."""
+    from tiltmeter.forecast.horizon import noted_horizon
+
+    names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
+    if not names:
+        raise ValueError("There is no curve of groups in this forecast.")
+    chosen = curve if curve in names else names[0]
+    horizon = noted_horizon(ahead)
+    try:
+        sentence = str(phases(ahead, chosen)) if ahead[chosen].sizes["group"] == 2 else ""
+    except ValueError:  # a curve that is neither better high nor better low
+        sentence = ""
+    return {
+        **series(ahead[chosen]),
+        "curve": visible(chosen),
+        "curves": [visible(name) for name in names],
+        "clock": ahead.clock,
+        "sentence": visible(sentence or _ends(ahead, chosen)),
+        "horizon": None if horizon is None else horizon.step,
+        "horizon_text": None if horizon is None else visible(str(horizon)),
+    }
+
+
+def best_weights_found(
+    root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], tell: Callable[[Any], None]
+) -> dict[str, Any]:
+    """Find the loss weights that are forecast to make the worst group best off."""
+    from tiltmeter.forecast.best_weights import best_weights
+
+    tell("computing the kernels of the network")
+    one = experiment_of(root, source, reader, fetch)
+    recipe = replace(one.bent({**bend, "weights": [], "law": ""}), weights=None)
+    kernels = one.kernels
+    tell("trying weights")
+    found = best_weights(kernels, recipe)
+    return {"weights": [float(found.weights[group]) for group in one.groups], "sentence": visible(str(found))}
+
+
+def interventions_compared(
+    root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], tell: Callable[[Any], None]
+) -> dict[str, Any]:
+    """Forecast the training with every intervention of the menu: the final losses, or why it has no forecast."""
+    from tiltmeter.advice.menu import menu
+
+    tell("computing the kernels of the network")
+    one = experiment_of(root, source, reader, fetch)
+    rows: list[dict[str, Any]] = [{"law": "", **_final(one, {**bend, "law": ""})}]
+    laws = list(menu(int(bend["steps"])))
+    for done, law in enumerate(laws, 1):
+        tell(f"{done} of {len(laws)}: {law}")
+        try:
+            rows.append({"law": law, **_final(one, {**bend, "law": law})})
+        except (ValueError, TypeError) as refused:
+            rows.append({"law": law, "refused": visible(str(refused))})
+    return {"groups": [group_name(group) for group in one.groups], "rows": rows}
+
+
+def train_bent(
+    root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], tell: Callable[[Any], None]
+) -> dict[str, Any]:
+    """Train the same network from the same weights into a new run directory; `tell` hears its name first."""
+    one = experiment_of(root, source, reader, fetch)
+    recipe = one.bent(bend)
+    folder = Path(root) / PLACE
+    name = _free(folder, re.sub(r"[^\w-]+", "-", Path(source).name.removesuffix(".toml")) or "run")
+    address = address_of(f"{PLACE}/{name}".encode())
+    tell({"run": address})
+    one.train(recipe, folder / name)
+    return {"run": address}
+
+
+def _final(one: Experiment, bend: Mapping[str, Any]) -> dict[str, Any]:
+    loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
+    return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
+
+
+def _ends(ahead: Trajectory, curve: str) -> str:
+    """Where every group ends, for more than two of them."""
+    last = ahead[curve].mean("seed") if "seed" in ahead[curve].dims else ahead[curve]
+    values = last.isel(time=-1)
+    said = [f"{group_name(group)} {float(values.sel(group=group)):.3g}" for group in values.coords["group"].values]
+    return f"At the end: {curve} of {', '.join(said)}."
+
+
+def _free(folder: Path, stem: str) -> str:
+    taken = {path.name for path in folder.glob("*")}
+    return next(f"{stem}-{number}" for number in range(1, len(taken) + 2) if f"{stem}-{number}" not in taken)

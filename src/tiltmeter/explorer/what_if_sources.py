@@ -1,0 +1,102 @@
+"""What-if sources: what the forecast page can start from: the digits, TOML files and saved forecasts of the folder."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from tiltmeter.explorer.experiment import Experiment
+from tiltmeter.explorer.run_folder import DEPTH, address_of, run_folder
+from tiltmeter.record.directory.journal import CURVES
+from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
+from tiltmeter.visible_text import visible
+
+DIGITS, FILE, SAVED = "digits", "file/", "run/"
+#: The most bytes of a TOML file, and the newest runs that are asked whether they are forecasts.
+MOST_BYTES, NEWEST = 2**20, 300
+#: The experiments that were bent last: source -> date of the file, experiment.
+_made: dict[tuple[str, str], tuple[int, Experiment]] = {}
+KEPT = 2
+
+
+def what_if_sources(root: str) -> list[dict[str, str]]:
+    """Every source with its kind and a name to choose it by."""
+    found = [{"source": DIGITS, "kind": "digits", "name": "the digits example"}]
+    place = Path(root).resolve()
+    for address, path in training_files(place).items():
+        found.append({"source": FILE + address, "kind": "file", "name": visible(path.relative_to(place).as_posix())})
+    for address, path in _newest(place):
+        try:
+            header = read_header(path) if (path / RUN).stat().st_size < MOST_BYTES else None
+        except (ValueError, OSError):
+            continue
+        if isinstance(header, TrajectoryHeader) and header.origin.source == "forecast":
+            name = visible(path.relative_to(place).as_posix())
+            found.append({"source": SAVED + address, "kind": "saved", "name": f"saved forecast {name}"})
+    return found
+
+
+def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Experiment:
+    """The digits example, or what a TOML file of the folder describes.
+
+    `reader` names the function that reads such a file; the program that starts the server knows it, not the page.
+    `fetch` allows data sets that may have to be downloaded.
+    """
+    if source == DIGITS:
+        from tiltmeter.explorer.digits_experiment import digits_experiment
+
+        return digits_experiment()
+    files = training_files(Path(root).resolve())
+    path = files.get(source.removeprefix(FILE)) if source.startswith(FILE) else None
+    if path is None or reader is None:
+        raise ValueError("This file is no longer there.")
+    date = path.stat().st_mtime_ns
+    known = _made.get((root, source))
+    if known is None or known[0] != date:
+        module, _, name = reader.partition(":")
+        known = date, getattr(import_module(module), name)(path, Path(root).resolve(), fetch)
+        _made[root, source] = known
+        while len(_made) > KEPT:
+            del _made[next(iter(_made))]
+    return known[1]
+
+
+def training_files(root: Path) -> dict[str, Path]:
+    """The TOML files below the folder that have a [training] table, by their names in addresses."""
+    found = {}
+    for path in _toml_files(root, DEPTH):
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(tables.get("training"), dict):
+            found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
+    return found
+
+
+def _toml_files(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda one: one.name)
+    except OSError:
+        return
+    if any(entry.name == RUN for entry in entries):
+        return
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False) and entry.name.endswith(".toml"):
+            if entry.stat().st_size <= MOST_BYTES:
+                yield Path(entry.path)
+        elif depth and entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            yield from _toml_files(Path(entry.path), depth - 1)
+
+
+def _newest(root: Path) -> list[tuple[str, Path]]:
+    dated = []
+    for address, path in run_folder(root).items():
+        try:
+            dated.append((os.stat(path / CURVES).st_mtime, address, path))
+        except OSError:
+            continue
+    return [(address, path) for _, address, path in sorted(dated, reverse=True)[:NEWEST]]

@@ -1,0 +1,78 @@
+"""Who leads while a run trains: the same limits at a look, however many looks came after it."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter.explorer.live_judgement import live_differences, planned_looks
+from tiltmeter.explorer.run_judgement import run_judgement, run_summaries
+from tiltmeter.record import Recorder
+
+PLAN = {"when": {"every": 1}, "steps": 19}
+
+
+def run_of(gaps, settings=PLAN, errors=0.05):
+    times = np.arange(len(gaps))
+    values = np.stack([0.5 + np.asarray(gaps), np.full(len(gaps), 0.5)], 1)
+    coords = {"time": times, "group": ["a", "b"]}
+    curve = xr.DataArray(values, dims=("time", "group"), coords=coords)
+    return tm.Trajectory(
+        {"loss": curve, "loss_se": xr.full_like(curve, errors)}, "step", tm.Origin("training", settings=settings)
+    )
+
+
+def test_a_look_is_judged_once_and_for_all():
+    gaps = np.random.default_rng(0).normal(size=20)
+    whole = live_differences([run_of(gaps)], "loss")[0][0]
+    for looks in (1, 7, 19):
+        part = live_differences([run_of(gaps[:looks])], "loss")[0][0]
+        np.testing.assert_array_equal(part.lower, whole.lower[:looks])
+        np.testing.assert_array_equal(part.upper, whole.upper[:looks])
+
+
+def test_nobody_is_named_more_often_than_is_said():
+    """Independent looks are the worst case of Bonferroni: 5 % of runs without a gap name somebody at some look."""
+    rng, wrong = np.random.default_rng(1), 0
+    for _ in range(2000):
+        found = live_differences([run_of(rng.normal(size=20) * 0.05 * 2**0.5)], "loss")[0][0]
+        wrong += bool(found.sign.any())
+    assert 0.05 - 4 * 0.0049 < wrong / 2000 < 0.05 + 4 * 0.0049
+
+
+def test_a_large_gap_is_named_and_its_change_too():
+    pairs, planned = live_differences([run_of([1.0, 1.0, 0.0, -1.0])], "loss")
+    assert planned == 20
+    assert pairs[0].leader.tolist() == ["b", "b", "", "a"]
+    assert [(one.before, one.after) for one in pairs[0].changes] == [("b", "a")]
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (run_of([1.0], settings={}), "how many looks are planned is not recorded"),
+        (run_of([1.0], settings={"when": {"every": 1}, "steps": 10**12}), "how many looks are planned is not recorded"),
+        (run_of([1.0], settings={"when": {"never": 1}, "steps": 5}), "how many looks are planned is not recorded"),
+    ],
+)
+def test_without_a_plan_nobody_is_named(run, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        live_differences([run], "loss")
+
+
+def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp_path):
+    assert planned_looks(tm.Origin("training", settings=PLAN)) == 20
+    recorder = Recorder(tmp_path / "live", clock="step", origin=tm.Origin("training", settings=PLAN))
+    groups = {"dims": "group", "coords": {"group": ["a", "b"]}}
+    for step in range(3):
+        loss = {"loss": xr.DataArray([0.2, 0.9], **groups), "loss_se": xr.DataArray([0.01, 0.01], **groups)}
+        recorder.append(step, loss)
+    told = run_judgement(str(tmp_path), ["live"], "loss")
+    assert told["sentence"].startswith("While it trains (3 of 20 planned looks; at all of them together, 5 %): a has")
+    assert (told["planned"], told["stopping"]) == (20, [])
+    assert run_summaries(str(tmp_path), ["live"])["live"] == {"leader": "a", "crossing": None}
+    recorder.close()
+    over = run_judgement(str(tmp_path), ["live"], "loss")
+    assert "planned" not in over
+    width = lambda one: one["bands"][0]["upper"][0] - one["bands"][0]["lower"][0]  # noqa: E731
+    assert width(told) > width(over)
