@@ -50,9 +50,9 @@ def best_weights(
     the forecast; see its horizon.
     """
     if not isinstance(source, (Tangent, nn.Module)):
-        kind = type(source).__name__
         raise TypeError(
-            f"`source` should be the result of `tm.tangent`, or a network with train= and look=. Found {kind}."
+            "`source` should be the result of `tm.tangent`, or a network with train= and look=. Found "
+            f"{type(source).__name__}."
         )
     if not isinstance(criterion, Criterion):
         raise TypeError(f"`criterion` should be one, as WorstGroupLoss(). Found {_kind(criterion)}.")
@@ -78,14 +78,6 @@ def best_weights(
     if isinstance(route, Kernel):
         return weights_by_kernel(tangent(source, train, look, sample=route.sample, seed=route.seed), recipe, criterion)
     return weights_by_forecasts(source, train, look, recipe, criterion, Twin() if route is None else route)
-
-
-def _check_source(source: Any) -> None:
-    if not isinstance(source, (Tangent, nn.Module)):
-        raise TypeError(
-            "`source` should be the result of `tm.tangent`, or a network with train= and look=. Found "
-            f"{type(source).__name__}."
-        )
 
 
 def _check_groups(count: int) -> None:
