@@ -65,7 +65,7 @@ def best_weights(
     if isinstance(source, Tangent):
         if not (train is None and look is None and route is None):
             raise ValueError(
-                "A Tangent has its data and its route: leave out train=, look= and route=, or pass the network."
+                "A Tangent has its data and route: leave out train=, look= and route=, or pass the network."
             )
         _check_groups(len(source.sample.groups))
         return weights_by_kernel(source, recipe, criterion)
