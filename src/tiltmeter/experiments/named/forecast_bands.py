@@ -16,9 +16,10 @@ from tiltmeter.experiments.kept import beside
 from tiltmeter.experiments.named import forecast_routes
 from tiltmeter.experiments.shared.band_scores import BandScore, band_scores, by_task
 from tiltmeter.experiments.shared.band_table import band_table
+from tiltmeter.experiments.shared.forecast_tasks import PICTURES
 from tiltmeter.experiments.shared.route_rows import ScoredRuns, rows
 from tiltmeter.experiments.shared.route_runs import DEFAULT, task_runs
-from tiltmeter.experiments.shared.route_tasks import CALIBRATION, JUDGED
+from tiltmeter.experiments.shared.route_tasks import CALIBRATION, JUDGED, perceptrons
 from tiltmeter.forecast.bands.conformal import conformal_factor
 from tiltmeter.forecast.bands.forecast_band import LEVEL
 from tiltmeter.forecast.bands.kind import KINDS, Kind
@@ -43,7 +44,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(seeds=5, tasks=tuple(CALIBRATION), judged=forecast_routes.FULL)
+FULL = Setting(seeds=2, tasks=perceptrons(CALIBRATION), judged=forecast_routes.FULL)
 
 
 class _Both(dict[str, Trajectory]):
@@ -112,8 +113,8 @@ def tables(runs: Runs) -> Mapping[str, Table]:
     parts: dict[str, Callable[[BandScore], bool]] = {
         "SGD": lambda one: one.task.optimiser == "SGD",
         "Adam and AdamW": lambda one: one.task.optimiser != "SGD",
-        "MLPs": lambda one: one.task.perceptron,
-        "convolutions and attention": lambda one: not one.task.perceptron,
+        "images": lambda one: one.task.data in PICTURES,
+        "people": lambda one: one.task.data not in PICTURES,
         "two groups": lambda one: not one.task.three_groups,
         "three groups": lambda one: one.task.three_groups,
     }
@@ -174,7 +175,7 @@ def _leaders(judged: Runs, made: Any) -> Table:
     """How often the band names the final leader of pairs, and whether the run shows it."""
     counts = {kind: np.zeros(5, dtype=int) for kind in KINDS}
     for row in rows(judged):
-        for kind in [kind for kind in KINDS if kind in row.scores]:
+        for kind in [kind for kind in KINDS if kind in row.scores and row.task.perceptron]:
             ahead = judged[f"{row.run}, {kind}"]
             groups = ahead["loss"].coords["group"].values.tolist()
             weights = np.zeros((1, len(groups)))
