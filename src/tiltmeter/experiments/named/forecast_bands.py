@@ -44,7 +44,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(seeds=2, tasks=perceptrons(CALIBRATION), judged=forecast_routes.FULL)
+FULL = Setting(seeds=5, tasks=perceptrons(CALIBRATION), judged=forecast_routes.FULL)
 
 
 class _Both(dict[str, Trajectory]):

@@ -39,7 +39,7 @@ class Setting:
 QUICK = Setting()
 FULL = Setting(
     tasks=perceptrons(JUDGED),
-    seeds=2,
+    seeds=5,
     few=2,
     sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),
 )
