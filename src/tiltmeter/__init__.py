@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tiltmeter.analysis.why import why as why
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.forecast import route as routes  # noqa: F401
+    from tiltmeter.forecast.bands.band_horizon import horizon as horizon
+    from tiltmeter.forecast.bands.forecast_band import forecast_band as forecast_band
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.best_schedule import best_schedule as best_schedule
@@ -114,6 +116,8 @@ _HOMES = {
     # before training
     "forecast": "forecast.forecast",
     "tangent": "forecast.kernel.network_kernels",
+    "forecast_band": "forecast.bands.forecast_band",
+    "horizon": "forecast.bands.band_horizon",
     "nowcast": "forecast.nowcast",
     "best_weights": "forecast.best_weights",
     "best_schedule": "forecast.kernel.best_schedule",

@@ -38,6 +38,8 @@ CURVES: dict[str, CurveName] = {
     "training_loss": CurveName("loss on the training examples", "lower"),
     "training_error": CurveName("share of wrong decisions on the training examples", "lower"),
     "batch_noise": CurveName("loss that small batches add to that of gradient flow", "lower"),
+    # of a forecast from the kernel
+    "sample_error": CurveName("half the difference of the losses from two halves of the sample"),
     # of the student
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),

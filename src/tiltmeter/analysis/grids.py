@@ -27,7 +27,7 @@ def leader(trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> 
     Theory and grids are compared value by value, without a test.
     """
     values = trajectory[curve]
-    exact = trajectory.origin.source != "training" and "seed" not in values.dims
+    exact = trajectory.origin.source not in ("training", "forecast") and "seed" not in values.dims
     if exact or set(values.dims) - {"time", "group", "seed"} or values.sizes.get("group", 0) < 2:
         return leader_of(values, curve)
     return _shown(trajectory, curve, level)

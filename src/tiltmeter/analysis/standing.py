@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.difference import ALL, Difference
+from tiltmeter.analysis.forecast_standing import forecast_bands
 from tiltmeter.analysis.kept_points import JUDGED, KeptPoints, kept_points
 from tiltmeter.analysis.look_facts import diverged_at, looked_at
 from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of
@@ -52,6 +53,9 @@ def standing(
     more about the recipe (points and seeds together). Up to five groups are compared pair by pair; from six on, each is
     compared with the mean of all. `every_pair` True or False chooses one or the other.
 
+    A forecast is judged by its calibrated band (see `forecast_band`), at 10 % or, if it is larger, at `level`, and for
+    each curve by itself; where the band contains zero the forecast names no leader.
+
     "No difference shown" is not "no difference": the bound says what is ruled out. Without kept points, recorded
     standard errors are used with Bonferroni's correction; the limits are then wider, and the text says so. The error
     rate does not hold for points that were also used to choose when to stop or which run to take.
@@ -66,6 +70,8 @@ def standing(
     if looked_at(trajectory).get("weighted"):
         why = "it is not judged, since its points are weighted"
         return Standing((), level, "run", "points", 0, dict.fromkeys(names, why))
+    if (forecast := _of_forecast(trajectory, names, pair, level, every_pair)) is not None:
+        return forecast
     kept = kept_points(trajectory)
     own = [name for name in names if kept is not None and kept.named([name])]
     if kept is not None and own:
@@ -98,6 +104,30 @@ def _of_points(
     differences = _differences(trajectory, found, labels, dict.fromkeys(names, kept.times))
     reasons, notes = _small(kept, chosen)
     return Standing(differences, level, scope, "points", len(kept.times), reasons, notes)
+
+
+def _of_forecast(
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
+) -> Standing | None:
+    """Return the same for a forecast, from its calibrated band; None for anything else."""
+    if trajectory.origin.source != "forecast":
+        return None
+    groups = tuple(groups_of(trajectory[names[0]]))
+    contrasts, labels = _contrasts(groups, np.ones(len(groups)), pair, every_pair)
+    found = forecast_bands(trajectory, names, contrasts, level)
+    if found is None:
+        return None
+    bands_of, used = found
+    times = {name: trajectory[name].coords["time"].values for name in bands_of}
+    differences = _differences(trajectory, bands_of, labels, times)
+    left = [name for name in names if name not in bands_of]
+    reasons = dict.fromkeys(left, "it is not judged, since bands of it are not calibrated")
+    silent = [one.pair for one in differences if one.sign[-1] == 0]
+    notes = tuple(
+        f"At the last step the forecast names no leader of {a} and {b}: its band contains zero"
+        for a, b in dict.fromkeys(silent)
+    )
+    return Standing(differences, used, "run", "forecast", max(map(len, times.values())), reasons, notes)
 
 
 def _of_curves(

@@ -11,7 +11,7 @@ from tiltmeter.analysis.pairs import Pair
 from tiltmeter.notebook_text import NotebookText
 
 #: The source of the limits.
-Basis = Literal["points", "standard errors", "seeds", "values"]
+Basis = Literal["points", "standard errors", "seeds", "values", "forecast"]
 #: What the statements are about: the networks that were trained, or all seeds of their recipe.
 Scope = Literal["run", "runs", "recipe"]
 
@@ -67,13 +67,16 @@ class Standing(NotebookText):
         count = len({one.pair for one in self.differences})
         groups = f", {count} {'groups' if self.against_all else 'pairs'}" if count > 1 else ""
         looks = f"all {self.looks} looks" if self.looks > 1 else "one look"
+        if self.basis == "forecast":
+            each = "each curve by itself" if curves > 1 else "one curve"
+            return f"{looks}, {each}{groups}, {100 * (1 - self.level):g} % band"
         return f"{looks}, {kinds}{groups} together, {100 * self.level:g} %"
 
     def __str__(self) -> str:
         if self.basis == "values":
             head, tail = "As recorded, without errors", ""
         else:
-            head, tail = _SCOPES[self.scope], f" ({self.family})"
+            head, tail = "As forecast" if self.basis == "forecast" else _SCOPES[self.scope], f" ({self.family})"
         sentences = [str(one) for one in self._told() if one.judged]
         text = f"{head}{tail}: {' '.join([sentences[0], *map(_capital, sentences[1:])])}" if sentences else ""
         for curve in dict.fromkeys(one.curve for one in self.differences if self.against_all):

@@ -10,11 +10,14 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from tiltmeter.cli.band_json import band_to_json
 from tiltmeter.cli.flags import Curve, Json, Save, To
 from tiltmeter.cli.forecast_route import route_of
 from tiltmeter.cli.pictures import save_pictures
 from tiltmeter.cli.summary import Summary
 from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
+from tiltmeter.forecast.bands.band_horizon import horizon
+from tiltmeter.forecast.bands.forecast_band import calibrated_band
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.forecast.route import Kernel
 from tiltmeter.recipe.recipe import Recipe
@@ -104,8 +107,9 @@ def forecast(
         print(f"Saved to {to}", file=sys.stderr)
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
-    horizon = noted_horizon(trajectory)
-    _tell(summary, [*([] if horizon is None else [str(horizon)]), *said], trajectory, advice, json)
+    band = None if calibrated_band(trajectory, curve) is None else horizon(trajectory, curve=curve)
+    trust = [str(found) for found in (band, noted_horizon(trajectory)) if found is not None]
+    _tell(summary, [*trust, *said], trajectory, advice, json)
 
 
 def _chosen(network: Any, data: Any, look: Any, recipe: Recipe) -> Any:
@@ -169,6 +173,7 @@ def _tell(summary: Summary, said: list[str], trajectory: Trajectory, advice: Any
         return
     found = summary.to_json()
     found["horizon"] = trajectory.origin.settings.get("horizon")
+    found["band"] = band_to_json(trajectory, summary.curve)
     if advice is not None:
         found["best_weights"] = {str(group): weight for group, weight in advice.weights.items()}
     found["said"] = said

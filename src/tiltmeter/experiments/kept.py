@@ -99,6 +99,16 @@ class Kept:
         return loaded
 
 
+def beside(keep: Any, name: str, setting: Any) -> Any:
+    """Return the `keep` of another experiment at the same scale, whose runs are shared, not made twice.
+
+    A `keep` without a directory shares nothing and is returned itself.
+    """
+    if not isinstance(keep, Kept):
+        return keep
+    return Kept(keep.place.parent.parent / name / keep.place.name, setting, keep._tell)
+
+
 def file_name(name: str) -> str:
     """Return a name that is valid on every file system.
 

@@ -76,6 +76,12 @@ def noted_horizon(trajectory: Trajectory) -> Horizon | None:
     return Horizon(settings["steps"], noted["linear"], noted["sample"], noted["kernel"])
 
 
+def noted_step(trajectory: Trajectory) -> float | None:
+    """Return the step up to which the tests of a forecast from the kernel trust it; None without limit or tests."""
+    found = noted_horizon(trajectory)
+    return None if found is None else found.step
+
+
 def spelled(step: float) -> str:
     """Write a step with three significant figures, never in exponent notation.
 

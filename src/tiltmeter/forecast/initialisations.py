@@ -33,10 +33,10 @@ def over_initialisations(
                 tell(len(found))
     together = stack(found)
     horizons: list[Any] = [run.origin.settings["horizon"] for run in found if "horizon" in run.origin.settings]
-    if not horizons:
-        return together
-    ends = [np.inf if horizon["step"] is None else float(horizon["step"]) for horizon in horizons]
-    settings = {**together.origin.settings, "horizon": horizons[int(np.argmin(ends))]}
+    settings = {**together.origin.settings, "initialisations": len(numbers)}
+    if horizons:
+        ends = [np.inf if horizon["step"] is None else float(horizon["step"]) for horizon in horizons]
+        settings["horizon"] = horizons[int(np.argmin(ends))]
     return Trajectory(dict(together), together.clock, replace(together.origin, settings=settings), together.diverged)
 
 

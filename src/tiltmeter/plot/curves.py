@@ -43,7 +43,8 @@ def curves(
     Calculated curves (theory, forecast) are lines. Measured curves (simulation, training) are lines when drawn alone,
     and marks when drawn together with a calculation. They are averaged over `seed`, with a band of two standard errors
     of that mean (from the scatter over seeds, or from `<curve>_se`). The band shows how well the *mean* is known, not
-    how far single runs scatter. Beyond its horizon, a forecast is drawn with thin dashed lines.
+    how far single runs scatter. That of a forecast is its calibrated band, in which 90 % of whole trainings stay (see
+    `forecast_band`). Beyond its horizon, a forecast is drawn with thin dashed lines.
 
     `phases` shades the background by leader; `timescales` marks vertical lines; `groups` selects groups (or pairs);
     `labels` names the trajectories (default: what made them). Time 0 is left out because the axis is logarithmic, and
@@ -67,7 +68,7 @@ def curves(
         colours = {group_name(group): style_of(group, every).colour for group in every}
         shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
-    ends = horizon_layers(trajectories, domain, HEIGHT)
+    ends = horizon_layers(trajectories, domain, HEIGHT, curve)
     return Layers(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
 
 

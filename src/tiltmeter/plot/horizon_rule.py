@@ -7,21 +7,31 @@ from typing import Any
 
 import altair as alt
 
-from tiltmeter.forecast.horizon import noted_horizon
+from tiltmeter.forecast.bands.band_horizon import horizon
+from tiltmeter.forecast.bands.forecast_band import calibrated_band
+from tiltmeter.forecast.horizon import noted_step
 from tiltmeter.plot.theme import FAINT, INK, rows
 from tiltmeter.plot.time_axis import Domain, log_scale, pixels
 from tiltmeter.record.trajectory import Trajectory
 
 
-def horizon_step(trajectory: Trajectory) -> float | None:
-    """The last step up to which a forecast should be trusted, or None if it has no such limit."""
-    found = noted_horizon(trajectory)
-    return None if found is None else found.step
+def horizon_step(trajectory: Trajectory, curve: str = "loss") -> float | None:
+    """The last step up to which a forecast should be trusted, or None if it has no such limit.
+
+    With a calibrated band this is where the band becomes wider than the tolerance of `horizon`; else what the tests of
+    the kernel say.
+    """
+    if calibrated_band(trajectory, curve) is not None:
+        return horizon(trajectory, curve=curve).level
+    return noted_step(trajectory)
 
 
-def horizon_layers(trajectories: Sequence[Trajectory], domain: Domain, height: float) -> list[alt.Chart]:
+def horizon_layers(
+    trajectories: Sequence[Trajectory], domain: Domain, height: float, curve: str = "loss"
+) -> list[alt.Chart]:
     """A vertical line at the earliest horizon inside the axis, with a label."""
-    steps = [step for step in map(horizon_step, trajectories) if step is not None and domain[0] < step < domain[1]]
+    every = [horizon_step(one, curve) for one in trajectories]
+    steps = [step for step in every if step is not None and domain[0] < step < domain[1]]
     if not steps:
         return []
     base = alt.Chart(rows([{"time": min(steps)}])).encode(alt.X("time:Q", scale=log_scale(domain)))

@@ -29,8 +29,7 @@ def series_layers(
     colours = alt.Scale(domain=labels, range=[one.style.colour for one in series])
     dashes = alt.Scale(domain=labels, range=[one.style.dash if one.mark == "line" else [1, 0] for one in series])
     symbols = alt.Scale(domain=labels, range=[LINE_SYMBOL if one.mark == "line" else one.style.shape for one in series])
-    banded = any(one.low is not None for one in series)
-    title = [*([legend_title] if legend_title else []), *(["bands: ± 2 standard errors"] if banded else [])]
+    title = [*([legend_title] if legend_title else []), *_meanings(series)]
     shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(title or None)}
     colour = alt.Color(scale=colours, **shared)
     dash = alt.StrokeDash(scale=dashes, **shared)
@@ -61,6 +60,15 @@ def series_layers(
     # The legend takes its symbols from a layer that draws nothing: a shape channel on lines would add marks to them.
     key = alt.Chart(rows([])).mark_point().encode(colour, dash, shape)
     return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), key]
+
+
+def _meanings(series: Sequence[Series]) -> list[str]:
+    """What the bands of a chart are."""
+    promised = {one.promised for one in series if one.low is not None}
+    return [
+        "bands: ± 2 standard errors" if share is None else f"bands: {share:.0%} of trainings"
+        for share in sorted(promised, key=lambda share: share or 0.0)
+    ]
 
 
 def _within(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import xarray as xr
 
 from tiltmeter.analysis.over_seeds import over_seeds
 from tiltmeter.analysis.pairs import SURE
+from tiltmeter.forecast.bands.forecast_band import calibrated_band
 from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.plot.theme import GroupStyle, group_name, style_of
 from tiltmeter.record.run_names import numbered
@@ -22,7 +23,7 @@ CALCULATED = ("theory", "forecast", "moments")
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or one row of marks, with a band of two standard errors if these are known.
+    """One line, or one row of marks, with a band if known: two standard errors, or the `promised` one of a forecast.
 
     The label names group and trajectory as far as needed; it is empty if there is only one of each. Beyond `until` a
     forecast should not be trusted.
@@ -36,6 +37,7 @@ class Series:
     low: np.ndarray | None
     high: np.ndarray | None
     until: float | None = None
+    promised: float | None = None
 
 
 def series_of(
@@ -50,6 +52,7 @@ def series_of(
     layers = {"line": 0, "points": 0}
     for trajectory, name in zip(trajectories, names, strict=True):
         middle, margin = band(trajectory, curve)
+        promised = promised_share(trajectory, curve)
         times = middle.coords["time"].values
         marks = times[times > 0].size < 2 or (together and trajectory.origin.source not in CALCULATED)
         mark: Literal["line", "points"] = "points" if marks else "line"
@@ -67,7 +70,8 @@ def series_of(
                     middle=values,
                     low=None if error is None else values - error,
                     high=None if error is None else values + error,
-                    until=horizon_step(trajectory),
+                    until=horizon_step(trajectory, curve),
+                    promised=promised,
                 )
             )
         layers[mark] += 1
@@ -104,7 +108,11 @@ def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashab
 
 
 def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """The curve, averaged over seeds, and half the width of its band: two standard errors, if known."""
+    """The curve, averaged over seeds, and half the width of its band: that of a forecast, or two standard errors."""
+    promise = calibrated_band(trajectory, curve)
+    if promise is not None:
+        told = promise.values.sel(bound="told", drop=True)
+        return told, promise.values.sel(bound="high", drop=True) - told
     values = trajectory[curve]
     values = values.where(np.isfinite(values))
     if "seed" in values.dims:
@@ -117,6 +125,12 @@ def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray
         error = error.mean("seed") if "seed" in error.dims else error
         return values, SURE * error.reindex(time=values.coords["time"])
     return values, None
+
+
+def promised_share(trajectory: Trajectory, curve: str) -> float | None:
+    """The share of trainings that the band of a forecast holds; None for any other band."""
+    found = calibrated_band(trajectory, curve)
+    return None if found is None else 1.0 - found.level
 
 
 def _dimension(values: xr.DataArray) -> str | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiltmeter.forecast.bands.band_horizon import horizon
+from tiltmeter.forecast.bands.forecast_band import calibrated_band
 from tiltmeter.forecast.horizon import noted_horizon
+from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
@@ -16,8 +19,7 @@ from tiltmeter.report.wording import capital, moment, number, percent, percents
 def forecast_section(ahead: Findings, found: Findings | None) -> str:
     """The forecast in words and, where a run is there, drawn as circles on its lines."""
     curve = found.headline.term.curve if found is not None else ahead.headline.term.curve
-    horizon = noted_horizon(ahead.run)
-    texts = [] if horizon is None else [str(horizon)]
+    texts, step = _trusted(ahead.run, curve)
     row = ahead.rows.get(curve)
     if found is None or row is None or row.course is None:
         return section(
@@ -27,7 +29,6 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     real = _ends(found.headline, ahead.names)
     texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
-    step = None if horizon is None else horizon.step
     picture = _draw(found, row, step)
     caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: beyond the horizon." if step else "")
     return section(
@@ -36,6 +37,15 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
         paragraph(" ".join(texts)),
         figure(caption, picture, middle=True),
     )
+
+
+def _trusted(ahead: Trajectory, curve: str) -> tuple[list[str], float | None]:
+    """How far the forecast goes, in words and as a step: by its band, or else by the tests of the kernel."""
+    if calibrated_band(ahead, curve) is not None:
+        found = horizon(ahead, curve=curve)
+        return [str(found)], found.level
+    noted = noted_horizon(ahead)
+    return ([], None) if noted is None else ([str(noted)], noted.step)
 
 
 def _ends(row: Row, names: tuple[str, ...]) -> str:
@@ -53,6 +63,9 @@ def _leaders(ahead: Findings, found: Findings, curve: str) -> str:
     shown = found.rows[curve].differences[0].shown
     if not shown:
         return "In the run no difference is shown, so there is no leader to compare with."
+    judged = ahead.standing.of(curve) if ahead.standing.basis == "forecast" else ()
+    if judged and not judged[0].sign[-1]:
+        return "The forecast names no leader at the end, since its band contains zero."
     return capital("the forecast has the same group ahead." if same else "the forecast has the other group ahead.")
 
 

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.passes.forward import Read
 from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.passes.untouched import untouched
-from tiltmeter.recipe.lowered import lowered_recipe
-from tiltmeter.recipe.recipe import Recipe, checked_recipe
-from tiltmeter.recipe.watch import Watch, checked_watch
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every
-from tiltmeter.record.labelled import JSON
 from tiltmeter.training.checkpoint import kept_by_laws, load_checkpoint, save_checkpoint
 from tiltmeter.training.delivery import delivered
 from tiltmeter.training.law_state import LawState
-from tiltmeter.training.network_laws import (
-    check_group_answers,
-    check_groups_in_batches,
-    check_needs,
-    cost_of,
-    network_laws,
-)
+from tiltmeter.training.prepared import Prepared, check_training, prepared
 from tiltmeter.training.probe import Probe
-from tiltmeter.training.pull_curve import PullCurve
-from tiltmeter.training.scouting import ChangedData, changed_data, first_answers, train_experts
-from tiltmeter.training.steering import Steering, trained_parameters
 from tiltmeter.training.update import Update
 
 
@@ -68,90 +61,70 @@ def train(
     another model, the curves are those of the model that would be delivered, and `model` holds it at the end;
     `held_out` are the points with groups that it may fit.
     """
-    if not isinstance(train, GroupedData):
-        raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
-    checked_recipe(recipe)
-    checked_watch(watch)
-    check_labels_known(train, look)
-    laws = network_laws(recipe, "train")
-    check_needs(recipe.interventions, train, held_out)
-    check_group_answers(laws.model, held_out, look)
-    check_groups_in_batches(laws.steering, train, lowered_recipe(recipe, train))
-    lowered_recipe(recipe, train).batches(train)
-    if recipe.interventions:
-        laws.check_loss(first_answers(model, look, recipe, checked_watch(watch)).loss)
+    check_training(model, train, look, recipe, watch, held_out)
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()
     try:
         kept = kept_by_laws(Path(to)) if resume and to is not None else {}
-        made = changed_data(laws.data, train, model, recipe, checked_watch(watch), seed, kept.get("scouts", ()))
-        told = _settings(train, recipe, made)
-        asked, recipe = recipe, lowered_recipe(recipe, made.data)
-        laws = network_laws(recipe, "train")
-        data = made.data
-        batches, size = recipe.batches(data), recipe.batch_size(len(data))
-        total = recipe.total_steps(len(data))
-        steering = Steering(laws.steering, data, model=model, proportions=recipe.drawn) if laws.steering else None
-        if steering is not None and "steering" not in kept:
-            train_experts(steering, model, data, recipe, checked_watch(watch), seed)
-        optimiser = recipe.make_optimiser(trained_parameters(model, steering))
-        scheduling = recipe.scheduling(optimiser)
-        pull = PullCurve.of(asked, data, steering)
+        made = prepared(model, train, recipe, watch, seed, kept)
         torch.manual_seed(seed)
+        deliver = made.laws.model
         probe = Probe(
             model,
             look,
-            watch if pull is None else replace(watch, measures=(*watch.measures, pull)),
+            watch if made.pull is None else replace(watch, measures=(*watch.measures, made.pull)),
             to,
             loss=recipe.loss,
             seed=seed,
             resume=resume and Path(to or ".", "run.json").exists(),
-            settings=told,
-            deliver=None if laws.model is None else partial(delivered, laws.model, held_out),
+            settings=made.told,
+            deliver=None if deliver is None else partial(delivered, deliver, held_out),
         )
         with probe:
-            place = probe.place
-            start = load_checkpoint(place, model, optimiser, scheduling) if resume and place is not None else 0
-            numbers = recipe.batch_seed(seed)
-            trained = replace(recipe, loss=probe.loss)
-            update = Update(model, data, optimiser, trained, watch.read, laws, steering, numbers)
-            state = LawState(made.scouts, steering, update.stepper)
-            if start:
-                state.load(kept)
-            draws = None
-            if steering is not None and steering.law is not None and steering.law.by == "draws":
-                draws = steering.sampler(data, size, total, seed=numbers)
-            seen = -1 if probe.last_step is None else probe.last_step
-            for step in range(start, total):
-                if step > seen:  # the steps since the checkpoint are repeated identically
-                    probe(step)
-                if probe.diverged:
-                    break
-                if place is not None and step > start and checkpoint(step):
-                    save_checkpoint(place, step, model, optimiser, scheduling, state.to_save())
-                scheduling.before(step)
-                update(batches.batch(data, size, numbers, step) if draws is None else draws.at(step), step)
-                scheduling.after()
-            else:
-                if place is not None and start < total:
-                    save_checkpoint(place, total, model, optimiser, scheduling, state.to_save())
-                probe.look(total, last=True)
-        if laws.model is not None and not laws.model.by_group and not probe.diverged:
+            _take_steps(model, made, probe, watch.read, checkpoint, kept if resume else None)
+        if deliver is not None and not deliver.by_group and not probe.diverged:
             with untouched(model):
-                final = delivered(laws.model, held_out, model).state_dict()
+                final = delivered(deliver, held_out, model).state_dict()
             model.load_state_dict(final)
     finally:
         put_back(before)
     return probe.trajectory()
 
 
-def _settings(train: GroupedData, recipe: Recipe, made: ChangedData) -> dict[str, JSON]:
-    """What the Origin says of the training; of interventions, what they cost and what they did to the data."""
-    total = recipe.total_steps(len(made.data))
-    told: dict[str, JSON] = {"train": train.to_json(), "recipe": recipe.to_json(), "steps": total}
-    if recipe.interventions:
-        told["cost"] = cost_of(recipe.interventions, len(train.groups), total)
-    if made.account:
-        told["data_laws"] = list(made.account)
-    return told
+def _take_steps(
+    model: nn.Module,
+    made: Prepared,
+    probe: Probe,
+    read: Read | None,
+    checkpoint: When,
+    kept: dict[str, Any] | None,
+) -> None:
+    """All steps from the last checkpoint (`kept` is None: from the first) to the end, with looks and checkpoints."""
+    data, recipe, place = made.data, made.recipe, probe.place
+    resumed = kept is not None and place is not None
+    start = load_checkpoint(place, model, made.optimiser, made.scheduling) if resumed and place is not None else 0
+    size, total = recipe.batch_size(len(data)), recipe.total_steps(len(data))
+    update = Update(
+        model, data, made.optimiser, replace(recipe, loss=probe.loss), read, made.laws, made.steering, made.seed
+    )
+    state = LawState(made.scouts, made.steering, update.stepper)
+    if start and kept is not None:
+        state.load(kept)
+    batch: Callable[[int], np.ndarray] = partial(recipe.batches(data).batch, data, size, made.seed)
+    if made.steering is not None and made.steering.law is not None and made.steering.law.by == "draws":
+        batch = made.steering.sampler(data, size, total, seed=made.seed).at
+    seen = -1 if probe.last_step is None else probe.last_step
+    for step in range(start, total):
+        if step > seen:  # the steps since the checkpoint are repeated identically
+            probe(step)
+        if probe.diverged:
+            return
+        if place is not None and step > start and checkpoint(step):
+            save_checkpoint(place, step, model, made.optimiser, made.scheduling, state.to_save())
+        made.scheduling.before(step)
+        update(batch(step), step)
+        made.scheduling.after()
+    if place is not None and start < total:
+        save_checkpoint(place, total, model, made.optimiser, made.scheduling, state.to_save())
+    probe.look(total, last=True)

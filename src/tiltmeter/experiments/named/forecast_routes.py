@@ -2,267 +2,169 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tiltmeter import plot
-from tiltmeter.analysis.over_seeds import share
-from tiltmeter.data.grouped import GroupedData
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.forecast_scores import median_error
-from tiltmeter.experiments.shared.route_scores import PairScore, baselines, pair_score, truths
-from tiltmeter.experiments.shared.route_tasks import RouteTask, draw_route_task
-from tiltmeter.record import Trajectory
-from tiltmeter.record.labelled import label_from_json
+from tiltmeter.experiments.shared.clustered import clustered
+from tiltmeter.experiments.shared.route_rows import FORETOLD, Row, rows
+from tiltmeter.experiments.shared.route_runs import DEFAULT, Sizes, seconds, task_runs
+from tiltmeter.experiments.shared.route_tasks import JUDGED
 from tiltmeter.report.page import Table
 
 TITLE = "A forecast by twins or coordinates predicts a training with any optimiser"
 PAPER = "tiltmeter's own claim, see docs/routes.md"
 NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas", "german")
-#: The run itself has this order plus its seed; a second training that of another thousand.
-ORDER, OTHER = 100, 1100
-PERCEPTRONS = ("256", "1024", "1024-1024")
+#: Learning rates up to which coordinates are judged.
+SLOW = 3e-4
+#: The fewest crossings for a verdict about them.
+CROSSINGS = 20
 
 
 @dataclass(frozen=True)
 class Setting:
-    """`tasks` are drawn by number, each from `seeds` initial weights; `coordinates` weights are sampled."""
+    """The first `tasks` of those that judge; trainings and twins from `seeds` initial weights, the rest from `few`."""
 
     tasks: int = 2
     seeds: int = 1
-    steps: int = 60
-    look: int = 200
-    coordinates: int = 1000
+    few: int = 1
+    sizes: Sizes = Sizes()
 
 
 QUICK = Setting()
-FULL = Setting(tasks=24, seeds=3, steps=1000, look=1000, coordinates=4000)
+FULL = Setting(
+    tasks=len(JUDGED),
+    seeds=5,
+    few=2,
+    sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),
+)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """For every task and seed: the training, a second one, and the forecasts."""
-    runs: dict[str, Trajectory] = {}
-    for number in range(setting.tasks):
-        made = _Prepared(draw_route_task(number), setting)
-        for seed in range(setting.seeds):
-            for kind in KINDS:
-                name = f"{made.task.name}, seed {seed}, {kind}"
-                runs[name] = keep(name, partial(made, kind, seed))
-    return runs
-
-
-class _Prepared:
-    """A task whose points are loaded when first needed."""
-
-    def __init__(self, task: RouteTask, setting: Setting) -> None:
-        self.task, self.setting = task, setting
-        self._points: tuple[GroupedData, GroupedData] | None = None
-
-    def __call__(self, kind: str, seed: int) -> Trajectory:
-        """One run; the processor time that it took is noted in its Origin."""
-        import torch
-
-        if self._points is None:
-            self._points = self.task.points(self.setting.look)
-        torch.manual_seed(seed)
-        model = self.task.model(int(np.prod(self._points[0].x.shape[1:])))
-        began = time.process_time()
-        found = KINDS[kind](self, model, seed)
-        settings = {**found.origin.settings, "cpu_seconds": time.process_time() - began}
-        origin = replace(found.origin, settings=settings)
-        return Trajectory(dict(found), found.clock, origin, found.diverged, points=found.points)
-
-    def train(self, model: Any, order: int) -> Trajectory:
-        from tiltmeter.training.loop import train
-
-        assert self._points is not None
-        return train(model, *self._points, self.task.recipe(self.setting.steps, order), seed=order)
-
-    def forecast(self, model: Any, order: int | None, route: Any) -> Trajectory:
-        from tiltmeter.forecast.forecast import forecast
-
-        assert self._points is not None
-        return forecast(model, *self._points, self.task.recipe(self.setting.steps, order), route=route, progress=False)
-
-    def twin(self, count: int) -> Any:
-        from tiltmeter.forecast.route import Twin
-
-        return Twin(share=1 / 8 if self.task.network in PERCEPTRONS else 1 / 4, count=count)
-
-    def coordinates(self) -> Any:
-        from tiltmeter.forecast.route import Coordinates
-
-        return Coordinates(self.setting.coordinates)
-
-
-KINDS: dict[str, Callable[[_Prepared, Any, int], Trajectory]] = {
-    "trained": lambda made, model, seed: made.train(model, ORDER + seed),
-    "trained again": lambda made, model, seed: made.train(model, OTHER + seed),
-    "twins": lambda made, model, seed: made.forecast(model, ORDER + seed, made.twin(2)),
-    "twins without order": lambda made, model, seed: made.forecast(model, None, made.twin(3)),  # noqa: ARG005
-    "coordinates": lambda made, model, seed: made.forecast(model, ORDER + seed, made.coordinates()),
-}
-FORECASTS = tuple(kind for kind in KINDS if kind != "trained")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One pair of groups in one run: the score of every forecast, of every cheap guess, and costs over the training."""
-
-    run: str
-    network: str
-    lr: float
-    scores: dict[str, PairScore]
-    guesses: dict[str, bool | None]
-    costs: dict[str, float]
-
-
-def rows(runs: Runs) -> list[Row]:
-    """Every pair of every run; none is left out."""
-    found = []
-    for name in [name for name in runs if name.endswith(", trained")]:
-        short, real = name.removesuffix(", trained"), runs[name]
-        task = draw_route_task(int(short.split()[0]))
-        given: Any = real.origin.settings["train"]
-        sizes = {label_from_json(label): size for label, size in given["sizes"]}
-        rates = {label_from_json(label): dict(pairs) for label, pairs in given["label_rates"]}
-        spent = {kind: _seconds(runs[f"{short}, {kind}"]) / max(_seconds(real), 1e-9) for kind in FORECASTS}
-        for truth in truths(real):
-            scores = {kind: pair_score(runs[f"{short}, {kind}"], real, truth) for kind in FORECASTS}
-            found.append(Row(short, task.network, task.lr, scores, baselines(sizes, rates, truth), spent))
-    return found
+    return dict(task_runs(JUDGED[: setting.tasks], setting.sizes, setting.seeds, setting.few, keep))
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
-    """The bars that were set before any task was drawn."""
+    """The thresholds that were set before any task was drawn."""
     every = rows(runs)
-    plain = [row for row in every if row.network in PERCEPTRONS]
-    deep = [row for row in every if row.network not in PERCEPTRONS]
-    slow = [row for row in every if row.lr <= 3e-4]
+    plain = [row for row in every if row.task.perceptron]
+    deep = [row for row in every if not row.task.perceptron]
+    slow = [row for row in every if row.task.lr <= SLOW]
     seeds = len({row.run.rpartition(" ")[2] for row in every})
-    ahead = [_ahead(rows_of) for rows_of in _by_run(plain)]
-    leaders = [row.scores["twins"].right for row in every if row.scores["twins"].right is not None]
-    passed = [hit for row in every for hit in row.scores["twins"].told]
-    again = [hit for row in every for hit in row.scores["trained again"].told]
-    told = [hit for row in every for hit in row.scores["coordinates"].told]
+    leaders, passed = _leaders(every, "twins"), _crossings(every, "twins")
+    nearer = _nearer(plain)
+
+    def claim(
+        sentence: str, found: tuple[float, float | None], what: str, asked: float, where: str = "", most: bool = False
+    ) -> Claim:
+        rule: Any = "at most" if most else "at least"
+        return Claim(sentence, found[0], what, asked, where, rule, error=found[1], seeds=seeds, safe=False)
+
     return (
-        _median(
-            "Two twins tell the gap of MLPs",
-            "median correlation of the gap, the run's own order",
-            plain,
-            "twins",
+        claim(
+            "Two twins predict the gap of MLPs",
+            _over_tasks(plain, "twins", "correlation"),
+            f"median correlation of the gap, {len(plain)} pairs, the run's own order",
             0.98,
-            seeds,
         ),
-        Claim(
-            "Two twins tell it better than a second training",
-            share(ahead)[0],
-            f"share of {len(ahead)} runs of MLPs in which the gap of twins is nearer",
+        claim(
+            "Two twins predict it better than a second training",
+            clustered(nearer, range(len(nearer)), np.mean),
+            f"share of {len(nearer)} tasks of MLPs in which the gap of twins is nearer",
             0.75,
-            error=share(ahead)[1],
-            seeds=seeds,
-            safe=False,
         ),
-        Claim(
-            "Two twins tell the final loss of MLPs",
+        claim(
+            "Two twins predict the final loss of MLPs",
             _far(plain, "twins"),
-            "median distance of the final loss from 1, as a ratio",
+            "median distance from 1 of the ratio of final losses",
             0.08,
-            rule="at most",
-            seeds=seeds,
-            safe=False,
+            most=True,
         ),
-        Claim(
+        claim(
             "Twins of convolutions and attention are as good as a second training",
-            _correlation(deep, "twins") - _correlation(deep, "trained again"),
-            "difference of median correlations",
+            _difference(deep, "twins", "trained again"),
+            f"difference of median correlations, {_tasks(deep)} tasks",
             0.0,
-            seeds=seeds,
-            safe=False,
         ),
-        Claim(
-            "The final leader is told by twins",
-            share(leaders)[0],
-            f"share right of {len(leaders)} pairs with a final leader shown",
+        claim(
+            "The final leader is predicted by twins",
+            clustered(*leaders, np.mean),
+            f"share right of {len(leaders[0])} pairs with a final leader shown",
             0.95,
-            error=share(leaders)[1],
-            seeds=seeds,
-            safe=False,
+            _others(every, _leaders),
         ),
-        Claim(
-            "Crossings are told by twins",
-            share(passed)[0],
-            f"share of {len(passed)} crossings shown after step 10 told within a factor 1.25",
+        claim(
+            "Crossings are predicted by twins",
+            clustered(*passed, np.mean),
+            f"share of {len(passed[0])} crossings shown after step 10 predicted within a factor 1.25",
             0.8,
-            f"A second training tells {share(again)[0]:.2f}, coordinates {share(told)[0]:.2f}."
-            + ("" if len(passed) >= 20 else " Fewer than the twenty asked for."),
-            error=share(passed)[1],
-            seeds=seeds,
-            safe=False,
+            _others(every, _crossings) + ("" if len(passed[0]) >= CROSSINGS else " Fewer than the twenty asked for."),
         ),
-        Claim(
-            "Coordinates tell the gap at small learning rates",
-            _correlation(slow, "coordinates") - _correlation(slow, "trained again"),
-            f"median correlation less that of a second training, lr up to 3e-4, {len(slow)} pairs",
+        claim(
+            "Coordinates predict the gap at small learning rates",
+            _difference(slow, "coordinates", "trained again"),
+            f"median correlation less that of a second training, lr up to {SLOW:g}, {_tasks(slow)} tasks",
             -0.05,
-            seeds=seeds,
-            safe=False,
         ),
-        Claim(
-            "Coordinates tell the final loss at small learning rates",
+        claim(
+            "Coordinates predict the final loss at small learning rates",
             _far(slow, "coordinates"),
-            "median distance of the final loss from 1, as a ratio",
+            "median distance from 1 of the ratio of final losses",
             0.15,
-            rule="at most",
-            seeds=seeds,
-            safe=False,
+            most=True,
+        ),
+        *(
+            claim(
+                f"The time of crossings is predicted better by {kind} than by the first 5 % of the training",
+                _above_pilot(every, kind),
+                "share of crossings within a factor 1.25, less that of the first 5 %",
+                0.0,
+                f"{len(_crossings(every, kind)[0])} crossings.",
+            )
+            for kind in ("twins", "coordinates", "kernel")
+        ),
+        claim(
+            "Forecasts by the default route cost at most 30 % of the trainings",
+            (_sum_of_costs(runs, DEFAULT), None),
+            "processor time of all forecasts over that of all trainings",
+            0.3,
+            most=True,
+        ),
+        claim(
+            "A forecast by the default route costs at most half of a typical training",
+            clustered(*_costs(every, DEFAULT)),
+            "median of the processor time of a forecast over that of its training",
+            0.5,
+            most=True,
         ),
     )
 
 
 def tables(runs: Runs) -> Mapping[str, Table]:
-    """A summary of every route beside the ceiling and cheap guesses; then every pair of every run."""
+    """A summary of every route beside the ceiling and cheap guesses, by kind of network and optimiser; then tasks."""
     every = rows(runs)
-    head = ("forecast", "pairs", "leaders", "correlation", "least", "off / range", "final loss", "crossings", "cost")
-    summary: list[tuple[str, ...]] = []
-    for kind in FORECASTS:
-        scores = [row.scores[kind] for row in every]
-        right = [one.right for one in scores if one.right is not None]
-        hits = [hit for one in scores for hit in one.told]
-        courses = np.asarray([one.correlation for one in scores])
-        costs = np.asarray([some[0].costs[kind] for some in _by_run(every)])
-        summary.append(
-            (
-                kind,
-                str(len(scores)),
-                f"{sum(right)} of {len(right)}",
-                f"{np.nanmedian(courses):.3f}",
-                f"{np.nanmin(courses):.2f}",
-                f"{np.nanmedian([one.off for one in scores]):.3f}",
-                f"{np.nanmedian([one.level for one in scores]):.3f}",
-                f"{sum(hits)} of {len(hits)}",
-                f"{np.median(costs):.2f} (sum {_sum_of_costs(runs, kind):.2f})",
-            )
-        )
-    for guess in every[0].guesses if every else ():
-        known = [row.guesses[guess] for row in every if row.guesses[guess] is not None]
-        summary.append((guess, str(len(every)), f"{sum(map(bool, known))} of {len(known)}", *[""] * 6))
-    each = [
-        (
-            row.run,
-            *(f"{row.scores[kind].correlation:.3f}" for kind in FORECASTS),
-            *(f"{row.scores[kind].level:.2f}" for kind in FORECASTS),
-        )
-        for row in every
-    ]
-    header = ("run", *(f"{kind}: correlation" for kind in FORECASTS), *(f"{kind}: final loss" for kind in FORECASTS))
-    return {"Routes, ceiling and cheap guesses": Table(head, summary), "Every pair": Table(header, each)}
+    parts = {
+        "all tasks": every,
+        "MLPs": [row for row in every if row.task.perceptron],
+        "convolutions and attention": [row for row in every if not row.task.perceptron],
+        "SGD with momentum": [row for row in every if row.task.optimiser == "SGD"],
+        "Adam and AdamW": [row for row in every if row.task.optimiser != "SGD"],
+    }
+    found = {f"Routes, ceiling and cheap guesses: {name}": _summary(some, runs) for name, some in parts.items() if some}
+    kinds = [kind for kind in FORETOLD if kind != DEFAULT]
+    header = ("task", "pairs", *(f"{kind}: correlation" for kind in kinds), *(f"{kind}: final loss" for kind in kinds))
+    each = []
+    for task in dict.fromkeys(row.task for row in every):
+        some = [row for row in every if row.task == task]
+        numbers = [_text(_values(some, kind, name)[0]) for name in ("correlation", "level") for kind in kinds]
+        each.append((task.name, str(len(some)), *numbers))
+    return {**found, "Every task, medians over pairs and seeds": Table(header, each)}
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:
@@ -274,38 +176,117 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     return charts
 
 
-def _seconds(run: Trajectory) -> float:
-    found: Any = run.origin.settings.get("cpu_seconds", float("nan"))
-    return float(found)
+def _summary(some: list[Row], runs: Runs) -> Table:
+    """One line for everything that foretells, with standard errors over tasks."""
+    head = ("forecast", "pairs", "leaders", "correlation", "least", "off / range", "final loss", "crossings", "cost")
+    lines: list[tuple[str, ...]] = []
+    chosen = {row.run for row in some}
+    for kind in FORETOLD:
+        courses, tasks = _values(some, kind, "correlation")
+        if not len(courses):
+            continue
+        right, hits = _leaders(some, kind)[0], _crossings(some, kind)[0]
+        middle, error = clustered(courses, tasks)
+        lines.append(
+            (
+                kind,
+                str(len(courses)),
+                f"{sum(right)} of {len(right)}",
+                f"{middle:.3f}" + ("" if error is None else f" ± {error:.3f}"),
+                f"{np.nanmin(courses):.2f}",
+                _text(_values(some, kind, "off")[0]),
+                _text(_values(some, kind, "level")[0]),
+                f"{sum(hits)} of {len(hits)}",
+                f"{np.median(_costs(some, kind)[0]):.2f} (sum {_sum_of_costs(runs, kind, chosen):.2f})",
+            )
+        )
+    for guess in some[0].guesses:
+        known = [row.guesses[guess] for row in some if row.guesses[guess] is not None]
+        hits = [hit for row in some for hit in row.pilot] if guess.startswith("5 %") else []
+        cells = (f"{sum(hits)} of {len(hits)}" if hits else "", "0.05" if hits else "0")
+        lines.append((guess, str(len(some)), f"{sum(map(bool, known))} of {len(known)}", *[""] * 4, *cells))
+    return Table(head, lines)
 
 
-def _sum_of_costs(runs: Runs, kind: str) -> float:
-    spent = sum(_seconds(run) for name, run in runs.items() if name.endswith(f", {kind}"))
-    return spent / sum(_seconds(run) for name, run in runs.items() if name.endswith(", trained"))
+def _values(some: Sequence[Row], kind: str, name: str) -> tuple[list[float], list[int]]:
+    """This number of every pair whose run has the kind, and the tasks."""
+    found = [(getattr(row.scores[kind], name), row.task.number) for row in some if kind in row.scores]
+    return [value for value, _ in found], [task for _, task in found]
 
 
-def _by_run(every: list[Row]) -> list[list[Row]]:
-    return [[row for row in every if row.run == name] for name in dict.fromkeys(row.run for row in every)]
+def _leaders(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
+    values, tasks = _values(some, kind, "right")
+    known = [(bool(value), task) for value, task in zip(values, tasks, strict=True) if value is not None]
+    return [value for value, _ in known], [task for _, task in known]
 
 
-def _ahead(some: list[Row]) -> bool:
-    """Whether the gaps of one run are nearer in the twins than in a second training."""
-    mine, other = (float(np.nanmean([row.scores[kind].off for row in some])) for kind in ("twins", "trained again"))
-    return mine < other
+def _crossings(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
+    found = [(hit, row.task.number) for row in some if kind in row.scores for hit in row.scores[kind].told]
+    return [hit for hit, _ in found], [task for _, task in found]
 
 
-def _correlation(some: list[Row], kind: str) -> float:
-    found = [row.scores[kind].correlation for row in some]
-    return float(np.nanmedian(found)) if found else float("nan")
+def _others(every: Sequence[Row], ask: Any) -> str:
+    """The same of everything else, in a sentence."""
+    shares = {kind: ask(every, kind)[0] for kind in FORETOLD if kind not in ("twins", DEFAULT)}
+    return ", ".join(f"{kind} {sum(hits)} of {len(hits)}" for kind, hits in shares.items()).capitalize() + "."
 
 
-def _far(some: list[Row], kind: str) -> float:
-    found = [abs(row.scores[kind].level - 1.0) for row in some]
-    return float(np.nanmedian(found)) if found else float("nan")
+def _over_tasks(some: Sequence[Row], kind: str, name: str) -> tuple[float, float | None]:
+    return clustered(*_values(some, kind, name))
 
 
-def _median(sentence: str, what: str, some: list[Row], kind: str, bar: float, seeds: int) -> Claim:
-    values = np.asarray([row.scores[kind].correlation for row in some])
-    values = values[np.isfinite(values)]
-    middle = float(np.median(values)) if len(values) else float("nan")
-    return Claim(sentence, middle, what, bar, error=median_error(values), seeds=seeds, safe=False)
+def _difference(some: Sequence[Row], kind: str, other: str) -> tuple[float, float | None]:
+    """The difference of median correlations, over the runs that have both."""
+    both = [row for row in some if kind in row.scores and other in row.scores]
+    pairs = [(row.scores[kind].correlation, row.scores[other].correlation) for row in both]
+    tasks = [row.task.number for row in both]
+    return clustered(pairs, tasks, lambda part: np.nanmedian(part[:, 0]) - np.nanmedian(part[:, 1]))
+
+
+def _far(some: Sequence[Row], kind: str) -> tuple[float, float | None]:
+    levels, tasks = _values(some, kind, "level")
+    return clustered([abs(level - 1.0) for level in levels], tasks)
+
+
+def _nearer(some: Sequence[Row]) -> list[bool]:
+    """For every task, whether the gaps of twins are nearer than those of second trainings."""
+    found = []
+    for task in dict.fromkeys(row.task for row in some):
+        own = [row.scores for row in some if row.task == task and "trained again" in row.scores]
+        mine, other = (float(np.nanmean([one[kind].off for one in own])) for kind in ("twins", "trained again"))
+        found.append(mine < other)
+    return found
+
+
+def _above_pilot(some: Sequence[Row], kind: str) -> tuple[float, float | None]:
+    both = [
+        (hit, seen, row.task.number)
+        for row in some
+        if kind in row.scores
+        for hit, seen in zip(row.scores[kind].told, row.pilot, strict=True)
+    ]
+    pairs = [(hit, seen) for hit, seen, _ in both]
+    return clustered(pairs, [task for *_, task in both], lambda part: part[:, 0].mean() - part[:, 1].mean())
+
+
+def _costs(some: Sequence[Row], kind: str) -> tuple[list[float], list[int]]:
+    """Of every run once."""
+    first = {row.run: row for row in some if kind in row.costs}
+    return [row.costs[kind] for row in first.values()], [row.task.number for row in first.values()]
+
+
+def _sum_of_costs(runs: Runs, kind: str, chosen: set[str] | None = None) -> float:
+    """Over the runs that have this kind."""
+    ends = f", {kind}"
+    short = [name.removesuffix(ends) for name in runs if name.endswith(ends)]
+    used = [name for name in short if chosen is None or name in chosen]
+    trained = sum(seconds(runs[f"{name}, trained"]) for name in used)
+    return sum(seconds(runs[name + ends]) for name in used) / trained if trained else float("nan")
+
+
+def _tasks(some: Sequence[Row]) -> int:
+    return len({row.task for row in some})
+
+
+def _text(values: Sequence[float]) -> str:
+    return f"{np.nanmedian(values):.3f}" if len(values) else ""

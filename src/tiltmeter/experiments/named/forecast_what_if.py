@@ -17,8 +17,8 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.named.forecast_accuracy import Prepared
 from tiltmeter.experiments.shared.forecast_scores import Scored, median_error, score
 from tiltmeter.experiments.shared.forecast_tasks import draw
+from tiltmeter.forecast.horizon import noted_step
 from tiltmeter.losses import Square
-from tiltmeter.plot.horizon_rule import horizon_step
 from tiltmeter.recipe import Recipe
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Table
@@ -183,7 +183,7 @@ def _twice(runs: Runs) -> list[Scored]:
     """Compare every reweighted training with its repetition, up to the horizon of the forecast."""
     pairs = {name.removesuffix(", again"): run for name, run in runs.items() if name.endswith(", again")}
     return [
-        score(again, runs[f"{short}, trained"], horizon_step(runs[f"{short}, forecast"]))
+        score(again, runs[f"{short}, trained"], noted_step(runs[f"{short}, forecast"]))
         for short, again in pairs.items()
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.crossings import Crossing, crossings
-from tiltmeter.plot.horizon_rule import horizon_step
+from tiltmeter.forecast.horizon import noted_step
 from tiltmeter.record import Trajectory
 
 #: Crossings before this step are not scored: there are too few looks before it.
@@ -51,7 +51,7 @@ def score(ahead: Trajectory, run: Trajectory, horizon: float | None = None) -> S
     real, told = (_gap(one).sel(time=slice(1, None)) for one in (run, ahead))
     told = told.interp(time=real.time)
     error = np.sqrt((run["loss_se"].values ** 2).sum(run["loss_se"].get_axis_num("group")))
-    horizon = horizon_step(ahead) if horizon is None else horizon
+    horizon = noted_step(ahead) if horizon is None else horizon
     limit = np.inf if horizon is None else horizon
     trusted = real.time.values <= limit
     groups = run["loss"].coords["group"].values.tolist()

@@ -17,8 +17,8 @@ from tiltmeter.record import Trajectory
 EARLIEST = 10.0
 #: A crossing is told if it is within this factor of the interval in which it was found.
 FACTOR = 1.25
-#: The pilot: the leader after this share of the training.
-PILOT = 0.05
+#: The pilot: what is seen after this share of the training, extended by a line through its last looks.
+PILOT, LAST = 0.05, 4.0
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,38 @@ def _told(found: Crossing, ahead: Trajectory, truth: Truth) -> bool:
     """Whether the forecast gap changes sign the same way within the factor of the interval."""
     course = gap(ahead, truth.pair)
     values, times = course.values, course.time.values
-    falling = found.leader_after == truth.pair[0]
-    change = ((values[:-1] < 0) != (values[1:] < 0)) & ((values[1:] < 0) == falling)
-    for i in np.flatnonzero(change):
+    change = (values[:-1] < 0) != (values[1:] < 0)
+    for i in np.flatnonzero(change & ((values[1:] < 0) == _falling(found, truth))):
         part = values[i] / (values[i] - values[i + 1])
         at = float(np.exp((1 - part) * np.log(times[i]) + part * np.log(times[i + 1])))
-        if found.low / FACTOR <= at <= found.high * FACTOR:
+        if _near(at, found):
             return True
     return False
+
+
+def pilot_told(truth: Truth) -> tuple[bool, ...]:
+    """Which crossings the first twentieth of the same training tells: those that it shows, or that a line through its
+    last looks, in the logarithm of steps, leads to."""
+    end = PILOT * float(truth.gap.time[-1])
+    late = truth.gap.sel(time=slice(end / LAST, end))
+    zero = float("nan")
+    if late.sizes["time"] > 1:
+        slope, start = np.polyfit(np.log(late.time.values), late.values, 1)
+        with np.errstate(all="ignore"):
+            zero = float(np.exp(np.clip(-start / slope, -50.0, 50.0))) if slope else zero
+
+    def told(found: Crossing) -> bool:
+        return found.high <= end or (zero > end and (slope < 0) == _falling(found, truth) and _near(zero, found))
+
+    return tuple(told(one) for one in truth.crossings)
+
+
+def _falling(found: Crossing, truth: Truth) -> bool:
+    return bool(found.leader_after == truth.pair[0])
+
+
+def _near(at: float, found: Crossing) -> bool:
+    return found.low / FACTOR <= at <= found.high * FACTOR
 
 
 def baselines(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
@@ -70,7 +71,11 @@ def corrected_losses(tangent: Tangent, found: Iterable[np.ndarray]) -> np.ndarra
 
 
 def corrected(told: Trajectory, parts: Sequence[Trajectory], left_out: Mapping[Hashable, float]) -> Trajectory:
-    """Return the curves of a forecast with that correction; standard errors (of the held-out points) are kept."""
+    """Return the curves of a forecast with that correction; standard errors (of the held-out points) are kept.
+
+    Curve `sample_error` is half the difference of the losses that the two halves give: how much they depend on which
+    points were sampled.
+    """
     if not parts:
         return told
     found: dict[str, Any] = {}
@@ -86,6 +91,9 @@ def corrected(told: Trajectory, parts: Sequence[Trajectory], left_out: Mapping[H
         if name in SHARES or name in SQUARES:
             values = np.clip(values, 0.0, 1.0 if name in SHARES else None)
         found[name] = curve.copy(data=values)
+    if "loss" in told:
+        one, other = (part["loss"].reindex(time=told["loss"]["time"]) for part in parts)
+        found["sample_error"] = described("sample_error", (one - other) / 2.0)
     return Trajectory(found, told.clock, told.origin, told.diverged)
 
 

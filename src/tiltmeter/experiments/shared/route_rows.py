@@ -1,0 +1,47 @@
+"""Rows of the study of routes: every pair of groups in every run, with the score of everything that foretells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tiltmeter.experiments.catalogue import Runs
+from tiltmeter.experiments.shared.route_runs import DEFAULT, KINDS, seconds
+from tiltmeter.experiments.shared.route_scores import PairScore, baselines, pair_score, pilot_told, truths
+from tiltmeter.experiments.shared.route_tasks import RouteTask, draw_route_task
+from tiltmeter.record.labelled import label_from_json
+
+#: What is scored against the training, in the order of the tables.
+FORETOLD = (*(kind for kind in KINDS if kind != "trained"), DEFAULT)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One pair of groups in one run: scores and costs (over that of the training) by kind, and cheap guesses.
+
+    `pilot` says of every crossing whether the first twentieth of the training tells it.
+    """
+
+    run: str
+    task: RouteTask
+    scores: dict[str, PairScore]
+    guesses: dict[str, bool | None]
+    pilot: tuple[bool, ...]
+    costs: dict[str, float]
+
+
+def rows(runs: Runs) -> list[Row]:
+    """Every pair of every run; none is left out. A kind that was not run for a seed is missing there."""
+    found = []
+    for name in [name for name in runs if name.endswith(", trained")]:
+        short, real = name.removesuffix(", trained"), runs[name]
+        task = draw_route_task(int(short.split()[0]))
+        given: Any = real.origin.settings["train"]
+        sizes = {label_from_json(label): size for label, size in given["sizes"]}
+        rates = {label_from_json(label): dict(pairs) for label, pairs in given["label_rates"]}
+        made = {kind: runs[f"{short}, {kind}"] for kind in FORETOLD if f"{short}, {kind}" in runs}
+        spent = {kind: seconds(one) / max(seconds(real), 1e-9) for kind, one in made.items()}
+        for truth in truths(real):
+            scores = {kind: pair_score(one, real, truth) for kind, one in made.items()}
+            found.append(Row(short, task, scores, baselines(sizes, rates, truth), pilot_told(truth), spent))
+    return found

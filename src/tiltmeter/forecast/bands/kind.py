@@ -1,0 +1,38 @@
+"""Kind: which table of calibration a forecast belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from tiltmeter.record.trajectory import Trajectory
+
+#: Kinds of forecasts whose bands are calibrated.
+Kind = Literal["twins", "twins without order", "coordinates", "kernel"]
+KINDS: tuple[Kind, ...] = ("twins", "twins without order", "coordinates", "kernel")
+
+
+def kind_of(ahead: Trajectory) -> tuple[Kind | None, str]:
+    """Return the kind of a forecast; None, with the reason, where no trainings have calibrated one like it."""
+    settings: Mapping[str, Any] = ahead.origin.settings
+    if ahead.origin.source != "forecast" or ahead.clock != "step":
+        return None, "it is no forecast of a training"
+    account = settings.get("calculation")
+    if not isinstance(account, Mapping):
+        return None, "it does not say how it was calculated"
+    if "from_step" in account:
+        return None, "it goes on from a training that has begun"
+    route = settings.get("route")
+    name = route.get("name") if isinstance(route, Mapping) else "Kernel" if "sample" in settings else None
+    if "initialisations" in settings:
+        return None, "it is of several initial weights"
+    known = account.get("order") == "the run's own"
+    if name == "Twin":
+        if not account.get("cut"):
+            return None, "it is a training itself"
+        return ("twins" if known else "twins without order"), ""
+    if name == "Kernel":
+        return "kernel", ""
+    if name == "Coordinates" and known:
+        return "coordinates", ""
+    return None, "no coordinates without the run's order were calibrated" if name else "its route is not known"
