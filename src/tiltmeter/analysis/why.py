@@ -75,8 +75,8 @@ def split_sentence(split: BaseRateSplit, naming: Callable[[Hashable], str] = str
 
     what = "decisions" if split.curve == "error" else "losses"
     return (
-        f"The {split.curve} of {naming(first)} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from base "
-        f"rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
+        f"The {split.curve} of {naming(first)} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from "
+        f"base rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
     )
 
 
