@@ -8,6 +8,7 @@ the ratio of the first two lines is measured in one run, in alternation.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import statistics
@@ -23,10 +24,13 @@ from typing import Any
 
 import xarray as xr
 
+from tiltmeter.explorer.run_curves import run_curves
 from tiltmeter.explorer.run_rows import run_rows
 from tiltmeter.record import Origin, Recorder
+from tiltmeter.record.directory.seal import sealed_line
 
 PRESSES = 40
+LOOKS = 100_000
 #: The page to compare with: one line in one SVG element, moved by a slider.
 PLAIN = """<!DOCTYPE html><svg width=700 height=300><path id=line fill=none stroke=black d="M0,0L700,300"/></svg>
 <input type=range id=slider min=0 max=100 value=50><script>
@@ -60,6 +64,7 @@ MEASURE = """async ([selector, line]) => {
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         listing(Path(folder) / "many")
+        long_run(Path(folder) / "long")
         command = [sys.executable, "-m", "tiltmeter", "explore", str(Path(folder) / "live"), "--quiet", "--port", "0"]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
@@ -81,6 +86,24 @@ def listing(folder: Path) -> None:
         count = len(run_rows(str(folder))["rows"])
         spent = time.process_time() - begun
         print(f"{count} runs listed, {word}: {spent:.2f} s CPU, {time.perf_counter() - wall:.2f} s")
+
+
+def long_run(folder: Path) -> None:
+    """A day's run of 100,000 looks: read for the first time, and again after one more look."""
+    write(folder / "day", 1)
+    (folder / "day" / "end.json").unlink()
+    curves = folder / "day" / "curves.jsonl"
+    more = ({"kind": "look", "time": step, "values": {"loss": [1.0 / step, 0.3]}} for step in range(2, LOOKS + 2))
+    lines = [sealed_line(json.dumps(one, separators=(",", ":")).encode()) for one in more]
+    with curves.open("ab") as file:
+        file.writelines(lines[:-1])
+    for word in ("first", "after one more look"):
+        begun = time.process_time()
+        told = run_curves(str(folder), ["day"], "loss", {})["day"]
+        spent = 1000 * (time.process_time() - begun)
+        print(f"{told['looks']:,} looks, {word}: {spent:.0f} ms CPU, {len(told['times'])} sent")
+        with curves.open("ab") as file:
+            file.write(lines[-1])
 
 
 def lag(address: str) -> None:
@@ -115,7 +138,7 @@ def browser(address: str, folder: Path) -> None:
         page.set_default_timeout(300_000)
         plain.set_content(PLAIN)
         page.goto(address)
-        page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
+        page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
         page.wait_for_timeout(3000)
         times: dict[str, list[float]] = {"plain": [], "theory": []}
         for press in range(PRESSES):

@@ -1,9 +1,13 @@
 """Runs made for the tests of the explorer, well-meant and hostile."""
 
+import json
+
+import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.record import Recorder
+from tiltmeter.record.directory.seal import sealed_line
 
 
 def write(path, looks=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
@@ -16,6 +20,23 @@ def write(path, looks=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
     if end:
         recorder.close()
     return recorder
+
+
+def day(path, looks=100_000):
+    """A day's run, its lines written at once; its two groups cross once, at look 14,484."""
+    write(path, looks=1)
+    steps = np.arange(2, looks + 1)
+    a, b = np.exp(-steps / 9e3) + 1e-7 * np.sin(steps), np.full(len(steps), 0.2)
+    lines = [
+        sealed_line(
+            json.dumps({"kind": "look", "time": int(s), "values": {"loss": [x, y]}}, separators=(",", ":")).encode()
+        )
+        for s, x, y in zip(steps, a, b, strict=True)
+    ]
+    with (path / "curves.jsonl").open("ab") as file:
+        file.writelines(lines)
+    (path / "end.json").unlink()
+    return steps, np.stack([a, b], 1)
 
 
 HOSTILE = [

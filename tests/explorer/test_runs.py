@@ -19,12 +19,11 @@ from tiltmeter.explorer.run_folder import MOST_BYTES, address_of, refusal, run_f
 from tiltmeter.explorer.run_judgement import run_judgement, run_summaries
 from tiltmeter.explorer.run_rows import run_rows, runs_alike
 from tiltmeter.record.directory.follow import Following
-from tiltmeter.record.directory.seal import sealed_line
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_made)
-write, hostile_folder, HOSTILE = _made.write, _made.hostile_folder, _made.HOSTILE
+write, day, hostile_folder, HOSTILE = _made.write, _made.day, _made.hostile_folder, _made.HOSTILE
 
 
 def names(root):
@@ -147,23 +146,6 @@ def test_judgement_is_that_of_the_library(tmp_path):
     assert told["crossings"][0]["time"] == pytest.approx(5.643, abs=1e-3)
     assert [rule["rule"] for rule in told["stopping"]] == ["smallest gap", "best mean", "best worst group"]
     assert run_summaries(str(tmp_path), ["theory"])["theory"]["leader"] == "+"
-
-
-def day(path, looks=100_000):
-    """A day's run, its lines written at once; its two groups cross once, at look 14,484."""
-    write(path, looks=1)
-    steps = np.arange(2, looks + 1)
-    a, b = np.exp(-steps / 9e3) + 1e-7 * np.sin(steps), np.full(len(steps), 0.2)
-    lines = [
-        sealed_line(
-            json.dumps({"kind": "look", "time": int(s), "values": {"loss": [x, y]}}, separators=(",", ":")).encode()
-        )
-        for s, x, y in zip(steps, a, b, strict=True)
-    ]
-    with (path / "curves.jsonl").open("ab") as file:
-        file.writelines(lines)
-    (path / "end.json").unlink()
-    return steps, np.stack([a, b], 1)
 
 
 def test_a_long_run_keeps_its_extremes_and_crosses_where_it_crosses(tmp_path):

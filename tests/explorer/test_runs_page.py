@@ -16,7 +16,7 @@ import tiltmeter
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_made)
-write, hostile_folder = _made.write, _made.hostile_folder
+write, day, hostile_folder = _made.write, _made.day, _made.hostile_folder
 
 pytestmark = pytest.mark.slow
 
@@ -141,3 +141,24 @@ def test_eight_pages_at_once_stay_live(tmp_path, start_explorer, look):
             page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         for page in pages:
             page.close()
+
+
+def test_a_days_run_of_100_000_looks_is_drawn_and_the_page_stays_awake(tmp_path, start_explorer, look):
+    day(tmp_path / "day")
+    with start_explorer(tmp_path) as found:
+        page = look(found.address + "#runs?run=day")
+        page.wait_for_selector("#chart-runs svg .mark-line path", state="attached", timeout=120_000)
+        status = page.locator("#run-status").inner_text()
+        assert "day: 100000 looks, died" in status
+        assert "drawn (every extreme and every crossing kept)" in status
+        drawn = page.eval_on_selector_all(
+            "#chart-runs svg .mark-line path", "all => all.map((one) => one.getAttribute('d').length)"
+        )
+        assert max(drawn) < 100_000
+        awake = page.evaluate(
+            """async () => { let longest = 0; let before = performance.now();
+            for (let i = 0; i < 120; i += 1) { await new Promise(requestAnimationFrame); const now = performance.now();
+            longest = Math.max(longest, now - before); before = now; } return longest; }"""
+        )
+        assert awake < 2000  # a page that draws 100,000 looks at every poll stops for many seconds
+        page.close()

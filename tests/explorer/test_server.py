@@ -1,7 +1,10 @@
 """The server: what it answers, and how it ends."""
 
+import contextlib
+import http.client
 import json
 import signal
+import threading
 import time
 from urllib.parse import urlencode
 
@@ -104,3 +107,36 @@ def test_a_third_group_is_that_of_python():
         TheoryState.from_query({"third": "1"})
     with pytest.raises(ValueError, match=r"`third` should begin with a share strictly between 0 and 1. Found 2"):
         _ = TheoryState.from_query({"third": "2,1,0.5"}).problem
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_middle_of_a_training_and_a_forecast_ends_every_process(tmp_path, start_explorer, until):
+    pytest.importorskip("torch")
+    with start_explorer(tmp_path / "runs", "--allow-runs") as found:
+        found.post("/api/jobs", {"kind": "train", "settings": {"source": "digits", "steps": 100_000}})
+        until(lambda: found.json("/api/jobs")[0]["progress"], 120)
+        threading.Thread(target=asked_in_vain, args=(found, "/api/forecast?steps=600&full=yes"), daemon=True).start()
+        workers = until(lambda: len(ended := children(found.process.pid)) >= 2 and ended, 60)
+        begun = time.monotonic()
+        found.process.send_signal(signal.SIGINT)
+        assert found.process.wait(10) == 0
+        assert time.monotonic() - begun < 2.0
+        until(lambda: not any(alive(one) for one in workers), 5)
+
+
+def asked_in_vain(found, path):
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        found.ask(path)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(one) for one in file.read().split()]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

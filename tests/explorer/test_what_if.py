@@ -1,9 +1,11 @@
 """Forecasts that are bent: where they start from, what is refused, and that a bend is the recipe it says."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.explorer.what_if import (
@@ -60,6 +62,10 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     told = saved_forecast(str(tmp_path), "run/ahead")
     assert told["groups"] == ["+", "-"]
     assert told["horizon"] is None
+    several = loss * xr.DataArray([1.0, 1.2], dims="seed", coords={"seed": [0, 1]})
+    tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "two" / "several")
+    band = saved_forecast(str(tmp_path / "two"), "run/several")["band"]
+    assert band["upper"] == pytest.approx(1.2 * np.array(band["lower"]))
     with pytest.raises(ValueError, match="This forecast is no longer there"):
         saved_forecast(str(tmp_path), "run/../ahead")
 
@@ -130,6 +136,18 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     assert first == {"run": "from-explorer/training-1"} == progress[-1]
     run = tm.load(folder / "from-explorer" / "training-1")
     assert run["loss"].coords["time"].values[-1] == 40
+
+
+def test_a_calibrated_band_is_told(folder, monkeypatch):
+    pytest.importorskip("torch")
+    asked = (str(folder), "file/training.toml", READER, False)
+    monkeypatch.setattr(import_module("tiltmeter.forecast.bands.forecast_band"), "factor", lambda *_: 2.0)
+    told = what_if_forecast(*asked, PLAIN, full=False)
+    low, value, high = (np.array(one) for one in (told["band"]["lower"], told["values"], told["band"]["upper"]))
+    assert (low <= value).all()
+    assert (value < high)[1:].all()
+    assert told["band"]["text"] == "90% of trainings like it stay inside, at all looks"
+    assert told["horizon_text"].startswith("Level: the 90% band of loss is within")
 
 
 def test_what_reads_needs_no_leave(explorer):

@@ -1,21 +1,37 @@
-"""Demo runs: something to explore: two exact theories, a forecast of a network on real images, and three trainings."""
+"""Demo runs: something to explore: theories, a study, and a network on real images, forecast and trained."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tiltmeter.explorer.demo_cell import small_student
 from tiltmeter.explorer.digits_experiment import digits_experiment, network
 from tiltmeter.problem import cases
 from tiltmeter.record import save
+from tiltmeter.study.study import Study
 from tiltmeter.theory.predict import predict
 
 SEEDS = 3
+#: A file of `tiltmeter train` and `tiltmeter forecast`, for the forecast page.
+FILE = """# tiltmeter forecast training.toml; tiltmeter train training.toml --to first
+[data]
+source = "digits"
+share = 0.9
+
+[model]
+hidden = [64]
+
+[training]
+lr = 0.05
+steps = 500
+batch = 16
+"""
 
 
 def demo_runs(folder: Path) -> list[str]:
     """Record the runs of the demo below the folder; what is there stays. Return what was made.
 
-    Without PyTorch only the theories are made.
+    Without PyTorch no network is trained.
     """
     made = []
     for case in (cases.centred_crossing, cases.three_phases):
@@ -23,6 +39,13 @@ def demo_runs(folder: Path) -> list[str]:
         if not place.exists():
             save(predict(*case()), place)
             made.append(place.name)
+    if not (folder / "demo" / "study").exists():
+        grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
+        Study(small_student, grid, seeds=5, to=folder / "demo" / "study").run(progress=False, jobs=1)
+        made.append("study")
+    if not (folder / "demo" / "training.toml").exists():
+        (folder / "demo" / "training.toml").write_text(FILE, encoding="utf-8")
+        made.append("training.toml")
     try:
         import torch
     except ModuleNotFoundError:

@@ -16,22 +16,30 @@ class State:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.reader, self.analyst, self.forecaster, self.runner = Worker(), Worker(), Worker(), Worker()
+        self._drawer = Worker()
         self.jobs = Jobs(self.runner)
         self._library: asyncio.Task[str] | None = None
 
     async def drawing_library(self) -> str:
-        """The JavaScript that draws charts; made once, by the analyst."""
+        """The JavaScript that draws charts; made once, by a process that ends with it."""
         return await asyncio.shield(self.prepare())
 
     def prepare(self) -> asyncio.Task[str]:
         """Begin to make the drawing library, unless it is being made."""
-        if self._library is None or (self._library.done() and self._library.exception() is not None):
-            self._library = asyncio.create_task(self.analyst.ask("drawing library"))
-        return self._library
+        made = self._library
+        if made is None or made.cancelled() or (made.done() and made.exception() is not None):
+            made = self._library = asyncio.create_task(self._make_library())
+        return made
+
+    async def _make_library(self) -> str:
+        try:
+            return str(await self._drawer.ask("drawing library"))
+        finally:
+            self._drawer.stop()
 
     @cached_property
     def workers(self) -> tuple[Worker, ...]:
-        return self.reader, self.analyst, self.forecaster, self.runner
+        return self.reader, self.analyst, self.forecaster, self.runner, self._drawer
 
     def stop(self) -> None:
         for worker in self.workers:

@@ -10,7 +10,6 @@ from typing import Any
 from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, known
 from tiltmeter.experiments.outcome import Outcome
 from tiltmeter.experiments.reproduce import OUTCOME, PICTURES, outcomes_in, reproduce
-from tiltmeter.experiments.verdicts import made, row
 from tiltmeter.visible_text import visible
 
 #: Where outcomes are looked for, below the folder; `tiltmeter reproduce` writes there by itself.
@@ -73,6 +72,8 @@ def _inside(path: Path, root: Path) -> bool:
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
+    from tiltmeter.experiments.verdicts import made, row  # brings PyTorch with it, which a list of names does not need
+
     claims = [{"verdict": claim.verdict, "cells": [visible(cell) for cell in row(claim)]} for claim in outcome.claims]
     return {
         "variant": visible(outcome.variant),

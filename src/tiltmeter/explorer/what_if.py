@@ -65,25 +65,26 @@ def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any
 
 def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
     """The curve, the sentence and the horizon of a forecast."""
-    from tiltmeter.forecast.horizon import noted_horizon
+    from tiltmeter.plot.horizon_rule import horizon_step
 
     names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
     if not names:
         raise ValueError("There is no curve of groups in this forecast.")
     chosen = curve if curve in names else names[0]
-    horizon = noted_horizon(ahead)
     try:
         sentence = str(phases(ahead, chosen)) if ahead[chosen].sizes["group"] == 2 else ""
     except ValueError:  # a curve that is neither better high nor better low
         sentence = ""
+    told = series(ahead[chosen])
     return {
-        **series(ahead[chosen]),
+        **told,
+        "band": _band(ahead, chosen, told["times"]),
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
         "sentence": visible(sentence or _ends(ahead, chosen)),
-        "horizon": None if horizon is None else horizon.step,
-        "horizon_text": None if horizon is None else visible(str(horizon)),
+        "horizon": horizon_step(ahead, chosen),
+        "horizon_text": visible(_trust(ahead, chosen)),
     }
 
 
@@ -138,6 +139,37 @@ def train_bent(
 def _final(one: Experiment, bend: Mapping[str, Any]) -> dict[str, Any]:
     loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
+
+
+def _trust(ahead: Trajectory, curve: str) -> str:
+    """How far the band goes, and what the tests of the forecast found."""
+    from tiltmeter.forecast.bands.band_horizon import horizon
+    from tiltmeter.forecast.bands.forecast_band import calibrated_band
+    from tiltmeter.forecast.horizon import noted_horizon
+
+    said = [] if calibrated_band(ahead, curve) is None else [str(horizon(ahead, curve=curve))]
+    noted = noted_horizon(ahead)
+    return " ".join([*said, *([] if noted is None else [str(noted)])])
+
+
+def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] | None:
+    """The limits that are drawn around a forecast, (looks, groups), and what they mean; None where there are none."""
+    from tiltmeter.forecast.bands.forecast_band import calibrated_band
+
+    band = calibrated_band(ahead, curve)
+    if band is not None:
+        kept = band.values.sel(time=times)
+        low, high = (kept.sel(bound=bound).transpose("time", "group").values.tolist() for bound in ("low", "high"))
+        return {
+            "lower": low,
+            "upper": high,
+            "text": f"{1 - band.level:.0%} of trainings like it stay inside, at all looks",
+        }
+    values = ahead[curve].sel(time=times)
+    if values.sizes.get("seed", 1) < 2:
+        return None
+    low, high = (getattr(values, pick)("seed").transpose("time", "group").values.tolist() for pick in ("min", "max"))
+    return {"lower": low, "upper": high, "text": f"from the lowest to the highest of {values.sizes['seed']} networks"}
 
 
 def _ends(ahead: Trajectory, curve: str) -> str:

@@ -38,7 +38,7 @@ function settings() {
   return {
     background: "transparent", font: "system-ui, sans-serif", view: { stroke: null },
     axis: { labelColor: ink, titleColor: ink, gridColor: colour("line"), gridOpacity: 0.5, domainColor: ink, tickColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
-    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolType: "stroke", symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
+    axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolType: "stroke", symbolOpacity: 1, symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
     text: { color: ink }, rule: { color: ink },
   };
 }
@@ -107,7 +107,7 @@ export function timeAxis(title, log = true) {
   return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { tickCount: 6 } : {}), format: "~g" } };
 }
 
-export function seriesEncoding(names, colours, field = "series", legend = {}) {
+export function seriesEncoding(names, colours, field = "series", legend = { symbolType: "stroke", symbolOpacity: 1 }) {
   return {
     color: { field, type: "nominal", scale: { domain: names, range: colours }, title: null, legend },
     strokeDash: { field, type: "nominal", scale: { domain: names, range: names.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend },

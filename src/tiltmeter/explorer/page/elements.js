@@ -35,10 +35,11 @@ const MEANINGS = {
   "stability limit": "The learning rate at and above which training diverges.",
   band: "Limits that hold at all looks together, at the error rate that is written beside them.",
   look: "One moment at which the model was measured.",
-  horizon: "How far the forecast's own tests find nothing against it.",
+  horizon: "How far a forecast should be trusted: up to where its band is narrow, or its own tests find nothing against it.",
   cell: "One combination of settings and seed of a study: one run.",
   "share of variance": "How much of the differences between the runs of a study goes with one setting, with a pair of settings, or with chance.",
   driver: "The property of the data that makes the gap between groups.",
+  time: "t = steps/d: the number of training steps divided by the number d of inputs of the student.",
   "time scale": "How long the student takes to learn along the shift (M), across it (R), and to settle its length (Q).",
   "order parameter": "A number that says where the student stands: along the shift (M), along a teacher (R), its length (Q).",
 };

@@ -25,6 +25,7 @@ export function forecastPage(main, query, start) {
   const about = make("p", { class: "lead", id: "about" });
   const place = make("div", { class: "chart tall", id: "chart-forecast" });
   const trust = make("p", { class: "small", id: "horizon" });
+  const band = make("p", { class: "small", id: "band" });
   const compared = make("div", { id: "compared" });
   const form = make("form", { class: "panel", "aria-label": "What if", onsubmit: (event) => event.preventDefault() });
   const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = "loss"; begin(new URLSearchParams()); } });
@@ -102,6 +103,7 @@ export function forecastPage(main, query, start) {
         why.textContent = told.sentence;
         why.classList.remove("refused");
         trust.textContent = asked.full || saved() ? told.horizon_text ?? "" : "How far to trust it is tested when the slider rests.";
+        band.textContent = told.band ? `Band: ${told.band.text}.` : "";
         names(curveChoice, told.curves, told.curve);
         draw();
       } catch (error) {
@@ -221,7 +223,7 @@ export function forecastPage(main, query, start) {
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
         make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "marks of"), overChoice),
-        place, trust, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Shaded: beyond the ", term("horizon"), ", where the forecast's own tests object."), job.element, compared)),
+        place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object."), job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();
   begin(query);

@@ -148,5 +148,5 @@ export function studiesPage(main, query, start) {
 function sharesTable(found) {
   const percent = (value) => `${Math.round(100 * value)} %`;
   const rows = found.rows.filter((row) => row.share >= 0.005 || row.high >= 0.02).map((row) => make("tr", {}, make("th", { scope: "row" }, row.term === "seed" ? "chance (seed)" : row.term), make("td", { class: "bar" }, make("span", { style: `width:${100 * row.share}%` })), make("td", { class: "number" }, percent(row.share)), make("td", { class: "number" }, `${percent(row.low)} to ${percent(row.high)}`)));
-  return make("table", { class: "bars" }, make("thead", {}, make("tr", {}, ...["part", "", "share", `${Math.round(100 * found.level)} % interval`].map((name) => make("th", { scope: "col" }, name)))), make("tbody", {}, ...rows));
+  return make("table", { class: "bars" }, make("thead", {}, make("tr", {}, ...["part", "", "share", `${Math.round(100 * found.level)} % interval`].map((name, i) => make("th", { scope: "col", class: i > 1 ? "number" : null }, name)))), make("tbody", {}, ...rows));
 }

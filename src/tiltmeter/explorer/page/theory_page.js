@@ -115,7 +115,14 @@ export function theoryPage(main, query, start) {
     stopping.replaceChildren(stoppingTable(answer, "at t", "mean loss"));
   }
 
-  const presets = make("div", { class: "row", role: "group", "aria-label": "Presets" }, ...start.presets.map((one) => make("button", { type: "button", title: one.about, onclick: () => change(fromPreset(one.state)) }, one.name)));
+  const presets = make("div", { class: "row", role: "group", "aria-label": "Presets" }, ...start.presets.map((one) => make("button", { type: "button", "aria-description": one.about, onclick: () => choosePreset(one) }, one.name)));
+  const about = make("p", { class: "small about", id: "preset-about" }, "A preset is a problem with a name. Each shows one way in which the lead can pass between the groups.");
+
+  function choosePreset(one) {
+    about.textContent = one.about;
+    change(fromPreset(one.state));
+  }
+
   const copy = make("pre", { id: "copied", tabindex: "0" });
   const kind = make("select", { id: "copy-kind", onchange: () => rest() }, make("option", { value: "python" }, "Python"), make("option", { value: "shell" }, "shell"));
   const copied = make("span", { role: "status", class: "small" });
@@ -126,8 +133,8 @@ export function theoryPage(main, query, start) {
   const save = start.alone ? null : make("a", { class: "button", download: "lesson.html", href: "/lesson.html" }, "Save as lesson");
 
   map.element.id = "map";
-  const shown = make("div", { class: "shown" }, presets, why, said,
-    make("div", { class: "panel" }, make("h2", {}, "The ", term("loss"), " of each ", term("group")), places.loss, make("p", { class: "small" }, "Shaded: who leads. Solid line: a ", term("crossing"), ". Dotted: ", term("time scale", "time scales"), " τ."), list));
+  const shown = make("div", { class: "shown" }, presets, about, why, said,
+    make("div", { class: "panel" }, make("h2", {}, "The ", term("loss"), " of each ", term("group")), places.loss, make("p", { class: "small" }, "Shaded: who leads. Solid line: a ", term("crossing"), ". Dotted: ", term("time scale", "time scales"), " τ. ", term("time", "Time"), " is counted in steps per dimension."), list));
   const more = make("div", { class: "more" }, only,
     make("div", { class: "charts" },
       map.element,

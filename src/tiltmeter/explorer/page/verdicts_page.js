@@ -10,6 +10,7 @@ const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
 export function verdictsPage(main, query, start) {
   let all = [];
   let open = true;
+  const unfolded = new Set();
   const paper = make("select", { id: "paper", onchange: () => draw() }, make("option", { value: "" }, "all papers"));
   const state = make("select", { id: "state", onchange: () => draw() }, ...STATES.map((one) => make("option", {}, one)));
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
@@ -35,11 +36,12 @@ export function verdictsPage(main, query, start) {
   function entry(one) {
     const told = stateOf(one);
     const run = start.allow_runs ? make("button", { type: "button", onclick: () => quick(one.name) }, "Run quick") : null;
-    return make("details", { class: "panel" },
+    const details = make("details", { class: "panel", open: unfolded.has(one.name), ontoggle: () => (details.open ? unfolded.add(one.name) : unfolded.delete(one.name)) },
       make("summary", {}, make("strong", {}, one.name), `: ${one.title} `, make("span", { class: told === STATES[3] ? "verdict-no" : told === STATES[2] ? "verdict-yes" : "small" }, `(${told})`)),
       make("p", { class: "small" }, one.paper, one.needs.length > 0 ? ` Needs ${one.needs.join(", ")}.` : ""),
       ...one.outcomes.map((outcome) => outcomeOf(one.name, outcome)),
       make("div", { class: "row" }, one.outcomes.length === 0 ? make("span", { class: "small" }, `Not run in this folder: tiltmeter reproduce ${one.name} --to ${start.folder}/reproduce`) : null, run));
+    return details;
   }
 
   function outcomeOf(name, outcome) {
@@ -88,7 +90,7 @@ export function verdictsPage(main, query, start) {
   }
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
-    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule in these runs; it proves no sentence. What did not hold is shown like the rest."),
+    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule that was fixed before these runs; it does not prove a theory. What did not hold is shown like the rest."),
     make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), job.element, list);
   load();
   return { leave: () => { open = false; job.open = false; } };

@@ -1,0 +1,239 @@
+"""Every page in Chromium: by keyboard alone, in grey, narrow and wide, light and dark; studies and forecasts."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import tiltmeter as tm
+from tiltmeter.study.example_cell import final_gap
+
+_spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
+_made = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_made)
+write = _made.write
+
+pytestmark = pytest.mark.slow
+
+PAGES = ["theory", "runs", "forecast", "studies", "verdicts", "lessons"]
+#: Something that is there when a page has its content.
+READY = {
+    "theory": "#chart-loss svg .mark-line path[d^=M]",
+    "runs": "#run-table tbody tr",
+    "forecast": "#dial-lr",
+    "studies": "#heat-map td a",
+    "verdicts": "#verdicts details",
+    "lessons": "article",
+}
+FILE = """
+[data]
+source = "people.csv"
+label = "income"
+group = "sex"
+[model]
+hidden = [8]
+[training]
+lr = 0.05
+steps = 60
+batch = 32
+loss = "logistic"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pages") / "runs"
+    for seed in range(3):
+        write(root / f"seed-{seed}", looks=12, seed=seed)
+    tm.Study(final_gap, {"rho": [0.6, 0.9], "lr": [0.1, 0.2]}, seeds=2, to=root / "gaps").run(progress=False, jobs=1)
+    tm.save(tm.predict(*tm.cases.centred_crossing()), root / "theory")
+    rows = [
+        f"{i % 7},{(3 * i) % 5},{'f' if i % 3 else 'm'},{int((i % 7) * (1 if i % 3 else -1) > 0)}" for i in range(90)
+    ]
+    (root / "people.csv").write_text("\n".join(["a,b,sex,income", *rows]))
+    (root / "training.toml").write_text(FILE)
+    return root
+
+
+@pytest.fixture(scope="module")
+def served(folder, start_explorer):
+    with start_explorer(folder, "--allow-runs") as found:
+        yield found
+
+
+def opened(look, served, page, **settings):
+    found = look(f"{served.address}#{page}", **settings)
+    found.set_default_timeout(120_000)
+    found.wait_for_selector(READY[page.partition("?")[0]], state="attached")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_every_width_and_its_controls_have_names(served, look, page):
+    found = opened(look, served, page)
+    for width in (1280, 640, 390):
+        found.set_viewport_size({"width": width, "height": 800})
+        found.wait_for_function("() => document.documentElement.scrollWidth <= window.innerWidth")
+    nameless = found.evaluate(
+        """() => [...document.querySelectorAll('main input, main select, main button, main canvas')].filter((one) =>
+        !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map((one) => one.outerHTML)"""
+    )
+    assert nameless == []
+    assert found.locator("h1").count() == 1
+    found.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_used_by_keyboard_alone(served, look, page):
+    found = opened(look, served, page)
+    reached = set()
+    for _ in range(90):
+        found.keyboard.press("Tab")
+        reached.add(found.evaluate("() => [...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    wanted = found.evaluate(
+        """() => { const all = [...document.querySelectorAll('*')];
+        return [...document.querySelectorAll('main a[href], main button:not(:disabled), main input, main select:not(:disabled), main canvas, main summary')]
+          .filter((one) => one.checkVisibility() && one.tabIndex >= 0).slice(0, 40).map((one) => [all.indexOf(one), one.outerHTML.slice(0, 80)]); }"""
+    )
+    missed = [text for place, text in wanted if place not in reached and 'type="radio"' not in text]
+    assert missed == []
+    ring = found.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+    assert ring in ("solid", "auto", "none")
+    found.close()
+
+
+def test_curves_differ_without_colours(served, look):
+    """In grey and in forced colours lines are told apart by dashes and by their names."""
+    found = opened(look, served, "theory", forced_colors="active")
+    dashes = found.eval_on_selector_all(
+        "#chart-drivers .mark-line path", "all => all.map((one) => one.getAttribute('stroke-dasharray'))"
+    )
+    assert len(set(dashes)) == len(dashes) == 5
+    ends = found.locator("#chart-loss .part-ends text").all_text_contents()
+    assert ends == ["+", "−"]
+    assert found.locator(".maplegend i").all_text_contents() != []
+    found.close()
+
+
+def test_nothing_jumps_while_a_slider_moves(served, look):
+    found = opened(look, served, "theory")
+    place = lambda: found.locator("#chart-loss").bounding_box()  # noqa: E731
+    before = place()
+    slider = found.get_by_role("slider", name="Variance of −", exact=True)
+    slider.focus()
+    for _ in range(12):
+        found.keyboard.press("ArrowLeft")
+        assert place() == before
+    found.close()
+
+
+def test_a_third_group_and_a_fixed_set_are_shown(served, look):
+    found = opened(look, served, "theory")
+    found.get_by_label("a third group").check()
+    found.wait_for_function("() => document.querySelectorAll('#chart-loss .part-ends text').length === 3")
+    assert found.get_by_role("slider", name="Share of the third group").is_visible()
+    assert "tm.Mixture(" in found.locator("#copied").inner_text()
+    found.get_by_label("used").select_option("2")
+    found.wait_for_function("() => location.hash.includes('samples=2') && !location.hash.includes('third')")
+    found.wait_for_function("() => document.querySelectorAll('#chart-loss .part-ends text').length === 2")
+    found.close()
+
+
+@pytest.mark.parametrize("state", ["rho=0.7", "third=0.2,1,0.2&weights=1,2"])
+def test_the_copied_python_runs_and_says_the_same(served, look, state):
+    found = look(f"{served.address}#theory?{state}")
+    found.wait_for_function(
+        "() => document.querySelector('#copied')?.textContent.includes('import') && "
+        "document.querySelector('#why').textContent.includes('leads')",
+        timeout=120_000,
+    )
+    said = []
+    exec(found.locator("#copied").text_content(), {"print": lambda value: said.append(str(value))})
+    told = found.locator("#why").text_content().replace("−", "-")
+    assert said == [told] if state == "rho=0.7" else "->" in said[0]
+    found.close()
+
+
+def test_a_map_over_any_two_parameters(served, look):
+    found = opened(look, served, "theory")
+    found.get_by_label("across", exact=True).select_option("lr")
+    found.get_by_label("up", exact=True).select_option("until")
+    canvas = found.locator(".map canvas")
+    canvas.focus()
+    found.keyboard.press("Shift+ArrowUp")
+    found.wait_for_function("() => location.hash.includes('until=')")
+    assert "Show until t" in canvas.get_attribute("aria-label")
+    found.get_by_label("up", exact=True).select_option("lr")
+    assert found.get_by_text("Choose two different parameters.").is_visible()
+    found.close()
+
+
+def test_studies_show_their_grid_numbers_and_shares(served, look):
+    found = opened(look, served, "studies")
+    assert found.locator("#why").inner_text() == "8 of 8 cells done, 0 failed, 0 left."
+    assert found.locator("#status-grid .mark-done").all_text_contents() == ["●●"] * 4
+    assert found.locator("#heat-map td a").count() == 4
+    found.wait_for_selector("#shares tbody tr")
+    assert "rho" in found.locator("#shares").inner_text()
+    found.get_by_label("across").select_option("lr")
+    found.wait_for_function("() => location.hash.includes('across=lr')")
+    found.locator("#heat-map td a").first.click()
+    found.wait_for_function("() => location.hash.startsWith('#runs?run=gaps')")
+    found.close()
+
+
+def test_a_file_is_forecast_bent_improved_and_trained_in_the_browser(served, look):
+    pytest.importorskip("torch")
+    found = look(f"{served.address}#forecast?source=file/training.toml")
+    found.set_default_timeout(120_000)
+    found.wait_for_selector("#chart-forecast svg .mark-line path", state="attached")
+    found.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20")
+    slider = found.get_by_role("slider", name="Share of f")
+    slider.focus()
+    found.keyboard.press("ArrowRight")
+    found.wait_for_function("() => location.hash.includes('shares=')")
+    assert not found.locator("#why.refused").count()
+    found.get_by_role("button", name="Reset").click()
+    found.wait_for_function("() => !location.hash.includes('shares=')")
+    found.get_by_role("button", name="Best weights").click()
+    found.wait_for_function("() => /forecast to/.test(document.querySelector('#job').textContent)")
+    found.get_by_role("button", name="Compare interventions").click()
+    found.wait_for_selector("#compared tbody tr")
+    assert found.locator("#compared tbody tr").count() == 12
+    found.get_by_role("button", name="group DRO").click()
+    found.wait_for_function("() => location.hash.includes('law=group')")
+    found.get_by_role("button", name="Train it").click()
+    found.wait_for_function("() => document.querySelector('#job').textContent.startsWith('Trained')")
+    found.wait_for_selector("#chart-forecast svg .mark-symbol path", state="attached")
+    found.get_by_label("marks of").select_option("seed-0")
+    found.wait_for_function("() => location.hash.includes('over=seed-0')")
+    found.close()
+
+
+def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, look):
+    pytest.importorskip("torch")
+    found = look(f"{served.address}#verdicts")
+    found.set_default_timeout(120_000)
+    found.wait_for_selector("#verdicts details")
+    entry = found.locator("#verdicts > details").filter(has_text="three-phases:")
+    entry.locator("summary").first.click()
+    entry.get_by_role("button", name="Run quick").click()
+    found.get_by_role("button", name="Cancel").click()
+    found.wait_for_function("() => document.querySelector('#job').textContent.includes('cancelled')")
+    entry.get_by_role("button", name="Run quick").click()
+    found.wait_for_function("() => document.querySelector('#job').textContent === 'three-phases: done'")
+    found.get_by_label("state").select_option("every claim holds")
+    assert found.locator("#verdicts > details").count() == 1
+    found.close()
+
+
+def test_rules_move_the_stop_marker(served, look):
+    found = look(f"{served.address}#runs?run=theory")
+    found.set_default_timeout(120_000)
+    found.get_by_role("button", name="best mean").click()
+    text = found.locator("output[for=stop-at]").inner_text()
+    assert text.startswith("t 2")
+    assert "from its best" in text
+    found.keyboard.press("ArrowLeft")
+    found.wait_for_function("before => document.querySelector('output[for=stop-at]').textContent !== before", arg=text)
+    found.close()
