@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -120,7 +120,7 @@ def _adam(
                 if parameter.dim() == 3 and not parameter.is_contiguous():  # stored transposed
                     four = [one.transpose(1, 2) for one in four]
                 if four[0].is_contiguous():
-                    _in_one_pass(*four, before, lr, weight_decay, settings)
+                    _in_one_pass(four, before, lr, weight_decay, settings)
                     return
         if not decoupled:
             gradient = _decayed(gradient, parameter, weight_decay, spare)
@@ -139,21 +139,15 @@ def _adam(
 
 
 def _in_one_pass(
-    parameter: Tensor,
-    gradient: Tensor,
-    mean: Tensor,
-    square: Tensor,
-    done: int,
-    lr: float,
-    weight_decay: float,
-    settings: Mapping[str, Any],
+    tensors: Sequence[Tensor], done: int, lr: float, weight_decay: float, settings: Mapping[str, Any]
 ) -> None:
-    """A step of torch's own Adam, all operations on a number at once."""
+    """A step of torch's own Adam, all operations on a number at once: parameter, gradient, both moments."""
     from torch.optim.adam import adam
 
     flags: dict[str, Any] = {"fused": True, "amsgrad": False, "maximize": False}
     count = torch.tensor(float(done))
-    adam([parameter], [gradient], [mean], [square], [], [count], lr=lr, weight_decay=weight_decay, **settings, **flags)
+    parameter, gradient, mean, square = ([one] for one in tensors)
+    adam(parameter, gradient, mean, square, [], [count], lr=lr, weight_decay=weight_decay, **settings, **flags)
 
 
 def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:

@@ -12,6 +12,7 @@ from torch.nn import functional
 from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.tangent.factors.rows import Rows
 from tiltmeter.tangent.layer_capture import capture, placed
 from tiltmeter.tangent.memory import CHUNK_BYTES, chunk_bytes
 from tiltmeter.tangent.rules import RULES
@@ -87,10 +88,11 @@ def _of_layer(layer: nn.Module, own: str, one: Stratum, taps: list[Tensor] | Non
     places = torch.as_tensor(one.places)
     if RULES.get(type(layer)) is normalisation:
         rows = normalisation(layer, inputs, slopes)
-        if rows is None:
+        if not isinstance(rows, Rows):
             raise RuntimeError("no rule for these statistics")
         size = layer.get_parameter(own).numel()
-        return (rows.gradients[:, :, :size] if own == "weight" else rows.gradients[:, :, -size:])[:, :, places]
+        found = rows.gradients[:, :, :size] if own == "weight" else rows.gradients[:, :, -size:]
+        return found[:, :, places]
     if isinstance(layer, nn.Conv2d):
         slopes = slopes.flatten(3)  # (points, outputs, channels, positions)
         if own == "bias":
