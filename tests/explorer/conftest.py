@@ -144,3 +144,16 @@ def wait_until(condition, seconds=30.0, pause=0.05):
 @pytest.fixture(scope="session")
 def until():
     return wait_until
+
+
+def slowdown():
+    """How many times longer work takes here than alone on a core: 1 on an idle machine."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu < 0.1:
+        pass
+    return max(1.0, (time.perf_counter() - wall) / (time.process_time() - cpu))
+
+
+@pytest.fixture
+def crowded():
+    return slowdown
