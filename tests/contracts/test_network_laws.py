@@ -87,9 +87,8 @@ def plain_sgd():
 
 
 def applied_by_twins(law):
-    by_losses = isinstance(law, I.GroupLaw) and not law.sees_gram
     other_network = isinstance(law, I.TermLaw) and law.sees & {"inputs", "features"}
-    return by_losses or isinstance(law, I.DataLaw) or (isinstance(law, I.PointLaw) and not other_network)
+    return not isinstance(law, I.ModelLaw) and not other_network
 
 
 #: How each public function is called with a recipe, by the name of its route, and a number of it that a law changes.

@@ -77,6 +77,10 @@ SMALL = {
         "epochs": 1,
         "network_seeds": 2,
     },
+    "two-stage-inference": {"steps": 10, "long": 20, "scouts": (2, 5), "seeds": 2},
+    "late-reopening": {"steps": 10, "seeds": 2},
+    "optimiser-or-speed": {"steps": 20, "per_decade": 8, "seeds": 2},
+    "erasure-reverses": {"steps": 5, "seeds": 2},
 }
 #: In the default suite: theory, simulation and networks in one.
 FAST = ("bias-crossing",)

@@ -116,8 +116,14 @@ class TestBadInput:
             tm.forecast(lambda: model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0)
         with pytest.raises(TypeError, match=r"CrossEntropy\(\) does not fit a model with one output"):
             tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
-        with pytest.raises(TypeError, match=r"`tangent` should be the result of `tm.tangent`."):
+        with pytest.raises(TypeError, match=r"`source` should be the result of `tm.tangent`, or a network with train="):
+            tm.best_weights("model", tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+        with pytest.raises(ValueError, match=r"needs the training data of a network: give train="):
             tm.best_weights(model, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+        with pytest.raises(TypeError, match=r"`route` should be Kernel\(\), Coordinates\(\) or Twin\(\). Found str."):
+            tm.best_weights(model, tm.Recipe(lr=0.1, steps=10), train=train, look=look, route="twin")
+        with pytest.raises(ValueError, match=r"A Tangent has its data and route: leave out"):
+            tm.best_weights(tm.tangent(model, train, look), tm.Recipe(lr=0.1, steps=10), route=tm.routes.Twin())
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
             tm.best_weights(
                 tm.tangent(model, train, look),

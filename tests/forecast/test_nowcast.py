@@ -9,6 +9,8 @@ from torch import nn
 from torch.optim import lr_scheduler
 
 import tiltmeter as tm
+from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.taken_up import kept_places, powers
 from tiltmeter.networks.mlp import mlp
 
 RECIPE = tm.Recipe(
@@ -83,6 +85,63 @@ def test_in_a_loop_of_one_s_own_the_later_the_better(two_labels):
     assert losses[80] < losses[0]
 
 
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_twin_of_full_width_goes_on_exactly_and_narrower_ones_nearly(two_labels, name):
+    train, look = two_labels
+    recipe = replace(SCHEDULES[name], order=0)
+    torch.manual_seed(0)
+    model = mlp(6, (64, 64))
+    start = {key: value.clone() for key, value in model.state_dict().items()}
+    watch = tm.Watch(when=tm.every(10))
+    run = tm.train(model, train, look, recipe, watch=watch)
+    model.load_state_dict(start)
+    optimiser = recipe.make_optimiser(model.parameters())
+    scheduling = recipe.scheduling(optimiser)
+    x, y = train.tensors()
+    told = {}
+    for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
+        if step == 30:
+            for share in (1, 1 / 2):
+                route = tm.routes.Twin(share, count=4)
+                told[share] = tm.nowcast(
+                    step, model, train, look, recipe, optimiser=optimiser, route=route, watch=watch
+                )
+            break
+        scheduling.before(step)
+        optimiser.zero_grad()
+        nn.functional.soft_margin_loss(model(x[places].float())[:, 0], y[places].float()).backward()
+        if recipe.clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+        optimiser.step()
+        scheduling.after()
+    rest = run["loss"].sel(time=slice(30, None))
+    assert told[1]["loss"].time.values.tolist() == [30, 40, 50, 60]
+    assert float(abs(told[1]["loss"] - rest).max()) < 1e-5
+    narrow = told[1 / 2]["loss"]
+    assert float(abs(narrow.sel(time=30) - rest.sel(time=30)).max()) < 1e-5
+    # Nearer to the run than the assumption that all stays as it is.
+    assert float(abs(narrow.mean("seed") - rest).max()) < 0.5 * float(abs(rest - rest.sel(time=30)).max())
+    assert told[1 / 2].origin.settings["calculation"]["from_step"] == 30
+    assert narrow.sizes["seed"] == 4
+
+
+def test_what_an_optimiser_remembers_is_cut_with_the_weights():
+    torch.manual_seed(0)
+    model = mlp(6, (64, 64))
+    places = kept_places(model, torch.zeros(2, 6), 0.25, 3, None)
+    narrow = cut(model, torch.zeros(2, 6), 0.25, 3).model
+    for name, parameter in narrow.named_parameters():
+        assert torch.equal(model.get_parameter(name).flatten()[places[name]], parameter)
+    for make, known in (
+        (torch.optim.SGD, {"momentum_buffer": 0}),
+        (partial(torch.optim.SGD, momentum=0.9, lr=0.1), {"momentum_buffer": 1}),
+        (torch.optim.RMSprop, {"square_avg": 2}),
+        (torch.optim.AdamW, {"exp_avg": 1, "exp_avg_sq": 2, "step": 0}),
+    ):
+        power = powers(make, [torch.zeros(3, 2), torch.zeros(3)])
+        assert {key: power(key) for key in known} == known
+
+
 def test_bad_input(two_labels, tmp_path):
     model = nn.Linear(6, 1)
     recipe = tm.Recipe(torch.optim.Adam, steps=20)
@@ -98,4 +157,4 @@ def test_bad_input(two_labels, tmp_path):
     with pytest.raises(ValueError, match="`optimiser` should be that of the recipe"):
         tm.nowcast(5, model, *two_labels, recipe, optimiser=torch.optim.SGD(model.parameters()))
     with pytest.raises(TypeError, match=r"`route` of a nowcast should be Coordinates"):
-        tm.nowcast(tmp_path / "run", model, *two_labels, recipe, route=tm.routes.Twin())
+        tm.nowcast(tmp_path / "run", model, *two_labels, recipe, route=tm.routes.Kernel())

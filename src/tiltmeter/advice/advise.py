@@ -13,7 +13,7 @@ from tiltmeter.advice.menu import menu
 from tiltmeter.analysis.scorecard.scorecard import scorecard
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.forecast import forecast
-from tiltmeter.forecast.route import Kernel, Twin
+from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.progress import Progress
@@ -30,7 +30,7 @@ def advise(
     *,
     curve: str = "loss",
     watch: Watch = Watch(),
-    route: Kernel | Twin = Twin(),
+    route: Kernel | Coordinates | Twin = Twin(),
     progress: bool = True,
 ) -> Advice:
     """Forecast a training plainly and with each intervention, and rank them by the worst group's loss over training.
@@ -83,7 +83,9 @@ def advise(
     return Advice(scorecard(runs, curve), runs, tried, unranked, _described(route))
 
 
-def _described(route: Kernel | Twin) -> str:
+def _described(route: Kernel | Coordinates | Twin) -> str:
     if isinstance(route, Kernel):
         return "linearised network"
+    if isinstance(route, Coordinates):
+        return f"linearised network, {route.count} of its weights"
     return f"{route.count} twin{'s' if route.count > 1 else ''} with {route.share:.3g} of the width"

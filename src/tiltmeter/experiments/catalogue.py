@@ -51,6 +51,11 @@ EXPERIMENTS: dict[str, str] = {
     "no-go": "no_go",
     "normalised-gradients": "normalised_gradients",
     "levelling-down": "levelling_down",
+    "two-stage-inference": "two_stage_inference",
+    "late-reopening": "late_reopening",
+    "optimiser-or-speed": "optimiser_or_speed",
+    "erasure-reverses": "erasure_reverses",
+    "cures": "cures",
     "advice-ranks": "advice_ranks",
     # simplicity biases
     "spectral-1d": "spectral_1d",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,11 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.forecast_by_coordinates import coordinates_from
-from tiltmeter.forecast.coordinates.linear_run import Begun
 from tiltmeter.forecast.inputs import checked_data, checked_model
-from tiltmeter.forecast.route import Coordinates
+from tiltmeter.forecast.route import Coordinates, Twin
+from tiltmeter.forecast.twin.continued import twins_from
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import bare
 from tiltmeter.passes.streams import put_back, streams
@@ -34,7 +36,7 @@ def nowcast(
     recipe: Recipe,
     *,
     optimiser: torch.optim.Optimizer | None = None,
-    route: Coordinates = Coordinates(),
+    route: Coordinates | Twin = Coordinates(),
     watch: Watch = Watch(),
 ) -> Trajectory:
     """Forecast the rest of a training from where it stands: the curves from this step to the last.
@@ -56,14 +58,14 @@ def nowcast(
     batches those of its seed; `model` is a network of its kind, which is not changed. Or `run` is the number of updates
     made so far in a loop of one's own, `model` the network as it is, and `optimiser` the one in use.
 
-    The network is linearised where it stands and followed by the user's optimiser on sampled weights (`Coordinates`).
-    The more of a training is over, the better it tells the rest. That an earlier forecast agrees with it says little
-    about its error.
+    The network is linearised where it stands and followed by the user's optimiser on sampled weights (`Coordinates`),
+    or narrow twins of it are cut where it stands and trained to the end (`Twin`), which learn features. The more of a
+    training is over, the better it tells the rest. That an earlier forecast agrees with it says little about its error.
     """
     checked_recipe(recipe)
     checked_watch(watch)
-    if not isinstance(route, Coordinates):
-        raise TypeError(f"`route` of a nowcast should be Coordinates(). Found {type(route).__name__}.")
+    if not isinstance(route, (Coordinates, Twin)):
+        raise TypeError(f"`route` of a nowcast should be Coordinates() or Twin(). Found {type(route).__name__}.")
     train, look = checked_data(train, look)
     check_labels_known(train, look)
     checked_model(model)
@@ -80,6 +82,8 @@ def nowcast(
     total = recipe.total_steps(len(train))
     if begun.step >= total:
         raise ValueError(f"The run should have steps to come. Found {begun.step} of {total} done.")
+    if isinstance(route, Twin):
+        return twins_from(own, train, look, recipe, route, watch, begun)
     return coordinates_from(own, train, look, recipe, route, watch, begun)
 
 
@@ -105,8 +109,10 @@ def _from_loop(step: int, model: nn.Module, recipe: Recipe, optimiser: Any) -> t
     state: Mapping[str, Any] = {}
     scheduling = recipe.scheduling(recipe.make_optimiser(own.parameters()))
     if scheduling.state_dict():
-        for _ in range(step):
-            scheduling.after()
+        with warnings.catch_warnings():  # torch misses the updates, which another optimiser has made
+            warnings.simplefilter("ignore", UserWarning)
+            for _ in range(step):
+                scheduling.after()
         state = scheduling.state_dict()
     return own, Begun(step, made, state)
 

@@ -25,12 +25,11 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
             f"`pull` of {type(law).__name__} should give one number per group, shape {seen.shares.shape}. "
             f"Found shape {found.shape}."
         )
-    least = float(found.min())
-    if np.isnan(least):
+    if np.isnan(np.add.reduce(found, axis=None)):
         blind = np.isnan(found).any(-1, keepdims=True) & np.isnan(seen.losses).any(-1, keepdims=True)
         found = np.where(blind, seen.shares, found)
     if law.by == "draws":
-        if least < 0.0:
+        if found.min() < 0.0:
             raise ValueError(f'{type(law).__name__} pulls a group negatively, which no draw can do: use by="weights".')
         found = found / np.add.reduce(found, axis=-1, keepdims=True)
     return found
@@ -38,8 +37,10 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
 
 def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.ndarray:
     """Return the state after `duration` on the clock; unchanged as long as some group has not been seen."""
-    moved = law.project(z + duration * law.change(z, seen))
-    if np.isnan(seen.losses.min()):
+    if type(law).change is GroupLaw.change:
+        return z
+    moved = law.project(z + (law.change(z, seen) if duration == 1.0 else duration * law.change(z, seen)))
+    if np.isnan(np.add.reduce(seen.losses, axis=None)):
         blind = np.isnan(seen.losses).any(-1)
         moved = np.where(blind.reshape(*blind.shape, *(1,) * (moved.ndim - blind.ndim)), z, moved)
     return np.asarray(moved)

@@ -30,6 +30,7 @@ class SteeredRun:
         self._shares = np.tile(setting.shares, (len(now.factors), 1))
         self._losses = np.full(self._shares.shape, np.nan)
         self._z = law.start(self._shares)
+        self._still = type(law).change is GroupLaw.change  # a law without a state
         self._step = 0
         self._groups = setting.par.groups
         self.stopped = run.stopped  # the same array, which the run changes
@@ -70,6 +71,8 @@ class SteeredRun:
         law = self._law
         blind = self._take_in(self._losses, *self._tallied)
         self._seen = self._look_round()
+        if self._still:
+            return
         if blind:
             self._z = changed(law, self._z, self._seen, duration)
         else:

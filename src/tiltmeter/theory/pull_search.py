@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,10 +43,16 @@ class PullSearch:
     """The criterion as a function of the logarithms of pulls, and the search for its smallest value."""
 
     def __init__(
-        self, control: Controlled, criterion: Criterion, times: np.ndarray, guard: bool, rounds: int = 200
+        self,
+        control: Controlled,
+        criterion: Criterion,
+        times: np.ndarray,
+        guard: bool,
+        rounds: int = 200,
+        widths: Sequence[float] = WIDTHS,
     ) -> None:
         self.control, self.criterion, self.times, self.guard = control, criterion, times, guard
-        self._rounds = rounds
+        self._rounds, self._widths = rounds, widths
         shares = np.tile(control.shares, (control.pieces, 1))
         self.plain = control.losses(shares)[0]
         self._bars = [self.exact(one, self.plain) for one in (WorstGroupArea(), WorstGroupLoss())]
@@ -104,7 +111,7 @@ class PullSearch:
             return found, summed.ravel()
 
         x = middle.ravel()
-        for width in WIDTHS:
+        for width in self._widths:
             done = minimize(
                 cost, x, (width,), "L-BFGS-B", jac=True, bounds=[(-FURTHEST, FURTHEST)] * len(x),
                 options={"maxiter": self._rounds, "ftol": 1e-12, "gtol": 1e-9},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -23,11 +25,20 @@ def group_gradients(means: Tensor, which: np.ndarray, model: nn.Module) -> Tenso
 
     Rows of groups that are not in `which` are zero.
     The graph is kept, so that the weighted sum of the means can be differentiated afterwards.
+
+    A network that stands in for a wider one, as a twin does, has `gradient_norms`: what the square of a parameter's
+    gradient counts in the wider network, by name.
     """
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    trained = list(named.values())
+    norms: Mapping[str, float] = getattr(model, "gradient_norms", {})
+    factors = [norms.get(name, 1.0) ** 0.5 for name in named]
     rows = means.new_zeros(len(means), sum(parameter.numel() for parameter in trained))
     for code in which:
         found = torch.autograd.grad(means[int(code)], trained, retain_graph=True, allow_unused=True)
-        parts = [torch.zeros_like(p) if g is None else g for p, g in zip(trained, found, strict=True)]
+        parts = [
+            torch.zeros_like(p) if g is None else (g if factor == 1.0 else factor * g)
+            for p, g, factor in zip(trained, found, factors, strict=True)
+        ]
         torch.cat([part.flatten() for part in parts], out=rows[int(code)])
     return rows

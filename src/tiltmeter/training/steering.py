@@ -14,13 +14,13 @@ from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.point_law import PointLaw
-from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
-from tiltmeter.interventions.remembered import remembered
+from tiltmeter.interventions.pulls import pulls
 from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.problem.laws import refuse_unreachable
 from tiltmeter.training.across_ranks import processes, summed
 from tiltmeter.training.drawn_batches import DrawnBatches
 from tiltmeter.training.group_gradients import group_gradients, group_means
+from tiltmeter.training.law_memory import LawMemory
 from tiltmeter.training.own_terms import OwnTerms
 
 
@@ -86,9 +86,7 @@ class Steering(nn.Module):
         self.beside = nn.ModuleList(self.terms.modules)
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
-        self._factors: tuple[Any, Tensor] | None = None
-        self._turn = 0  # how often the pull has changed
-        self._arrays: dict[str, tuple[int | None, np.ndarray | None]] = {}
+        self._kept: LawMemory | None = None
         start = self._shares
         if self.law is not None:
             check_groups(self.law, self.groups, self._shares)
@@ -105,7 +103,8 @@ class Steering(nn.Module):
             self.register_buffer(name, torch.tensor(value, dtype=torch.float64))
         self.register_buffer("steps", torch.tensor(0))
         if self.law is not None and not self.law.sees_gram:
-            self._keep("pull", pulls(self.law, start, self._seen(unknown)))
+            first = Seen(0.0, self.groups, self._shares, unknown, self._sizes)
+            self.pull.copy_(torch.from_numpy(pulls(self.law, start, first)))
 
     def forward(
         self,
@@ -123,6 +122,8 @@ class Steering(nn.Module):
         Laws of points may also need `scores`, labels `y` and the points `x`. `weights` multiply losses and are not
         remembered. With `learn=False` the state stays as it is, as for a second pass over the same batch.
         """
+        if not self.points:
+            return self._weighed(losses, losses, group, weights, learn)
         each, term = self._each(losses, group, scores, y, x)
         value = self._weighed(losses, each, group, weights, learn)
         return value if term is None else value + term
@@ -131,23 +132,24 @@ class Steering(nn.Module):
         self, losses: Tensor, each: Tensor, group: Tensor | None, weights: Tensor | None, learn: bool
     ) -> Tensor:
         heavy = each if weights is None else weights * each
-        if self.law is None:
+        law = self.law
+        if law is None:
             return heavy.mean(-1)
         codes = self._codes(losses, group)
         learn = learn and self.training
-        if self.law.sees_gram:
+        if law.sees_gram:
             return self._by_gradients(heavy, each, codes, learn)
-        if self.law.by != "weights":
+        memory = self._memory()
+        if law.by != "weights":
             value = heavy.mean(-1)
-        elif heavy.ndim == 1:
-            value = torch.dot(
-                self._factor(each).index_select(0, codes), heavy
-            )  # one node for autograd, with the gradient of a mean
         else:
-            value = (self._factor(each)[codes] * heavy).sum(-1)
+            factor = memory.factor(each, self._buffers["pull"]._version)  # type: ignore[union-attr]
+            if heavy.ndim == 1:  # one node for autograd, with the gradient of a mean
+                value = torch.dot(factor.index_select(0, codes), heavy)
+            else:
+                value = (factor[codes] * heavy).sum(-1)
         if learn:
-            self._tally(each.detach(), codes)
-            self._learn()
+            self._learn(memory, each, codes)
         return value
 
     def sampler(self, data: GroupedData, batch: int, length: int, *, seed: int = 0) -> DrawnBatches:
@@ -180,51 +182,20 @@ class Steering(nn.Module):
             raise ValueError(
                 f"`group` should hold the code of every point, of shape {tuple(losses.shape)}. Found {found}."
             )
+        if losses.ndim == 1 and group.dtype == torch.int64 and group.device == losses.device:
+            return group
         codes = group.to(losses.device, torch.int64)
         if losses.ndim == 1:
             return codes
         return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
 
-    def _factor(self, like: Tensor) -> Tensor:
-        """P / p of all groups (of all runs) over the points of a batch, in the precision of the losses.
-
-        It is made anew when the pull has changed.
-        """
-        key = self._turn, self.pull._version, like.dtype, like.device, like.shape[-1]
-        if self._factors is None or self._factors[0] != key:
-            found = torch.from_numpy((self._array("pull") / self._shares).ravel()).to(like.device, like.dtype)
-            self._factors = key, found.mul_(1.0 / like.shape[-1])
-        return self._factors[1]
-
-    def _tally(self, each: Tensor, codes: Tensor) -> None:
-        if each.is_cpu and self.sums.is_cpu:  # NumPy takes a fraction of the time for numbers this few
-            sums, counts = self._array("sums").reshape(-1), self._array("counts").reshape(-1)
-            places = codes.numpy().ravel()
-            sums += np.bincount(places, each.double().numpy().ravel(), sums.size)
-            counts += np.bincount(places, None, sums.size)
-            return
-        where = codes.flatten().to(self.sums.device)
-        self.sums.view(-1).index_add_(0, where, each.flatten().to(self.sums))
-        self.counts.view(-1).index_add_(0, where, torch.ones_like(where, dtype=self.counts.dtype))
-
-    def _learn(self) -> None:
-        """Count the step; at the end of a block of `every` steps remember, change the state, say what comes."""
-        law = self.law
-        assert law is not None
-        done = int(self._array("steps")) + 1
-        self._keep("steps", done)
-        if done % law.every:
-            return
-        sums, counts = self._array("sums"), self._array("counts")
-        if processes() > 1:
-            sums, counts = (summed(part).cpu().numpy() for part in (self.sums, self.counts))
-        known = remembered(self._array("remembered"), sums, counts, float(law.memory))
-        seen = self._seen(known, self._array("gram") if law.sees_gram else None)
-        z = changed(law, self._array("z"), seen, float(law.every))
-        for name, value in (("z", z), ("remembered", known), ("sums", 0.0), ("counts", 0.0)):
-            self._keep(name, value)
-        if not law.sees_gram:
-            self._keep("pull", pulls(law, z, seen))
+    def _learn(self, memory: LawMemory, each: Tensor, codes: Tensor) -> None:
+        memory.add(each.detach(), codes)
+        memory.learn()
+        if memory is not self._kept:  # the buffers lie on another device
+            memory.settle()
+            for name, array in memory.arrays.items():
+                self._buffers[name].copy_(torch.as_tensor(array))  # type: ignore[union-attr]
 
     def _by_gradients(self, heavy: Tensor, each: Tensor, codes: Tensor, learn: bool) -> Tensor:
         """sum P_g (mean loss of the group in this batch), with P from the gradients of those means."""
@@ -232,55 +203,56 @@ class Steering(nn.Module):
         means, counts = group_means(heavy, codes, len(self.groups))
         whole = summed(counts)  # of all processes, whose gradients will be averaged
         parts = counts / whole.clamp(min=1.0)
-        if learn and int(self._array("steps")) % self.law.every == 0:
+        memory = self._memory()
+        if learn and memory.steps % self.law.every == 0:
             own = np.flatnonzero(counts.cpu().numpy())
             rows = summed(parts[:, None] * group_gradients(means, own, self._trained[0]))
             gram = (rows @ rows.T).double().cpu().numpy()
             if np.isfinite(gram).all():
-                self._keep("gram", gram)
-                self._set_pull(gram, np.flatnonzero(whole.cpu().numpy()))
+                memory.see(gram, whole.cpu().numpy() > 0)
         if learn:
-            self._tally(each.detach(), codes)
-            self._learn()
-        return processes() * (self.pull.to(means) * parts * means).sum()
+            self._learn(memory, each, codes)
+        return processes() * (torch.as_tensor(memory.pull).to(means) * parts * means).sum()
 
-    def _set_pull(self, gram: np.ndarray, here: np.ndarray) -> None:
+    def _memory(self) -> LawMemory:
+        """The arrays of the buffers: the same memory, found once, or a copy of what lies on another device."""
+        if self._kept is not None:
+            return self._kept
         assert self.law is not None
-        present = np.isin(np.arange(len(self.groups)), here)
-        one = Seen(*self._place(), self._shares[None], self._array("remembered")[None], self._sizes, gram[None])
-        found = gram_pulls(self.law, self._array("z")[None], one, present[None])[0]
-        self._keep("pull", np.where(present, found, self._array("pull")))
+        buffers = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
+        arrays = {name: buffer.cpu().numpy() for name, buffer in buffers.items()}
+        memory = LawMemory(self.law, self.groups, self._shares, self._sizes, arrays)
+        if all(buffer.is_cpu for buffer in buffers.values()):
+            self._kept = memory
+        return memory
+
+    def _settle(self) -> None:
+        """Bring the buffers up to date and forget their arrays, which may be replaced now."""
+        if self._kept is not None:
+            self._kept.settle()
+            self._kept = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_buffers", {}):
+            self._settle()
+        super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_arrays": {}, "_factors": None}  # a copy has its own memory
+        self._settle()
+        return self.__dict__.copy()
 
-    def _place(self) -> tuple[float, tuple[Any, ...]]:
-        return float(self._array("steps")), self.groups
+    def _apply(self, *given: Any, **more: Any) -> Steering:
+        self._settle()
+        super()._apply(*given, **more)  # type: ignore[no-untyped-call]
+        return self
 
-    def _seen(self, losses: np.ndarray, gram: np.ndarray | None = None) -> Seen:
-        return Seen(*self._place(), self._shares, losses, self._sizes, gram)
+    def _save_to_state_dict(self, *given: Any) -> None:
+        self._settle()
+        super()._save_to_state_dict(*given)
 
-    def _array(self, name: str) -> np.ndarray:
-        """A buffer as NumPy's: the same memory, found once, or a copy of one that lies on another device."""
-        buffer = self._buffers[name]
-        assert buffer is not None
-        if not buffer.is_cpu:
-            return np.asarray(buffer.cpu().numpy())
-        place, found = self._arrays.get(name, (None, None))
-        if found is None or place != buffer.data_ptr():
-            found = buffer.numpy()
-            self._arrays[name] = buffer.data_ptr(), found
-        return found
-
-    def _keep(self, name: str, value: Any) -> None:
-        buffer = self._buffers[name]
-        assert buffer is not None
-        if buffer.is_cpu:
-            self._array(name)[...] = value
-        else:
-            buffer.copy_(torch.as_tensor(value))
-        if name == "pull":
-            self._turn += 1
+    def _load_from_state_dict(self, *given: Any) -> None:
+        self._kept = None
+        super()._load_from_state_dict(*given)
 
 
 def trained_parameters(model: nn.Module, steering: Steering | None) -> list[nn.Parameter]:

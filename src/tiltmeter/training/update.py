@@ -117,6 +117,6 @@ class Update:
             )
         each = loss.each(score, y)
         if self._steering is not None:
-            return self._steering(each, codes, scores=score, y=y, weights=weights, learn=learn, x=x)  # type: ignore[no-any-return]
+            return self._steering.forward(each, codes, scores=score, y=y, weights=weights, learn=learn, x=x)
         assert weights is not None
         return (weights * each).mean()

@@ -198,25 +198,3 @@ def test_what_twins_refuse(model, recipe, said):
     train, look = data()
     with pytest.raises((ValueError, TypeError), match=said):
         tm.forecast(model(), train, look, recipe, route=tm.routes.Twin())
-
-
-@pytest.mark.parametrize(
-    "law", [tm.interventions.Balanced(), tm.interventions.GroupDRO(rate=1.0)], ids=lambda law: type(law).__name__
-)
-def test_interventions_act_on_twins_and_coordinates_as_in_training(law):
-    train, look = data()
-    recipe = replace(RECIPES["momentum"], weights=None, interventions=(law,))
-    run = tm.train(network(), train, look, recipe)
-    told = tm.forecast(network(), train, look, recipe, route=tm.routes.Twin(share=1))
-    assert apart({n: told[n] for n in ("loss", "error")}, {n: run[n] for n in ("loss", "error")}) == 0.0
-    plain = tm.forecast(network(), train, look, replace(recipe, interventions=()), route=tm.routes.Coordinates(500))
-    steered = tm.forecast(network(), train, look, recipe, route=tm.routes.Coordinates(500))
-    assert np.abs(gap(steered) - gap(run)).max() < 0.5 * np.abs(gap(plain) - gap(run)).max()
-
-
-def test_laws_that_change_points_or_steps_are_refused():
-    train, look = data()
-    for law in (tm.interventions.SAM(), tm.interventions.UPGrad()):
-        for route in (tm.routes.Twin(), tm.routes.Coordinates()):
-            with pytest.raises(ValueError, match=f"Found {type(law).__name__}: `train` applies it"):
-                tm.forecast(network(), train, look, tm.Recipe(ADAMW, steps=5, interventions=(law,)), route=route)

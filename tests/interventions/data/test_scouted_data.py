@@ -34,7 +34,7 @@ def trained(law, seed=0, steps=20):
     return model, run
 
 
-@pytest.mark.parametrize("scout", [75, 300])
+@pytest.mark.parametrize("scout", [25, 75, 300])
 def test_the_errors_of_a_scout_are_the_conflicting_points(scout):
     _, run = trained(I.JTT(times=20, scout=scout))
     (account,) = run.origin.settings["data_laws"]

@@ -73,6 +73,31 @@ class TestExact:
         now = Seen(0.0, ("a", "b", "c"), np.full(3, 1 / 3), losses)
         np.testing.assert_allclose(I.VREx(beta).pull(np.zeros(3), now), numeric, atol=1e-8)
 
+    def test_vrex_ends_where_its_penalty_is_smallest(self):
+        """The path uses remembered losses; the end is that of the penalty itself."""
+        from scipy.optimize import minimize_scalar
+
+        w, _ = descend(I.VREx(3.0), lambda w: parabolas(w) * [1.0, 2.0], lambda w: slopes(w) * [1.0, 2.0], 4000, 0.02)
+
+        def penalised(w):
+            return (parabolas(w) * [1.0, 2.0]).mean() + 3.0 * (parabolas(w) * [1.0, 2.0]).var()
+
+        assert w == pytest.approx(minimize_scalar(penalised, (0.0, 1.0), tol=1e-12).x, abs=1e-5)
+
+    def test_vrex_may_pull_negatively_and_positive_does_not(self):
+        now = seen([0.5, 0.5], [0.9, 0.1])
+        assert I.VREx(10.0).pull(np.zeros(2), now).min() < 0.0
+        assert I.VREx(10.0, positive=True).pull(np.zeros(2), now).min() == 0.0
+
+    def test_the_proportional_term_alone_leaves_an_offset(self):
+        w, _ = descend(I.GroupDRO(0.0, proportional=4.0), parabolas, slopes, 1000, 0.05)
+        assert w == pytest.approx(0.5, abs=1e-9)  # equal groups: by symmetry none,
+        uneven = lambda w: parabolas(w) + [0.2, 0.0]  # noqa: E731
+        w, _ = descend(I.GroupDRO(0.0, proportional=4.0), uneven, slopes, 1000, 0.05)
+        assert abs(np.diff(uneven(w))[0]) > 0.02
+        w, _ = descend(I.GroupDRO(0.1, proportional=0.4), uneven, slopes, 5000, 0.05)
+        assert abs(np.diff(uneven(w))[0]) < 1e-4  # the integral part closes it
+
     def test_tilted_is_the_gradient_of_its_risk(self):
         losses, shares, tau, h = np.array([0.3, 0.9]), np.array([0.7, 0.3]), 2.5, 1e-6
 

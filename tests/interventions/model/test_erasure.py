@@ -51,6 +51,33 @@ def test_a_linear_model_finds_the_attribute_no_better_than_chance():
     assert after < max(z.mean(), 1 - z.mean()) + 0.03
 
 
+def by_null_space(x, z, rounds):
+    """INLP: fit a linear model to the attribute, project its direction away, and again (Ravfogel et al., 2020)."""
+    projection = np.eye(x.shape[1])
+    for _ in range(rounds):
+        w = LogisticRegression().fit(x @ projection, z).coef_[0] @ projection
+        w /= np.linalg.norm(w)
+        projection = projection @ (np.eye(x.shape[1]) - np.outer(w, w))
+    return x @ projection
+
+
+def test_projecting_again_and_again_ends_there_too_and_changes_more():
+    """INLP as the reference: both leave nothing linear to find, and the least change is the smaller one."""
+    rng = np.random.default_rng(3)
+    z = rng.integers(0, 2, 3000)
+    x = rng.normal(size=(3000, 6)) @ rng.normal(size=(6, 6))  # correlated inputs
+    x += 1.5 * z[:, None] * rng.normal(size=6)
+    chance = max(z.mean(), 1 - z.mean())
+    reads = lambda inputs: LogisticRegression(max_iter=1000).fit(inputs, z).score(inputs, z)  # noqa: E731
+    once, erased, projected = by_null_space(x, z, 1), eraser(x, z, np.ones(3000))(x), by_null_space(x, z, 5)
+    assert reads(x) > chance + 0.2
+    assert reads(erased) < chance + 0.03
+    assert reads(projected) < chance + 0.06
+    assert reads(once) > reads(erased) + 0.005 or reads(once) < chance + 0.03
+    whole = np.square(x - x.mean(0)).sum()
+    assert np.square(erased - x).sum() < 0.5 * np.square(projected - x).sum() < 0.5 * whole
+
+
 def test_erasing_again_changes_nothing():
     data = aligned(0.7)
     z = attributes(data)

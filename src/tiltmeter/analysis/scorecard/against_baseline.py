@@ -59,6 +59,9 @@ def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, befor
         created=sum((changes - changes_before).values()),
         removed=sum((changes_before - changes).values()),
         loss_clock=tuple(estimate(values) for values in one.reached),
+        loss_clock_change=tuple(
+            change(values, others) for values, others in zip(one.reached, reference.reached, strict=True)
+        ),
         cost=cost,
         paid=tuple(Paid(group, by) for group, by in zip(groups, per_group, strict=True) if by.sign > 0),
         levels_down=gap_area_change.sign < 0 and max(worst_area_change.sign, worst_change.sign) > 0,

@@ -59,6 +59,7 @@ class Score:
     created: int
     removed: int
     loss_clock: tuple[SeedMean, ...]
+    loss_clock_change: tuple[SeedMean, ...]
     cost: float
     paid: tuple[Paid, ...]
     levels_down: bool
@@ -76,6 +77,7 @@ class Score:
         floor = f", noise floor {self.noise_floor:.4f}" if self.noise_floor > 0 else ""
         parts.append(f"over training {self.worst_area} in the worst group, gap {self.gap_area}{floor}")
         if not first:
+            parts.append(_at_equal_mean(self.loss_clock_change, baseline))
             parts.append(_changes(self.created, self.removed))
             paid = ", ".join(f"{one.group} by {one.change}" for one in self.paid)
             parts.append(f"paid by {paid}" if paid else "no group pays")
@@ -95,6 +97,7 @@ class Score:
             elif isinstance(value, (bool, int, float)):
                 plain[name] = value if np.isfinite(value) else None
         plain["loss_clock"] = [one.to_json() for one in self.loss_clock]
+        plain["loss_clock_change"] = [one.to_json() for one in self.loss_clock_change]
         plain["peak"] = {
             "gap": self.peak.gap,
             "time": self.peak.time,
@@ -103,6 +106,14 @@ class Score:
         }
         plain["paid"] = [{"group": label_to_json(one.group), **one.change.to_json()} for one in self.paid]
         return plain
+
+
+def _at_equal_mean(changes: tuple[SeedMean, ...], baseline: str) -> str:
+    """The change of the worst group on the loss clock, at the last level that was reached."""
+    reached = [one for one in changes if np.isfinite(one.value)]
+    if not reached:
+        return f"it never reaches the means of {baseline} at which it could be compared"
+    return f"at equal mean {reached[-1]:+.4f} in the worst group"
 
 
 def _changes(created: int, removed: int) -> str:

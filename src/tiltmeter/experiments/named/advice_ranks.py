@@ -17,7 +17,10 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cure_tasks import CureTask, drawn
 from tiltmeter.experiments.shared.forecast_scores import median_error
 from tiltmeter.forecast.route import Twin
+from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.point_law import PointLaw
 from tiltmeter.plot.labelled_points import labelled_points
 from tiltmeter.population.criteria import WorstGroupArea
 from tiltmeter.recipe.recipe import Recipe
@@ -58,18 +61,12 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def laws(steps: int) -> dict[str, Any]:
-    """The laws of the menu that twins can apply."""
-    return {name: law for name, law in menu(steps).items() if _applied_by_twins(law)}
+    """The laws of the menu that act through groups, through the losses of points and through the data."""
+    return {name: law for name, law in menu(steps).items() if _by_losses(law)}
 
 
-def _applied_by_twins(law: Intervention) -> bool:
-    from tiltmeter.forecast.laws import check_twin_laws
-
-    try:
-        check_twin_laws(Recipe(lr=0.1, steps=1, interventions=(law,)))
-    except ValueError:
-        return False
-    return True
+def _by_losses(law: Intervention) -> bool:
+    return isinstance(law, (PointLaw, DataLaw)) or (isinstance(law, GroupLaw) and not law.sees_gram)
 
 
 def _recipe(task: CureTask, law: str, setting: Setting) -> Recipe:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
+from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.columns import columns
-from tiltmeter.forecast.coordinates.linear_run import BatchLoss, Begun, LinearRun
+from tiltmeter.forecast.coordinates.linear_run import BatchLoss, LinearRun
 from tiltmeter.forecast.coordinates.strata import strata
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out

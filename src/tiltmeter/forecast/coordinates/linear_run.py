@@ -9,28 +9,19 @@ so that every weight sees the gradient that it would see in the whole network, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.recipe.recipe import Recipe
 
 #: Loss of a batch from its scores (points, outputs) and the places of its points.
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A training on its way: the updates made, the optimiser with its memory, and the state of the schedule."""
-
-    step: int
-    optimiser: Any
-    schedule: Mapping[str, Any]
 
 
 class LinearRun:
@@ -129,8 +120,7 @@ def take_up(
             optimiser.state[tensor] = {
                 key: _part(value, parameter, torch.as_tensor(one.places)) for key, value in remembered
             }
-    for group, source in zip(optimiser.param_groups, begun.optimiser.param_groups, strict=True):
-        group |= {key: value for key, value in source.items() if key != "params"}
+    begun.take_up_groups(optimiser)
 
 
 def _part(value: Any, parameter: Tensor, places: Tensor) -> Any:

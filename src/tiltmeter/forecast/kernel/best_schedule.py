@@ -39,9 +39,8 @@ def best_schedule(
     True
 
     `found.law` goes into the recipe: `replace(recipe, interventions=(found.law,))`. One piece gives the best fixed
-    pulls (`best_weights` searches them without gradients, for any criterion). Gradients are exact: the forecast is
-    followed backwards. With `guard`, a criterion that could reward levelling down may not make the worst group worse
-    off than plain training.
+    pulls (`best_weights` takes any criterion). Gradients are exact: the forecast is followed backwards. With `guard`, a
+    criterion that could reward levelling down may not make the worst group worse off than plain training.
 
     The criterion is that of the held-out points and of a forecast in the leading features of the sample: it is only as
     good as the forecast, and with few held-out points the best value is partly luck.

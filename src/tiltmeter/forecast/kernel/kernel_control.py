@@ -82,46 +82,44 @@ class KernelControl:
         )
 
     def losses(self, P: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Group losses (looks, G) and, for the way back, weights, outputs and gradients of groups at every length."""
+        """Group losses (looks, G) and, for the way back, outputs and slopes of the points at every length."""
         state = np.zeros((self.rows.shape[1], self.start.shape[1]))
-        states, outputs, pulled = [state], [], []
-        for length, piece in zip(self.lengths, self.piece, strict=True):
+        states, outputs, slopes = [state], [], []
+        weights = self.mass[:, None] * P.T[self.codes]
+        across = np.ascontiguousarray(self.rows.T)
+        for length, piece in zip(self.lengths.tolist(), self.piece.tolist(), strict=True):
             out = self.start + self.rows @ state
-            given = self.mass[:, None] * self._flat(slope(self.loss, out.reshape(self.goal.shape), self.goal))
-            groups = np.stack([self.rows[own].T @ given[own] for own in self._members])
-            state = state - length * np.tensordot(P[piece], groups, axes=1)
+            steep = self._flat(slope(self.loss, out.reshape(self.goal.shape), self.goal))
+            state = state - length * (across @ (weights[:, piece, None] * steep))
             outputs.append(out)
-            pulled.append(groups)
+            slopes.append(steep)
             states.append(state)
         seen = np.stack([self.look_start + self.look_rows @ states[end] for end in self.ends])
         shaped = seen.reshape(len(seen), *self.look_goal.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             found = group_losses(shaped, self.look_goal, self.look, self.loss)[0]
-        return found, (states, outputs, pulled, shaped)
+        return found, (outputs, slopes, shaped)
 
     def gradient(self, P: np.ndarray, states: Any, slopes: np.ndarray) -> np.ndarray:
         """The derivative of sum(slopes * losses) in the pulls, by one way back through all lengths."""
-        _, outputs, pulled, shaped = states
+        outputs, steep, shaped = states
         found, back = np.zeros_like(P), np.zeros((self.rows.shape[1], self.start.shape[1]))
+        weights, across = self.mass[:, None] * P.T[self.codes], np.ascontiguousarray(self.rows.T)
         due: dict[int, list[int]] = {}
         for row, end in enumerate(self.ends):
             due.setdefault(int(end), []).append(row)
         for number in range(len(self.lengths), -1, -1):
             for row in due.get(number, ()):
-                steep = slope(self.loss, shaped[row], self.look_goal) * (self._look_mean.T @ slopes[row])[:, None]
-                back = back + self.look_rows.T @ self._flat(steep)
-            if number == 0:
+                pulled = slope(self.loss, shaped[row], self.look_goal) * (self._look_mean.T @ slopes[row])[:, None]
+                back = back + self.look_rows.T @ self._flat(pulled)
+            if not number:
                 break
-            length, piece = self.lengths[number - 1], self.piece[number - 1]
-            found[piece] -= length * (pulled[number - 1] * back).sum((1, 2))
-            weight = (self.mass * P[piece][self.codes])[:, None]
-            bent = self._bent(outputs[number - 1], self.rows @ back)
-            back = back - length * (self.rows.T @ (weight * bent))
+            length, piece = float(self.lengths[number - 1]), int(self.piece[number - 1])
+            along = self.rows @ back
+            each = self.mass * (steep[number - 1] * along).sum(1)
+            found[piece] -= length * np.bincount(self.codes, each, found.shape[1])
+            back = back - length * (across @ (weights[:, piece, None] * self._bent(outputs[number - 1], along)))
         return found
-
-    @property
-    def _members(self) -> list[np.ndarray]:
-        return [np.flatnonzero(self.codes == code) for code in range(len(self.shares))]
 
     @property
     def _look_mean(self) -> np.ndarray:

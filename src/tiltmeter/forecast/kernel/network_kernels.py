@@ -97,6 +97,7 @@ class Tangent:
     settings: Mapping[str, Any] = field(default_factory=dict)
     plan: Plan | None = None
     _found: dict[Any, Features] = field(default_factory=dict)
+    _part_of: tuple[Tangent, np.ndarray] | None = None
 
     @property
     def shares(self) -> np.ndarray:
@@ -191,7 +192,10 @@ class Tangent:
         return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
-        """The kernels as a few hundred features, computed once for every loss."""
+        """The kernels as a few hundred features, computed once for every loss; a half has those of its sample."""
+        if loss not in self._found and self._part_of is not None:
+            whole, rows = self._part_of
+            self._found[loss] = whole.features(loss).at(rows)
         if loss not in self._found:
             goal = targets(self.sample.y, self.columns, loss, self.positive)
             pull = slope(loss, self.start_sample, goal)

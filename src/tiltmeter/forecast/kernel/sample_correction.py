@@ -114,4 +114,5 @@ def _part(tangent: Tangent, places: np.ndarray) -> Tangent:
         cross=tangent.cross[:, rows],
         start_sample=tangent.start_sample[places],
         _found={},
+        _part_of=(tangent, rows),
     )

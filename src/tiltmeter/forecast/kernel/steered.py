@@ -40,9 +40,10 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
     radial = tangent.radial() if sgd.weight_decay else None
     rows, share = features.sample, tangent.shared(question)[:, None]
     codes = np.repeat(data.codes, len(rows) // len(data))
-    members = [np.flatnonzero(codes == code) for code in range(len(data.groups))]
+    members = [rows[codes == code].T.copy() for code in range(len(data.groups))] if law.sees_gram else []
     drawn = tangent.shares if question.proportions is None else share_of(data, question.proportions)
     state = GroupState(law, data.groups, drawn, tangent.sizes, question.batch)
+    across = np.ascontiguousarray(rows.T)
     mean = np.zeros((len(data.groups), len(data)))
     mean[data.codes, np.arange(len(data))] = tangent.stands_for
     mean /= np.maximum(mean.sum(1, keepdims=True), 1e-300)
@@ -55,9 +56,13 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
         shaped = outputs.reshape(goal.shape)
         return share * tangent.flat(slope(loss, shaped, goal)), mean @ point_losses(shaped, goal, loss)
 
-    def gradients(given: np.ndarray) -> np.ndarray:
-        """The mean gradient of every group: (groups, features, columns)."""
-        return np.stack([rows[own].T @ given[own] / max(p, 1e-300) for own, p in zip(members, drawn, strict=True)])
+    def gradient(given: np.ndarray) -> np.ndarray:
+        """The gradient as the law weighs the groups now; a law of gradients sees those of the groups first."""
+        if not law.sees_gram:
+            return np.asarray(across @ (given * (state.pull / np.maximum(drawn, 1e-300))[codes][:, None]))
+        found = np.stack([own @ given[codes == code] / max(drawn[code], 1e-300) for code, own in enumerate(members)])
+        state.see(found)
+        return np.asarray(np.tensordot(state.pull, found, axes=1))
 
     weights = np.zeros((rows.shape[1] + 1, start.shape[1]))
     weights[-1] = 1.0
@@ -72,11 +77,9 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
             if step == looks[-1] or not np.isfinite(weights).all():
                 break
             given, losses = slopes(weights)
-            found = gradients(given)
-            if law.sees_gram:
-                state.see(found)
+            found = gradient(given)
             speed = sgd.momentum * speed + sgd.weight_decay * weights
-            speed[:-1] += np.tensordot(state.pull, found, axes=1)
+            speed[:-1] += found
             weights = weights - rates[step] * speed
             state.learn(losses)
         outputs = tangent.flat(tangent.start_look) + np.tensordot(states[:, :-1], features.look, axes=(1, 1)).transpose(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
-from tiltmeter.forecast.laws import check_twin_laws
+from tiltmeter.forecast.laws import check_twin_laws, needs_points, stackable
 from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
@@ -18,7 +18,7 @@ from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.side_by_side import chain, train_side_by_side
 from tiltmeter.forecast.twin.stacked_rates import Rates
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted
+from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted, shifted_anywhere
 from tiltmeter.measures.answers import Answers, trial_scores
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.output_kind import gives_probabilities
@@ -29,6 +29,7 @@ from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
+from tiltmeter.training.network_laws import check_needs
 
 
 def forecast_by_twins(
@@ -48,6 +49,7 @@ def forecast_by_twins(
         say_held_out()
     asked, recipe = recipe, lowered_recipe(recipe, train)
     check_twin_laws(recipe)
+    check_needs(asked.interventions, train, None)
     own = deep_copy(bare(checked_model(model)))
     x = _points(own, train), _points(own, look)
     with untouched(own):
@@ -63,19 +65,25 @@ def forecast_by_twins(
             "that it answers with probabilities."
         )
     steps = recipe.total_steps(len(train))
-    networks = [shifted(own, twin, train, x, watch.read) for twin in twins]
     # The order of the run if the recipe gives one; else every twin has its own order.
     seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
     rates = _rates(twins, recipe, steps, watch)
     if rates is None:
-        recipes = [twin.recipe(recipe, steps) for twin in twins]
-        found = train_one_by_one(networks, recipes, seeds, train, look, watch, progress)
+        recipes = [twin.recipe(asked, steps) for twin in twins]
+        own_points = needs_points(asked)
+        networks: list[Any] = [
+            shifted_anywhere(own, twin, train, watch.read) if own_points else shifted(own, twin, train, x, watch.read)
+            for twin in twins
+        ]
+        places = (train, look) if own_points else by_place(train, look)
+        found = train_one_by_one(networks, recipes, seeds, *places, watch, progress)
     else:
+        shifts = [shifted(own, twin, train, x, watch.read) for twin in twins]
         measures = forecast_measures(watch)
-        with untouched(networks[0]):
+        with untouched(shifts[0]):
             keep = len(measures) > len(DEFAULTS)
-            answers = Answers(networks[0], by_place(train, look)[1], recipe.loss, watch.decide, None, 256, keep)
-        found = train_side_by_side(twins, networks, recipe, rates, seeds, train, look, watch, measures, answers)
+            answers = Answers(shifts[0], by_place(train, look)[1], recipe.loss, watch.decide, None, 256, keep)
+        found = train_side_by_side(twins, shifts, recipe, rates, seeds, train, look, watch, measures, answers, asked)
     return told_by_replicas(found, own, train, look, asked, watch, route, _account(twins, recipe, rates is not None))
 
 
@@ -105,7 +113,7 @@ def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: in
 
 def _rates(twins: list[ScaledTwin], recipe: Recipe, steps: int, watch: Watch) -> Rates | None:
     """The rates of twins that can be trained side by side; None: one after the other."""
-    alone = bool(recipe.interventions) or watch.read is not None or twins[0].whole
+    alone = not stackable(recipe) or watch.read is not None or twins[0].whole
     if alone or any(chain(twin.network) is None for twin in twins):
         return None
     found = Rates(twins[0], recipe, twins[0].kind(recipe), steps)

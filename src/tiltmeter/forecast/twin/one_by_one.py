@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from torch import nn
+
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.twin.places import Shifted, by_place
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
@@ -15,7 +16,7 @@ from tiltmeter.training.loop import train as train_model
 
 
 def train_one_by_one(
-    twins: Sequence[Shifted],
+    twins: Sequence[nn.Module],
     recipes: Sequence[Recipe],
     seeds: Sequence[int],
     train: GroupedData,
@@ -23,12 +24,14 @@ def train_one_by_one(
     watch: Watch,
     progress: bool,
 ) -> Trajectory:
-    """The curves of all twins, with a dimension `seed` of their numbers where there are several."""
-    own = by_place(train, look)
+    """The curves of all twins, with a dimension `seed` of their numbers where there are several.
+
+    The data are those that the twins take: points, or their places.
+    """
     found: list[Trajectory] = []
     with Progress(len(twins), lambda done: f"Twin {done} of {len(twins)}") as tell:
         for number, (twin, recipe, seed) in enumerate(zip(twins, recipes, seeds, strict=True)):
-            run = train_model(twin, *own, recipe, watch=replace(watch, read=None), seed=seed)
+            run = train_model(twin, train, look, recipe, watch=replace(watch, read=None), seed=seed)
             origin = replace(run.origin, seeds=(number,))
             found.append(Trajectory(dict(run), run.clock, origin, run.diverged, points=run.points))
             if progress:

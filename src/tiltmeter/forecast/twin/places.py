@@ -7,6 +7,8 @@ training goes through `train` as any other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -42,10 +44,18 @@ class Points:
 class Shifted(nn.Module):
     """The scores of a network at places among these points, plus what is known of each place."""
 
-    def __init__(self, network: nn.Module, points: Points, read: Read | None, layer: _BatchNorm | None = None) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        points: Points,
+        read: Read | None,
+        layer: _BatchNorm | None = None,
+        norms: Mapping[str, float] | None = None,
+    ) -> None:
         super().__init__()
         self.network, self.points, self._read = network, points, read
         self._layer = [layer]  # in a list: it is a part of the network already
+        self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
 
     def forward(self, places: Tensor) -> Tensor:
         x, added = self.points.at(places[:, 0])
@@ -53,12 +63,16 @@ class Shifted(nn.Module):
         return found if added is None else found + self._settled(added, places[:, 0])
 
     def _settled(self, added: Tensor, places: Tensor) -> Tensor:
-        """What is added while the statistics of batch normalisation still settle: they forget their making so fast."""
-        layer, fresh = self._layer[0], self.points.fresh
-        if self.training or layer is None or fresh is None or layer.num_batches_tracked is None:
-            return added
-        kept = (1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked)
-        return kept * fresh[places] + (1.0 - kept) * added
+        """What is added while the statistics of batch normalisation still settle."""
+        kept = 0.0 if self.points.fresh is None else unsettled(self, self._layer[0])
+        return added if not kept else kept * self.points.fresh[places] + (1.0 - kept) * added  # type: ignore[index]
+
+
+def unsettled(module: nn.Module, layer: _BatchNorm | None) -> float:
+    """The part of its first statistics that batch normalisation has kept: it forgets them at the rate `momentum`."""
+    if module.training or layer is None or layer.num_batches_tracked is None:
+        return 0.0
+    return float((1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked))
 
 
 def all_scores(model: nn.Module, points: tuple[Tensor, Tensor], read: Read | None, chunk: int = 256) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
+from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.optimiser_kind import Kind
 from tiltmeter.forecast.twin.rule import Scale
 from tiltmeter.recipe.recipe import Recipe
@@ -20,19 +21,31 @@ from tiltmeter.recipe.recipe import Recipe
 FOLLOWED = ("momentum", "betas")
 
 
-def scaled_recipe(recipe: Recipe, model: nn.Module, scales: Mapping[str, Scale], kind: Kind, steps: int) -> Recipe:
-    """A recipe for `train` under which the twin `model` learns as the wide network under `recipe`."""
+def scaled_recipe(
+    recipe: Recipe,
+    model: nn.Module,
+    scales: Mapping[str, Scale],
+    kind: Kind,
+    steps: int,
+    begun: Begun | None = None,
+) -> Recipe:
+    """A recipe for `train` under which the twin `model` learns as the wide network under `recipe`.
+
+    With `begun`, rates and schedule go on from there.
+    """
     names = [name for name, _ in model.named_parameters()]
-    pieces = partial(_pieces, recipe, [scales.get(name, Scale()) for name in names], kind)
-    schedule = None if recipe.schedule is None else partial(Follower, recipe, steps)
+    pieces = partial(_pieces, recipe, [scales.get(name, Scale()) for name in names], kind, begun)
+    schedule = None if recipe.schedule is None else partial(Follower, recipe, steps, begun)
     short: dict[str, Any] = {"lr": None, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
     return replace(recipe, optimiser=pieces, schedule=schedule, clip=None, **short)
 
 
-def _pieces(recipe: Recipe, scales: list[Scale], kind: Kind, parameters: Iterable[Any]) -> Any:
+def _pieces(recipe: Recipe, scales: list[Scale], kind: Kind, begun: Begun | None, parameters: Iterable[Any]) -> Any:
     """The user's optimiser, its groups split by the factors of their parameters."""
     given = list(parameters)
     made = recipe.make_optimiser(given)
+    if begun is not None:
+        begun.take_up_groups(made)
     by_id = {id(parameter): scale for parameter, scale in zip(given, scales, strict=True)}
     groups = list(made.param_groups)
     made.param_groups.clear()
@@ -41,13 +54,22 @@ def _pieces(recipe: Recipe, scales: list[Scale], kind: Kind, parameters: Iterabl
         for parameter in group["params"]:
             parts.setdefault(by_id[id(parameter)], []).append(parameter)
         for scale, members in parts.items():
-            own = {**group, "params": members, "_own": number, "_norm": scale.norm, "_rate": rate_factor(scale, kind)}
-            made.add_param_group({**own, **scaled_settings(group, scale, kind)})
+            own = {**group, "params": members, "_own": number, "_rate": rate_factor(scale, kind)}
+            # What laws of steps need to know, see interventions.shared.uphill.
+            own |= {"gradient_norm": scale.norm, "gradient_step": scale.proportional_rate}
+            made.add_param_group({**own, **scaled_settings(group, scale, kind), **_at_once(made, group)})
     # The schedule runs on groups as the user made them: a smallest rate, or a cycle, is then the user's own.
     made.reference = recipe.make_optimiser([one.detach().clone().requires_grad_() for one in given])
     if recipe.clip is not None:
         made.register_step_pre_hook(_clipping(recipe.clip))
     return made
+
+
+def _at_once(made: Any, group: Mapping[str, Any]) -> dict[str, Any]:
+    """Adam's formula in one pass over the numbers, where torch has it: small tensors take as long as their calls."""
+    usual = group.get("foreach") is None and group.get("fused") is None and not group.get("differentiable")
+    known = type(made) in (torch.optim.Adam, torch.optim.AdamW) and not isinstance(group["lr"], torch.Tensor)
+    return {"fused": True} if usual and known else {}
 
 
 def scaled_settings(group: Mapping[str, Any], scale: Scale, kind: Kind) -> dict[str, Any]:
@@ -72,7 +94,7 @@ def _clipping(largest: float) -> Callable[..., None]:
 
     def hook(optimiser: Any, *_: Any) -> None:
         parts = [
-            group["_norm"] * parameter.grad.pow(2).sum()
+            group["gradient_norm"] * parameter.grad.pow(2).sum()
             for group in optimiser.param_groups
             for parameter in group["params"]
             if parameter.grad is not None
@@ -89,13 +111,17 @@ def _clipping(largest: float) -> Callable[..., None]:
 class Follower(LRScheduler):
     """Runs the user's schedule on an optimiser of the user's own groups and hands its rates on, times the rule."""
 
-    def __init__(self, recipe: Recipe, steps: int, optimiser: Any) -> None:
+    def __init__(self, recipe: Recipe, steps: int, begun: Begun | None, optimiser: Any) -> None:
         if not isinstance(optimiser, torch.optim.Optimizer):
             raise TypeError("this makes a scheduler")  # so that nobody takes it for a function of the step
         self.optimizer, self._steps, self._done = optimiser, steps, 0
         self._source: Any = optimiser.reference  # type: ignore[attr-defined]
         self._scheduling = recipe.scheduling(self._source)
-        self._scheduling.before(0)
+        if begun is not None:
+            self._done = begun.step
+            begun.take_up_groups(self._source)
+            self._scheduling.load_state_dict(dict(begun.schedule))
+        self._scheduling.before(self._done)
         self._hand_on()
 
     def step(self, epoch: Any = None) -> None:  # noqa: ARG002

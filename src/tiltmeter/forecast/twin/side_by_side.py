@@ -20,13 +20,16 @@ from tiltmeter.measures.snapshot import Measure
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.training.network_laws import NetworkLaws
 from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_linear_layers import Product, linear_layers
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
 from tiltmeter.training.stacked_updates import Gradients, Rate, Update, stacked_update
+from tiltmeter.training.steering import Steering
 
 
 def chain(network: nn.Module) -> nn.Module | None:
@@ -53,8 +56,14 @@ def train_side_by_side(
     watch: Watch,
     measures: Sequence[Measure],
     answers: Answers,
+    asked: Recipe,
 ) -> Trajectory:
-    """The curves of all twins with a dimension `seed` of their numbers; each twin as `train` would train it."""
+    """The curves of all twins with a dimension `seed` of their numbers; each twin as `train` would train it.
+
+    `recipe` has the constant laws of `asked` as weights and proportions.
+    """
+    laws = NetworkLaws(steering=tuple(recipe.interventions))  # type: ignore[arg-type]  # checked by `stackable`
+    laws.check_loss(answers.loss)
     chains = [chain(twin.network) for twin in twins]
     stack = ShiftedStack([one for one in chains if one is not None], shifts)
     total = recipe.total_steps(len(train))
@@ -63,6 +72,8 @@ def train_side_by_side(
     each = point_loss(answers.given, answers_like(stack, own[0], answers), _labels(own[0], answers), _all_labels(train))
     runs = {"seed": np.arange(stack.runs)} if stack.runs > 1 else {}
     looks = sorted({*watch.when.steps(total), total})
+    steering = Steering(laws.steering, train, proportions=recipe.drawn, runs=stack.runs) if laws.steering else None
+    pull = PullCurve.of(asked, train, steering)
     keeper = PointKeeper(look, runs, end=total) if watch.points else None
     places = torch.as_tensor(own[0].x, device=like.device)
     # Twins that share the order share the batch.
@@ -77,9 +88,9 @@ def train_side_by_side(
             lambda step: float(step),  # the update looks its own rates up
             batches,
             places,
-            stacked_loss(each, train, recipe.weights, like),
+            stacked_loss(each, train, recipe.weights, like, steering),
             looks,
-            StackedObservations(stack, answers, measures, seen, runs, recorder, keeper),  # type: ignore[arg-type]
+            StackedObservations(stack, answers, measures, seen, runs, recorder, keeper, pull),  # type: ignore[arg-type]
         )
         return recorder.trajectory()
 

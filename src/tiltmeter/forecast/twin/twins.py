@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import fresh, gather_statistics
 from tiltmeter.forecast.optimiser_kind import Kind, kind_of
+from tiltmeter.forecast.twin.anywhere import Pair, ShiftedAnywhere
 from tiltmeter.forecast.twin.cut import Cut, cut
 from tiltmeter.forecast.twin.layers import Shares
 from tiltmeter.forecast.twin.places import Points, Shifted, all_scores
@@ -36,6 +38,11 @@ class ScaledTwin:
     def whole(self) -> bool:
         """Whether nothing was cut: the twin is the network itself."""
         return not self.scales
+
+    @property
+    def norms(self) -> dict[str, float]:
+        """What the square of every parameter's gradient counts in the norm of the wide network."""
+        return {name: scale.norm for name, scale in self.scales.items()}
 
     def scale(self, name: str) -> Scale:
         """The rule of this parameter."""
@@ -74,14 +81,33 @@ def shifted(
     """
     if twin.whole:
         return Shifted(twin.network, Points(*x, None), read)
-    wide, thin = deep_copy(model), deep_copy(twin.network)
+    settled, early, layer = _pairs(model, twin, train, read)
+    added, fresh = (None if pair is None else _difference(pair, x, read) for pair in (settled, early))
+    return Shifted(twin.network, Points(*x, added, fresh), read, layer, twin.norms)
+
+
+def shifted_anywhere(model: nn.Module, twin: ScaledTwin, train: GroupedData, read: Read | None) -> ShiftedAnywhere:
+    """The same for points that are not known yet."""
+    if twin.whole:
+        return ShiftedAnywhere(twin.network, read)
+    return ShiftedAnywhere(twin.network, read, *_pairs(model, twin, train, read), twin.norms)
+
+
+def _pairs(
+    model: nn.Module, twin: ScaledTwin, train: GroupedData, read: Read | None
+) -> tuple[Pair, Pair | None, _BatchNorm | None]:
+    """Both untrained networks with the statistics of the data; where these are new, also without, and a layer."""
     names = list(fresh(twin.network))
-    early = all_scores(wide, x, read) - all_scores(thin, x, read) if names else None
-    for network in (wide, thin):
+    early = Pair(deep_copy(model), deep_copy(twin.network)) if names else None
+    settled = Pair(deep_copy(model), deep_copy(twin.network))
+    for network in settled:
         gather_statistics(network, train, GATHERED, read)
-    added = all_scores(wide, x, read) - all_scores(thin, x, read)
     layer: Any = twin.network.get_submodule(names[0]) if names else None
-    return Shifted(twin.network, Points(*x, added, early), read, layer)
+    return settled, early, layer
+
+
+def _difference(pair: Pair, x: tuple[Tensor, Tensor], read: Read | None) -> Tensor:
+    return all_scores(pair.wide, x, read) - all_scores(pair.thin, x, read)
 
 
 def _reads_out(model: nn.Module, name: str, shares: Shares, outputs: int) -> bool:

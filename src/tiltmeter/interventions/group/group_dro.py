@@ -65,13 +65,11 @@ class GroupDRO(GroupLaw):
         return self.floor + (1.0 - number * self.floor) * q if self.floor else q
 
     def change(self, z: np.ndarray, seen: Seen) -> np.ndarray:  # noqa: ARG002
-        return np.asarray(self.rate * (seen.losses + self._adjustment(seen)))
+        return np.asarray(self.rate * (seen.losses + self._adjustment(seen) if self.adjust else seen.losses))
 
     def _adjustment(self, seen: Seen) -> Any:
         if isinstance(self.adjust, Mapping):
             return np.array(by_group(self.adjust, seen.groups, "adjust", "GroupDRO"))
-        if not self.adjust:
-            return 0.0
         if seen.sizes is None:
             raise ValueError(
                 f"`adjust` = {self.adjust:g} of GroupDRO is divided by the root of a group's training points, and "

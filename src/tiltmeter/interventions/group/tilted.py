@@ -36,4 +36,4 @@ class Tilted(GroupLaw):
             raise ValueError(f"`strength` should be a number. Found strength = {self.strength!r}.")
 
     def pull(self, z: np.ndarray, seen: Seen) -> np.ndarray:  # noqa: ARG002
-        return softmax(np.log(seen.shares) + self.strength * seen.losses)
+        return softmax(self.strength * seen.losses, seen.shares)

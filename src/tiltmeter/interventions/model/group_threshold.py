@@ -25,7 +25,7 @@ class GroupThreshold(ModelLaw):
     ...     _ = model.weight.fill_(1.0), model.bias.zero_()
     >>> fitted = GroupThreshold("tpr").deliver(model, tm.GroupedData(x, y, np.where(late, "late", "early")))
     >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
-    {'early': 0.1, 'late': -1.4}
+    {'early': 0.8, 'late': -0.6}
 
     `equal` is "positive_rate" (all groups get the rate of all points together), "tpr" (the same among positives), or
     "error" (every group the threshold of its own smallest error; nothing is made equal then). Thresholds lie between

@@ -30,7 +30,7 @@ class LfF(TermLaw):
 
     sees = frozenset({"inputs"})
     log_loss = True
-    cannot = "tell the bias from whatever else is easy: with the label itself easy, it counts the rare group less"
+    cannot = "tell the bias from whatever else is easy to learn"
 
     q: float = 0.7
 

@@ -53,18 +53,19 @@ class _OneAfterTheOther:
 
         order = np.random.default_rng((self._seed, self._done)).permutation(np.asarray(groups))
         self._done += 1
-        every = [p for group in self._made.param_groups for p in group["params"]]
-        kept = [p.detach().clone() for p in every]
+        # A network that stands in for a wider one moves further or less, see `shared.uphill`.
+        every = [(p, group.get("gradient_step", 1.0)) for group in self._made.param_groups for p in group["params"]]
+        kept = [p.detach().clone() for p, _ in every]
         for group in order:
             closure(int(group))
             with torch.no_grad():
-                for p in every:
+                for p, factor in every:
                     if p.grad is not None:
-                        p.sub_(p.grad, alpha=self._inner)
+                        p.sub_(p.grad, alpha=self._inner * factor)
         with torch.no_grad():
-            for p, before in zip(every, kept, strict=True):
+            for (p, factor), before in zip(every, kept, strict=True):
                 if p.grad is not None:
-                    p.grad.copy_((before - p) / (self._inner * len(order)))
+                    p.grad.copy_((before - p) / (self._inner * len(order) * factor))
                 p.copy_(before)
         self._made.step()
 

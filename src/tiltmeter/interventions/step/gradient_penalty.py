@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.shared.uphill import move_uphill
 from tiltmeter.interventions.step_law import StepLaw
 
 
@@ -49,16 +50,11 @@ class _Penalised:
         import torch
 
         value = closure()
-        moved = [p for group in self._made.param_groups for p in group["params"] if p.grad is not None]
-        kept = [p.detach().clone() for p in moved]
-        here = [p.grad.detach().clone() for p in moved]
-        with torch.no_grad():
-            length = torch.stack([gradient.norm() for gradient in here]).norm()
-            for p, gradient in zip(moved, here, strict=True):
-                p.add_(gradient * (self._distance / (length + 1e-12)))
+        kept = move_uphill(self._made, self._distance)
+        here = [p.grad.detach().clone() for p, _ in kept]
         closure()
         with torch.no_grad():
-            for p, before, gradient in zip(moved, kept, here, strict=True):
+            for (p, before), gradient in zip(kept, here, strict=True):
                 p.copy_(before)
                 p.grad.mul_(self._share).add_(gradient, alpha=1.0 - self._share)
         self._made.step()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.shared.uphill import move_uphill
 from tiltmeter.interventions.step_law import StepLaw
 
 
@@ -44,15 +45,10 @@ class _Sharpness:
         import torch
 
         value = closure()
-        moved = [p for group in self._made.param_groups for p in group["params"] if p.grad is not None]
-        kept = [p.detach().clone() for p in moved]
-        with torch.no_grad():
-            length = torch.stack([p.grad.norm() for p in moved]).norm()
-            for p in moved:
-                p.add_(p.grad * (self._rho / (length + 1e-12)))
+        kept = move_uphill(self._made, self._rho)
         closure()
         with torch.no_grad():
-            for p, before in zip(moved, kept, strict=True):
+            for p, before in kept:
                 p.copy_(before)
         self._made.step()
         return value

@@ -30,6 +30,10 @@ class Features:
     dual: np.ndarray
     missing: float
 
+    def at(self, rows: np.ndarray) -> Features:
+        """The same features of some points of the sample; `dual`, which needs all of them, is left out."""
+        return Features(self.sample[rows], self.look, self.dual[:0], self.missing)
+
 
 def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int = MOST) -> Features:
     """Return the features that matter for gradient descent with the first pulls `start` (n, k).
