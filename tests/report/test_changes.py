@@ -134,11 +134,11 @@ class TestScorecard:
         assert "baseline" in text
         assert "nobody" in text
 
-    def test_levelling_down_is_flagged(self, plain, made):
-        """All of b wrong too: the gap is smaller, and nobody gains."""
-        low = made.decided([(300, 100, 95, 5), (300, 100, 95, 5)], ["a", "b"], times=(0, 1, 500))
-        told = score_table([plain, trained(low, "low")])
-        assert "levels down" in told
+    def test_levelling_down_is_flagged(self, made):
+        """Errors of 16 and 42 % become 60 and 60: the gap is smaller, and nobody gains."""
+        apart = trained(made.decided([(380, 20, 60, 40), (250, 150, 60, 40)], ["a", "b"]), "apart")
+        low = trained(made.decided([(160, 240, 60, 40)] * 2, ["a", "b"]), "low")
+        assert "levels down" in score_table([apart, low])
 
     def test_runs_that_cannot_be_compared_have_none(self, plain, made):
         other = trained(made.decided([*BEFORE, (340, 60, 30, 70)], ["a", "b", "c"]), "three")

@@ -174,6 +174,20 @@ def interrupt_after(log, count):
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def test_what_a_kill_after_the_rename_left_is_removed(tmp_path):
+    study = Study(cells.numbers, {"a": [0.25, 0.5]}, to=tmp_path / "study")
+    with ThreadPoolExecutor(1) as pool:
+        study.run(pool, progress=False)
+        key = study.all_cells[0].key
+        study.places.tries(key).write_text("1")
+        study.places.aside(key).mkdir()
+        before = study.places.result(key).stat().st_mtime_ns
+        study.run(pool, progress=False)
+    assert not study.places.tries(key).exists()
+    assert not study.places.aside(key).exists()
+    assert study.places.result(key).stat().st_mtime_ns == before
+
+
 def test_a_full_disk_stops_the_study_in_one_sentence(tmp_path):
     import resource
 

@@ -204,6 +204,20 @@ class TestMisread:
         with pytest.raises(ValueError, match="Found 2, 3 in `look` only"):
             tm.ensemble(lambda: model(4), train, look, tm.Recipe(lr=0.1, steps=2), seeds=2)
 
+    def test_classes_that_were_never_trained_on_are_refused_before_training_too(self):
+        train, look = data(classes=3), data(classes=4)
+        with pytest.raises(ValueError, match="Found 3 in `look` only"):
+            tm.tangent(model(4), train, look, sample=50)
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_a_learning_rate_of_fifty_names_no_leader(self):
+        train, look = data().split(0.5)
+        run = tm.train(model(), train, look, tm.Recipe(lr=50.0, steps=300, loss=tm.Square()))
+        assert run.diverged is not None
+        for told in (tm.standing(run), tm.phases(run), tm.crossings(run)):
+            assert "so no leader is named" in str(told)
+        assert set(tm.leader(run).values.tolist()) == {""}
+
     def test_points_of_the_wrong_width_are_refused_in_a_sentence(self):
         with pytest.raises(
             ValueError, match=r"Found points of shape \(5,\), which it cannot. Its first linear layer takes 6"

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.measures.task import task_of
 from tiltmeter.recipe.watch import checked_watch
@@ -56,6 +56,7 @@ def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
     if len(train.labels) == 2 and len(strange):
         named = " and ".join(f"{label:g}" for label in train.labels)
         raise ValueError(f"`look` should have the labels of `train`, {named}. Found y = {strange[0]:g}.")
+    check_labels_known(train, look)
     return train, look
 
 

@@ -129,12 +129,12 @@ class Answers:
     def _gathered(self, model: nn.Module) -> Iterator[tuple[int, Tensor]]:
         """Scores of many chunks together: enough to need few small operations, but limited in number."""
         waiting: list[Tensor] = []
-        first = 0
+        first, count = 0, len(self._x)
         for where, score in scores(model, self._x, self.read, self.chunk):
             if score.is_meta:
                 raise ValueError("A model on the meta device has shapes but no values: it cannot be measured.")
             waiting.append(score)
-            if where.stop == len(self._x) or score.numel() * len(waiting) >= GATHERED:
+            if where.stop == count or score.numel() * len(waiting) >= GATHERED:
                 yield first, _joined(waiting)
                 waiting, first = [], where.stop
 

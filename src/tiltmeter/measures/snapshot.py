@@ -95,7 +95,7 @@ def group_mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None =
         sizes = np.bincount(data.codes, minlength=count)
         with np.errstate(all="ignore"):
             mean = np.bincount(data.codes, values, count) / sizes
-            total = np.bincount(data.codes, (values - mean[data.codes]) ** 2, count)
+            total = np.bincount(data.codes, (values - mean.take(data.codes)) ** 2, count)
             error = np.sqrt(total * sizes / (sizes - 1)) / sizes
         return mean, np.where(sizes > 1, error, np.nan)
     mass, mean = _mean(values, data, where)

@@ -33,9 +33,21 @@ def bare(model: nn.Module) -> nn.Module:
 def scores(model: nn.Module, x: Points, read: Read | None, chunk: int) -> Iterator[tuple[slice, Tensor]]:
     """Scores of the points, in chunks on the model's device: shape (points,) or (points, outputs)."""
     kind = _kind(model)  # once for all chunks: finding it takes as long as a small layer
+    if isinstance(x, Tensor) and _fits(x, *kind):
+        # The usual case, with as few operations for each chunk as possible.
+        count = x.shape[0]
+        for start in range(0, count, chunk):
+            end = min(start + chunk, count)
+            yield slice(start, end), flat_scores(model(x[start:end]), end - start, read)
+        return
     for start, points in _chunks(x, chunk):
         part = _converted(points, *kind)
         yield slice(start, start + len(part)), flat_scores(answer(model, part), len(part), read)
+
+
+def _fits(x: Tensor, place: torch.device | None, floating: torch.dtype | None) -> bool:
+    """Whether nothing has to be converted."""
+    return (place is None or x.device == place) and (floating in (None, x.dtype) or not x.is_floating_point())
 
 
 def _chunks(x: Points, size: int) -> Iterator[tuple[int, Any]]:
@@ -102,9 +114,10 @@ def flat_scores(output: Any, points: int, read: Read | None) -> Tensor:
             f"{what} should return a tensor of scores. Found {type(found).__name__}. {fix} "
             "read=lambda output: output[0]."
         )
-    if found.ndim == 2 and found.shape[1] == 1:
-        found = found[:, 0]
-    if found.ndim not in (1, 2) or len(found) != points:
+    shape: tuple[int, ...] = found.shape
+    if len(shape) == 2 and shape[1] == 1:
+        found, shape = found[:, 0], shape[:1]
+    if len(shape) not in (1, 2) or shape[0] != points:
         raise ValueError(
             f"Scores should have one number or one row per point. Found shape {tuple(found.shape)} for {points} "
             "points: pass read= to choose among the outputs."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.estimate import Estimate, from_draws
+from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws
 from tiltmeter.analysis.impact_ratio import impact_ratio
 from tiltmeter.analysis.last_look import LastLook
 from tiltmeter.analysis.last_probabilities import last_probabilities
@@ -17,7 +17,7 @@ from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.report import svg
-from tiltmeter.report.changes import COMPARED, threshold_of
+from tiltmeter.report.changes import COMPARED, change_between, threshold_of
 from tiltmeter.report.colours import colours
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
@@ -27,12 +27,19 @@ from tiltmeter.report.wording import between, listed, percents, points
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """One row: decisions about the same points, what is different, and where the group is used."""
+    """One row: decisions about the same points, what is different, where the group is used, and what it changes.
+
+    `change` is that of the difference between the worst and the best group of the run as trained, corrected for the
+    number of rows; negative: in favour of the worse off. `gap` is that difference itself, where it is known over all
+    looks; None: from the last look alone.
+    """
 
     name: str
     what: str
     look: LastLook
     uses_group: str
+    change: Estimate = UNKNOWN
+    gap: Estimate | None = None
 
 
 def comparable(found: Findings, others: tuple[Findings, ...]) -> tuple[Findings, ...]:
@@ -46,10 +53,10 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     """The run, its repeats with other settings, and a threshold of its own for the worse-off group."""
     if found.look is None or found.headline.term.curve not in COMPARED:
         return []
-    rows = [Change(found.name or "As trained", "the run told above", found.look, uses_group(found))]
+    rows = [Change(found.name or "As trained", "the run told above", found.look, uses_group(found), gap=_gap(found))]
     for one in comparable(found, others):
         assert one.look is not None
-        rows.append(Change(one.name, _different(found, one), one.look, uses_group(one)))
+        rows.append(Change(one.name, _different(found, one), one.look, uses_group(one), gap=_gap(one)))
     threshold, chance = threshold_of(found), last_probabilities(found.run, found.look)
     if threshold is not None and chance is not None:
         own = found.look.codes == found.groups.index(threshold.group)
@@ -57,7 +64,8 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
         name = f"A threshold of its own for {group_name(threshold.group)}"
         what = f"yes above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.look, decided=decided), "at every decision"))
-    return rows
+    level = found.standing.level / max(len(rows) - 1, 1)
+    return [rows[0], *(replace(one, change=change_between(found, one.look, level)) for one in rows[1:])]
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
@@ -72,11 +80,18 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     body = [_row(found, one, rows[0], level) for one in rows]
     place = "" if found.two else f" Differences are between {_pair(found)}, the worst and the best group of the run."
     caption = (
-        f"{term.title}: {term.meaning}; {term.direction}.{place} Limits are of the last look, from the same points "
-        f"drawn anew for all rows{_seeds(found)}; those of the last column hold for all rows together. Using the group "
-        "in a decision, and in some places in training, may be unlawful: ask first. Only these changes were tried."
+        f"{term.title}: {term.meaning}; {term.direction}.{place} Limits of the difference between two groups of a run "
+        "hold over all its looks and measures; others are of the last look, from the same points drawn anew for all "
+        f"rows{_seeds(found)}, and those of changes hold for all rows together. Using the group in a decision, and in "
+        "some places in training, may be unlawful: ask first. Only these changes were tried."
     )
     return card_table(head, body, caption)
+
+
+def _gap(found: Findings) -> Estimate | None:
+    """The headline's difference as the page of the run tells it, for two groups."""
+    gap = found.headline.differences[0]
+    return gap if found.two and gap.known else None
 
 
 def _seeds(found: Findings) -> str:
@@ -94,7 +109,7 @@ def _row(found: Findings, one: Change, base: Change, level: float) -> list[Cell]
     values = getattr(rates, curve)
     told = percents(*(float(values[place]) for place in places))
     words = ", ".join(f"{found.names[place]} {value}" for place, value in zip(places, told, strict=True))
-    now = _difference(one.look, curve, places)
+    now = one.gap or _difference(one.look, curve, places)
     sizes = rates.count.sum(-1)
     error = float((rates.error * sizes).sum() / sizes.sum())
     right = percents(*(float(rates.ppv[place]) for place in places))
@@ -108,7 +123,7 @@ def _row(found: Findings, one: Change, base: Change, level: float) -> list[Cell]
         Cell(" / ".join(right)),
         Cell(impact, (f"{ratio.low:.2f} to {ratio.high:.2f}",) if ratio.known else ("too few to say",)),
         Cell(one.uses_group),
-        Cell("", (_against(found, one, base, places, level),)),
+        Cell("", () if one is base else (_against(found, one.change),)),
     ]
 
 
@@ -134,16 +149,10 @@ def _error_change(one: Change, base: Change, level: float) -> tuple[str, ...]:
     return (f"{sign}{size} ({between(change)}){word}",)
 
 
-def _against(found: Findings, one: Change, base: Change, places: tuple[int, int], level: float) -> str:
-    """How much smaller or larger the difference is than as trained, with limits."""
-    if one is base:
-        return ""
-    curve = found.headline.term.curve
-    change = paired_change(base.look, one.look, curve, places, level)
-    before = _difference(base.look, curve, places)
+def _against(found: Findings, change: Estimate) -> str:
+    """Whom a change favours, and by how much."""
     if not change.known:
         return "not judged"
-    change = change.times(1.0 if before.value >= 0 else -1.0)
     if not change.shown:
         return f"no change of the difference shown ({between(change)} points)"
     worse = found.names[found.extremes[0]]

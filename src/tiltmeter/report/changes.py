@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiltmeter.analysis.estimate import UNKNOWN, Estimate
+from tiltmeter.analysis.last_look import LastLook
 from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
 from tiltmeter.analysis.paired_change import paired_change
 from tiltmeter.plot.theme import group_name
@@ -85,12 +86,18 @@ def _others(found: Findings, others: tuple[Findings, ...]) -> list[str]:
 
 
 def change_of(found: Findings, other: Findings, rows: int) -> Estimate:
-    """The change of the headline's difference in another run on the same points, one of `rows`; negative: smaller."""
-    if found.look is None or other.look is None or found.headline.term.curve not in COMPARED:
+    """The change of the headline's difference in another run, one of `rows`; unknown where they cannot be compared."""
+    if other.look is None:
+        return UNKNOWN
+    return change_between(found, other.look, found.standing.level / max(rows, 1))
+
+
+def change_between(found: Findings, look: LastLook, level: float) -> Estimate:
+    """The change of the headline's difference with other decisions about the same points; negative: smaller."""
+    if found.look is None or found.headline.term.curve not in COMPARED:
         return UNKNOWN
     places = (0, 1) if found.two else found.extremes
-    level = found.standing.level / max(rows, 1)
-    change = paired_change(found.look, other.look, found.headline.term.curve, places, level)
+    change = paired_change(found.look, look, found.headline.term.curve, places, level)
     values = [found.headline.values[place].value for place in places]
     return change.times(1.0 if values[0] >= values[1] else -1.0)
 

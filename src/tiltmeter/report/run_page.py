@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiltmeter.analysis.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
-from tiltmeter.report.change_table import change_table, comparable
+from tiltmeter.report.change_table import change_rows, change_table, comparable
 from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
 from tiltmeter.report.findings import Findings
@@ -16,6 +16,7 @@ from tiltmeter.report.html import Cell, block, bullets, card_table, figure, fold
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
 from tiltmeter.report.reasons import why_section
+from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.svg import escape
 from tiltmeter.report.tables import curve_table, measure_table
@@ -189,6 +190,11 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
             }
             for curve, row in {**found.rows, **found.extra}.items()
         },
+        "changes": [
+            {"name": one.name, "what": one.what, "uses_group": one.uses_group, "change": told(one.change)}
+            for one in change_rows(found, others)[1:]
+        ],
+        "scorecard": None if isinstance(card := score_of([found, *others]), str) else card.to_json(),
         "impact_ratio": None if found.impact is None else told(found.impact.ratio),
         "calibration": None
         if found.calibration is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,13 @@ class Places:
         """The folders, so that workers need not."""
         for part in (CELLS, WORK, FAILED):
             (self.root / part).mkdir(parents=True, exist_ok=True)
+
+    def tidy(self) -> None:
+        """Remove what a process that was killed just after it had renamed a result left beside it."""
+        done = self.keys(CELLS)
+        for key in self.keys(WORK) & done:
+            self.tries(key).unlink(missing_ok=True)
+            shutil.rmtree(self.aside(key), ignore_errors=True)
 
     def keys(self, part: str) -> set[str]:
         """The keys in one of the folders, from one listing."""

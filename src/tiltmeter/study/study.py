@@ -136,6 +136,7 @@ class Study:
         if tasks:
             with suppress(FailFast):
                 drive(tasks, self.places, self._engine(executor, jobs), line, fail_fast)
+        self.places.tidy()
         return status_of(self.all_cells, self.places, None)
 
     def status(self) -> Status:

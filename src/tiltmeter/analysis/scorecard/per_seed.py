@@ -9,13 +9,16 @@ import numpy as np
 
 from tiltmeter.analysis.scorecard.group_values import GroupValues
 from tiltmeter.analysis.scorecard.loss_clock import worst_when_reached
+from tiltmeter.analysis.scorecard.point_errors import PointValues
 
 
 @dataclass(frozen=True, eq=False)
 class PerSeed:
-    """One number per seed of everything that is compared."""
+    """One number per seed of everything that is compared; `looks` are the selected ones, `points` what was kept."""
 
     run: GroupValues
+    looks: np.ndarray
+    points: PointValues | None
     at_selected: np.ndarray
     worst: np.ndarray
     best_ever: np.ndarray
@@ -25,13 +28,22 @@ class PerSeed:
     reached: list[np.ndarray]
 
     @classmethod
-    def of(cls, run: GroupValues, looks: np.ndarray, shares: np.ndarray, marks: Sequence[float]) -> PerSeed:
+    def of(
+        cls,
+        run: GroupValues,
+        looks: np.ndarray,
+        shares: np.ndarray,
+        marks: Sequence[float],
+        points: PointValues | None = None,
+    ) -> PerSeed:
         worst = run.values.max(axis=2)
         at_selected = run.values[np.arange(len(looks)), looks]
         ever = np.where(np.isfinite(worst), worst, np.inf)
         middle = ever.mean(axis=0)
         return cls(
             run=run,
+            looks=looks,
+            points=points,
             at_selected=at_selected,
             worst=at_selected.max(axis=1),
             best_ever=ever.min(axis=1),

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.analysis.scorecard.against_baseline import score
 from tiltmeter.analysis.scorecard.group_values import GroupValues, group_values, on_common_stretch
 from tiltmeter.analysis.scorecard.loss_clock import clock_levels
 from tiltmeter.analysis.scorecard.per_seed import PerSeed
+from tiltmeter.analysis.scorecard.point_errors import point_values
 from tiltmeter.analysis.scorecard.score import Score
 from tiltmeter.analysis.scorecard.selection import Last, Selection
 from tiltmeter.analysis.scorecard.training_facts import gradient_evaluations, training_shares
@@ -37,6 +39,7 @@ class Scorecard(NotebookText):
     exact: bool
     shares: tuple[float, ...]
     shares_known: bool
+    points_known: bool | None = None
 
     @property
     def baseline(self) -> Score:
@@ -61,6 +64,9 @@ class Scorecard(NotebookText):
         if not self.exact:
             several = f"{self.seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
             parts.append(several if self.seeds > 1 else "one seed: what is said holds for these runs only")
+        if self.points_known is not None:
+            included = "errors include those of the points looked at, paired"
+            parts.append(included if self.points_known else "errors of the points looked at are not known")
         known = "" if self.shares_known else " (equal shares: the runs do not tell those of training)"
         return "; ".join(parts) + f"; means weigh groups as in training{known}."
 
@@ -118,7 +124,10 @@ def scorecard(
     crossed = {name: crossings(run, curve, level=level) for name, run in runs.items()}
     costs = {name: gradient_evaluations(run, end, len(baseline.groups)) for name, run in runs.items()}
     measured = {
-        name: PerSeed.of(one, _chosen(name, one, rule, curve, weights), weights, marks) for name, one in found.items()
+        name: PerSeed.of(
+            one, _chosen(name, one, rule, curve, weights), weights, marks, point_values(runs[name], one, curve)
+        )
+        for name, one in found.items()
     }
     reference = measured[baseline_name]
     rows = tuple(
@@ -139,6 +148,9 @@ def scorecard(
         exact=exact,
         shares=tuple(weights.tolist()),
         shares_known=known,
+        points_known=all(one.points is not None for one in measured.values())
+        if any(looked_at(run) for run in runs.values())
+        else None,
     )
 
 

@@ -156,7 +156,7 @@ def _share(found: Shares, group: str) -> float:
 
 
 def _same_parameters(runs: Runs, seeds: int) -> Claim:
-    """Paired over settings that have both shapes, on tasks with eight inputs."""
+    """Settings of one shape against those of the other, on tasks with eight inputs."""
     differ, told = [], []
     for bias, (task, _) in BIASES.items():
         table = table_of(runs, bias, "end")
@@ -164,11 +164,12 @@ def _same_parameters(runs: Runs, seeds: int) -> Claim:
         if task == "waves":  # one input: the wide network has fewer parameters there
             continue
         wide, narrow = (means.sel(shape=str(shape).replace(" ", "")).values.ravel() for shape in (WIDE, NARROW))
-        gap = (narrow - wide)[np.isfinite(narrow - wide)]
-        if len(gap) > 2 and gap.std() > 0:
-            ratio = abs(gap.mean()) / (gap.std(ddof=1) / np.sqrt(len(gap)))
+        wide, narrow = wide[np.isfinite(wide)], narrow[np.isfinite(narrow)]
+        if min(len(wide), len(narrow)) > 2:
+            gap = narrow.mean() - wide.mean()
+            ratio = abs(gap) / np.sqrt(wide.var(ddof=1) / len(wide) + narrow.var(ddof=1) / len(narrow) + 1e-300)
             differ.append(ratio > 3)
-            told.append(f"{bias} {gap.mean():+.2f} ({ratio:.1f} standard errors)")
+            told.append(f"{bias} {gap:+.2f} ({ratio:.1f} standard errors)")
     return Claim(
         "With as many parameters, deep narrow networks have the biases of wide shallow ones",
         float(np.mean(differ)) if differ else np.nan,

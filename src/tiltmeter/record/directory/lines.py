@@ -19,6 +19,8 @@ BLOCK_BYTES = 2**14
 
 #: What the line of a look holds if no curve is new and no points are kept.
 PLAIN_LOOK = {"kind", "time", "values"}
+#: What a line may hold to be written by the faster encoder; of points it holds only places and checksums.
+QUICK = PLAIN_LOOK | {"points"}
 _STRICT = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
@@ -78,7 +80,7 @@ class Lines:
 
 def _encoded(entry: Mapping[str, Any]) -> bytes:
     # Most lines hold numbers that are known to be finite: for those the faster encoder, which would write NaN as null.
-    if entry.keys() == PLAIN_LOOK:
+    if entry.keys() <= QUICK:
         with contextlib.suppress(UnicodeEncodeError):  # half of a character pair in a name
             return msgspec.json.encode(entry)
     return _STRICT.encode(entry).encode()
