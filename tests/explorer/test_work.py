@@ -79,7 +79,6 @@ def test_a_forecast_is_that_of_the_library_and_the_server_answers_meanwhile(expl
     )
     ahead = tm.tangent(mlp(64, (256,), 1), train, look, progress=False).forecast(recipe, horizon=False)
     assert told["values"] == pytest.approx(ahead["loss"].transpose("time", "group").values, rel=1e-4)
-    assert told["horizon"] is None
     assert told["groups"] == list(train.groups) == ["turned", "upright"]  # the order that the page relies on
 
 
