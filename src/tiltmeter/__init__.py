@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.bands.band_horizon import horizon as horizon
     from tiltmeter.forecast.bands.forecast_band import forecast_band as forecast_band
     from tiltmeter.forecast.best_weights import best_weights as best_weights
+    from tiltmeter.forecast.early_warning import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.best_schedule import best_schedule as best_schedule
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
@@ -119,6 +120,7 @@ _HOMES = {
     "forecast_band": "forecast.bands.forecast_band",
     "horizon": "forecast.bands.band_horizon",
     "nowcast": "forecast.nowcast",
+    "EarlyWarning": "forecast.early_warning",
     "best_weights": "forecast.best_weights",
     "best_schedule": "forecast.kernel.best_schedule",
     "advise": "advice.advise",

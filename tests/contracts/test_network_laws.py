@@ -91,6 +91,11 @@ def applied_by_twins(law):
     return not isinstance(law, I.ModelLaw) and not other_network
 
 
+def applied_by_coordinates(law):
+    by_weights = isinstance(law, I.GroupLaw) and not law.sees_gram and (law.by == "weights" or law.constant)
+    return by_weights or (isinstance(law, I.PointLaw) and not isinstance(law, I.TermLaw))
+
+
 #: How each public function is called with a recipe, by the name of its route, and a number of it that a law changes.
 CALLS = {
     "train": ("train", lambda recipe: losses(trained(recipe))),
@@ -99,6 +104,14 @@ CALLS = {
     "forecast": ("twin", lambda recipe: losses(tm.forecast(model(), TRAIN, LOOK, recipe, route=WHOLE))),
     "advise": ("twin", lambda recipe: losses(advised(recipe))),
     "nowcast": ("none", lambda recipe: losses(tm.nowcast(5, model(), TRAIN, LOOK, recipe, optimiser=plain_sgd()))),
+    "forecast by the kernel": (
+        "forecast",
+        lambda recipe: losses(tm.forecast(model(), TRAIN, LOOK, recipe, route=tm.routes.Kernel(horizon=False))),
+    ),
+    "forecast by coordinates": (
+        "coordinates",
+        lambda recipe: losses(tm.forecast(model(), TRAIN, LOOK, recipe, route=tm.routes.Coordinates(replicas=1))),
+    ),
     "Tangent.forecast": ("forecast", lambda recipe: losses(kernels().forecast(recipe))),
     "Tangent.question": ("forecast", lambda recipe: kernels().question(recipe)),
     "Tangent.why": ("forecast", lambda recipe: kernels().why(recipe, step=5)),
@@ -126,17 +139,31 @@ def takes_a_recipe(value):
 
 
 def public_functions():
-    for room in (tm, tm.theory, tm.simulation, tm.plot, tm.export, tm.criteria, tm.data, tm.measures):
+    rooms = [value for name in tm.__all__ if inspect.ismodule(value := getattr(tm, name))]
+    for room in (tm, *rooms):
         for name in getattr(room, "__all__", dir(room)):
-            if inspect.isfunction(getattr(room, name)):
-                yield name, getattr(room, name)
+            value = getattr(room, name)
+            if inspect.isfunction(value) and not name.startswith("_"):
+                yield name, value
     for name, value in vars(Tangent).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             yield f"Tangent.{name}", value
 
 
 def test_every_public_function_with_a_recipe_is_called_here():
-    assert {name for name, value in public_functions() if takes_a_recipe(value)} <= set(CALLS)
+    assert {name for name, value in public_functions() if takes_a_recipe(value)} <= {*CALLS, "chosen"}
+
+
+@pytest.mark.parametrize("law", EXAMPLES.values(), ids=EXAMPLES)
+def test_the_route_that_is_chosen_applies_the_law(law):
+    try:
+        route = tm.routes.chosen(model(), TRAIN, LOOK, replace(RECIPE, interventions=(law,))).route
+    except ValueError as error:
+        assert type(law).__name__ in str(error)  # noqa: PT017
+        return
+    by_kernel = "forecast" in law.routes
+    applies = {"Twin": applied_by_twins(law), "Coordinates": applied_by_coordinates(law), "Kernel": by_kernel}
+    assert applies[type(route).__name__]
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -156,7 +183,8 @@ def test_a_law_is_applied_or_refused_by_name(name, law):
         "Tangent.learned_share": not constant,
     }
     fixed = isinstance(law, I.DataLaw) and name.startswith("Tangent")  # a Tangent has its data
-    applied = applied_by_twins(law) if route == "twin" else route in law.routes
+    replicas = {"twin": applied_by_twins, "coordinates": applied_by_coordinates}
+    applied = replicas[route](law) if route in replicas else route in law.routes
     if applied and not refused.get(name, False) and not fixed:
         assert not np.array_equal(call(recipe), plain(name))
         return

@@ -95,7 +95,7 @@ TINY = {
     "forecast-accuracy": {"tasks": 3, "steps": 8, "sample": 40, "look": 20, "most": 3},
     "advice-ranks": {"tasks": 1, "steps": 6, "points": 120, "look": 60, "twins": 1},
     "forecast-routes": {
-        "tasks": 1,
+        "tasks": (123,),
         "few": 1,
         "sizes.steps": 12,
         "sizes.deep_steps": 12,
@@ -104,8 +104,8 @@ TINY = {
         "sizes.sample": 60,
     },
     "forecast-bands": {
-        "tasks": 1,
-        "judged.tasks": 1,
+        "tasks": (219,),
+        "judged.tasks": (123,),
         "judged.few": 1,
         "judged.sizes.steps": 12,
         "judged.sizes.deep_steps": 12,

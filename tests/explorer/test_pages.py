@@ -63,7 +63,6 @@ def served(folder, start_explorer):
 
 def opened(look, served, page, **settings):
     found = look(f"{served.address}#{page}", **settings)
-    found.set_default_timeout(120_000)
     found.wait_for_selector(READY[page.partition("?")[0]], state="attached")
     return found
 
@@ -144,8 +143,7 @@ def test_the_copied_python_runs_and_says_the_same(served, look, state):
     found = look(f"{served.address}#theory?{state}")
     found.wait_for_function(
         "() => document.querySelector('#copied')?.textContent.includes('import') && "
-        "document.querySelector('#why').textContent.includes('leads')",
-        timeout=120_000,
+        "document.querySelector('#why').textContent.includes('leads')"
     )
     said = []
     exec(found.locator("#copied").text_content(), {"print": lambda value: said.append(str(value))})
@@ -185,7 +183,6 @@ def test_studies_show_their_grid_numbers_and_shares(served, look):
 def test_a_file_is_forecast_bent_improved_and_trained_in_the_browser(served, look):
     pytest.importorskip("torch")
     found = look(f"{served.address}#forecast?source=file/training.toml")
-    found.set_default_timeout(120_000)
     found.wait_for_selector("#chart-forecast svg .mark-line path", state="attached")
     found.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20")
     slider = found.get_by_role("slider", name="Share of f")
@@ -213,7 +210,6 @@ def test_a_file_is_forecast_bent_improved_and_trained_in_the_browser(served, loo
 def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, look):
     pytest.importorskip("torch")
     found = look(f"{served.address}#verdicts")
-    found.set_default_timeout(120_000)
     found.wait_for_selector("#verdicts details")
     entry = found.locator("#verdicts > details").filter(has_text="three-phases:")
     entry.locator("summary").first.click()
@@ -229,7 +225,6 @@ def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, look):
 
 def test_rules_move_the_stop_marker(served, look):
     found = look(f"{served.address}#runs?run=theory")
-    found.set_default_timeout(120_000)
     found.get_by_role("button", name="best mean").click()
     text = found.locator("output[for=stop-at]").inner_text()
     assert text.startswith("t 2")

@@ -49,7 +49,7 @@ def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, look):
         assert page.get_by_role("row").filter(has_text="live").get_attribute("aria-selected") == "true"
         write(tmp_path / "older")
         page.wait_for_function(
-            "() => document.querySelector('#run-status').textContent.includes('120 looks, finished')", timeout=60_000
+            "() => document.querySelector('#run-status').textContent.includes('120 looks, finished')"
         )
         assert writer.wait(30) == 0
         page.wait_for_selector("#stopping tbody tr")
@@ -59,22 +59,18 @@ def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, look):
 def test_a_killed_server_comes_back_and_no_look_is_lost_or_doubled(tmp_path, start_explorer, look, browser):
     with start_explorer(tmp_path) as first:
         page = browser.new_page()
+        page.set_default_timeout(240_000)
         page.goto(first.address + "#runs?run=live")
         page.wait_for_selector("#run-status", state="attached")
         writer = writing(tmp_path / "live", 150, 0.1)
-        page.wait_for_function(
-            "() => /live: \\d+ looks/.test(document.querySelector('#run-status').textContent)", timeout=60_000
-        )
+        page.wait_for_function("() => /live: \\d+ looks/.test(document.querySelector('#run-status').textContent)")
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
-        page.wait_for_function(
-            "() => document.querySelector('#run-status').textContent.includes('does not answer')", timeout=60_000
-        )
+        page.wait_for_function("() => document.querySelector('#run-status').textContent.includes('does not answer')")
         with start_explorer(tmp_path, port=first.port) as second:
             assert second.port == first.port
             page.wait_for_function(
-                "() => document.querySelector('#run-status').textContent.includes('150 looks, finished')",
-                timeout=90_000,
+                "() => document.querySelector('#run-status').textContent.includes('150 looks, finished')"
             )
             assert writer.wait(30) == 0
             told = second.json("/api/curves?run=live&curve=loss")["live"]
@@ -147,7 +143,7 @@ def test_a_days_run_of_100_000_looks_is_drawn_and_the_page_stays_awake(tmp_path,
     day(tmp_path / "day")
     with start_explorer(tmp_path) as found:
         page = look(found.address + "#runs?run=day")
-        page.wait_for_selector("#chart-runs svg .mark-line path", state="attached", timeout=120_000)
+        page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         status = page.locator("#run-status").inner_text()
         assert "day: 100000 looks, died" in status
         assert "drawn (every extreme and every crossing kept)" in status

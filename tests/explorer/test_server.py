@@ -79,13 +79,13 @@ def test_a_file_is_no_folder(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_within_two_seconds_while_it_works(tmp_path, start_explorer):
+def test_ctrl_c_ends_it_within_two_seconds_while_it_works(tmp_path, start_explorer, crowded):
     with start_explorer(tmp_path) as found:
         found.json("/api/theory")  # the analyst runs
         begun = time.monotonic()
         found.process.send_signal(signal.SIGINT)
-        assert found.process.wait(10) == 0
-        assert time.monotonic() - begun < 2.0
+        assert found.process.wait(60) == 0
+        assert time.monotonic() - begun < 2.0 * crowded()
 
 
 def test_a_third_group_is_that_of_python():
@@ -110,7 +110,7 @@ def test_a_third_group_is_that_of_python():
 
 
 @pytest.mark.slow
-def test_ctrl_c_in_the_middle_of_a_training_and_a_forecast_ends_every_process(tmp_path, start_explorer, until):
+def test_ctrl_c_in_the_middle_of_a_training_and_a_forecast_ends_every_process(tmp_path, start_explorer, until, crowded):
     pytest.importorskip("torch")
     with start_explorer(tmp_path / "runs", "--allow-runs") as found:
         found.post("/api/jobs", {"kind": "train", "settings": {"source": "digits", "steps": 100_000}})
@@ -119,8 +119,8 @@ def test_ctrl_c_in_the_middle_of_a_training_and_a_forecast_ends_every_process(tm
         workers = until(lambda: len(ended := children(found.process.pid)) >= 2 and ended, 60)
         begun = time.monotonic()
         found.process.send_signal(signal.SIGINT)
-        assert found.process.wait(10) == 0
-        assert time.monotonic() - begun < 2.0
+        assert found.process.wait(60) == 0
+        assert time.monotonic() - begun < 2.0 * crowded()
         until(lambda: not any(alive(one) for one in workers), 5)
 
 

@@ -121,7 +121,6 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     told = what_if_forecast(*asked, PLAIN, full=True)
     assert told["groups"] == ["f", "m"]
     assert "forecast" in told["horizon_text"]
-    assert heavier["horizon"] is None
     assert heavier["values"][-1][0] < told["values"][-1][0]
     progress = []
     found = best_weights_found(*asked, PLAIN, tell=progress.append)

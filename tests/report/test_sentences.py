@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from tiltmeter.analysis.base_rate_split import BaseRateSplit
 from tiltmeter.analysis.estimate import Estimate
+from tiltmeter.analysis.why import split_sentence
+from tiltmeter.plot.theme import group_name
 from tiltmeter.report import answers, headline, onset
 from tiltmeter.report.changes import what_would_change
+from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import findings
 
 
@@ -197,6 +201,26 @@ class TestAnswers:
         """Group g: 40 of 200 found, all others 961 of 1,203."""
         place = many.groups.index(("x", "g"))
         assert many.headline.differences[place].value == pytest.approx(40 / 200 - 961 / 1203)
+
+
+class TestClaim:
+    @pytest.mark.parametrize(
+        ("base", "within", "said"),
+        [
+            ((0.07, 0.06, 0.08), (-0.01, -0.02, 0.01), "Base rates make the difference in error."),
+            ((0.01, -0.01, 0.02), (0.05, 0.03, 0.07), "Decisions within labels make the difference in error, not base"),
+            ((0.03, 0.02, 0.04), (0.03, 0.01, 0.05), "Base rates and decisions within labels both make the difference"),
+            ((0.03, -0.01, 0.07), (0.03, -0.01, 0.07), "It is not shown whether base rates or decisions within labels"),
+        ],
+    )
+    def test_which_part_is_named(self, base, within, said):
+        parts = (Estimate(*one) for one in ((0.06, 0.05, 0.07), base, within))
+        assert claim(BaseRateSplit("error", ("a", "b"), *parts, 0.05)).startswith(said)
+
+    def test_groups_of_several_attributes_have_readable_names(self, many):
+        text = split_sentence(many.splits[0], group_name)
+        assert "x & " in text
+        assert "('x'" not in text
 
 
 class TestEvents:

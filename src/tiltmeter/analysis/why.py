@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,8 @@ class Reasons(NotebookText):
         return " ".join([*text, UNKNOWN])
 
 
-def split_sentence(split: BaseRateSplit) -> str:
-    """A difference and its two parts, in points for shares.
+def split_sentence(split: BaseRateSplit, naming: Callable[[Hashable], str] = str) -> str:
+    """A difference and its two parts, in points for shares; `naming` gives the words for a group.
 
     >>> from tiltmeter.analysis.estimate import Estimate
     >>> parts = Estimate(0.064, 0.053, 0.075), Estimate(0.071, 0.06, 0.08), Estimate(-0.007, -0.016, 0.001)
@@ -75,8 +75,8 @@ def split_sentence(split: BaseRateSplit) -> str:
 
     what = "decisions" if split.curve == "error" else "losses"
     return (
-        f"The {split.curve} of {first} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from base "
-        f"rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
+        f"The {split.curve} of {naming(first)} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from "
+        f"base rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
     )
 
 

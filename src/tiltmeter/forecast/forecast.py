@@ -51,8 +51,9 @@ def forecast(
     model of seed s is what it returns after `torch.manual_seed(s)`, and the curves have a dimension `seed`.
 
     The kernel leaves out the features that the network learns and the noise of small batches. It is good early in
-    training, for wide networks and small learning rates. How far it can be trusted is measured on the network and noted
-    in `origin.settings["horizon"]`. Twins have no such test: they are about as good as another training of the network.
+    training, for wide networks and small learning rates; tests of that are noted in `origin.settings["horizon"]`.
+    Twins learn features, and are about as good as another training of the network. How far a forecast can be trusted
+    is said by its calibrated band: `forecast_band` and `horizon`.
     Work of more than a few seconds shows its progress on stderr, unless `progress` is False.
     """
     if route is not None and not isinstance(route, (Kernel, Coordinates, Twin)):

@@ -31,6 +31,9 @@ class ModelLaw(Intervention, ABC):
     #: Whether it delivers `GroupScores`, which answers by the group of a point; the model then stays as it is.
     by_group: ClassVar[bool] = False
 
+    def check(self, data: Any) -> None:
+        """Refuse held-out points that it cannot fit, before anything is trained; all are taken as a rule."""
+
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:
         """Return the module to deliver instead of `model`, which is not changed: the same architecture, other values

@@ -6,13 +6,22 @@ from tiltmeter.analysis.base_rate_split import BaseRateSplit
 
 
 def claim(split: BaseRateSplit) -> str:
-    """Which part makes the difference."""
+    """Which part makes the difference.
+
+    >>> from tiltmeter.analysis.estimate import Estimate
+    >>> parts = Estimate(0.06, 0.05, 0.07), Estimate(0.07, 0.06, 0.08), Estimate(-0.01, -0.02, 0.01)
+    >>> claim(BaseRateSplit("error", ("men", "women"), *parts, 0.05))
+    'Base rates make the difference in error.'
+    """
     gap, base, within = split.gap, split.base_rates, split.within_labels
     what = f"the difference in {split.curve}"
     if not gap.shown:
         return f"Base rates and decisions leave no shown difference in {split.curve}."
-    if base.shown and base.value * gap.value > 0 and not (within.shown and within.value * gap.value > 0):
+    by_rates, by_decisions = (part.shown and part.value * gap.value > 0 for part in (base, within))
+    if by_rates and by_decisions:
+        return f"Base rates and decisions within labels both make {what}."
+    if by_rates:
         return f"Base rates make {what}."
-    if within.shown and within.value * gap.value > 0 and not (base.shown and base.value * gap.value > 0):
+    if by_decisions:
         return f"Decisions within labels make {what}, not base rates."
-    return f"Base rates and decisions within labels both make {what}."
+    return f"It is not shown whether base rates or decisions within labels make {what}."

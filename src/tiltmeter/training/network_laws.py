@@ -97,8 +97,11 @@ def check_needs(laws: tuple[Intervention, ...], train: GroupedData, held_out: Gr
 
 
 def check_group_answers(law: ModelLaw | None, held_out: GroupedData | None, look: GroupedData) -> None:
-    """Raise for a group that is looked at and that a law which answers by group has not seen."""
-    if law is None or not law.by_group or held_out is None:
+    """Raise for held-out points that a law cannot fit, and for a group without any of which it must know the answer."""
+    if law is None or held_out is None:
+        return
+    law.check(held_out)
+    if not law.by_group:
         return
     for group in look.groups:
         if group not in held_out.groups:

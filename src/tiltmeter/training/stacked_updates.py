@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -20,6 +20,9 @@ Gradients: TypeAlias = Mapping[str, Tensor | Product | None]
 #: Changes the parameters of all runs, by name, given their gradients and the learning rate of this step.
 Update: TypeAlias = Callable[[Mapping[str, Tensor], Gradients, Rate], None]
 
+#: Numbers from which one pass over a tensor pays.
+LARGE = 10_000
+
 #: A formula for one parameter: its name, itself, its gradient, spare memory of its size, the learning rate.
 Formula: TypeAlias = Callable[[str, Tensor, Tensor, Tensor, Rate], None]
 
@@ -29,11 +32,13 @@ def stacked_update(
     weight_decay: Rate,
     clip: float | None = None,
     memory: dict[str, Any] | None = None,
+    at_once: bool = False,
 ) -> Update:
     """The update that this optimiser makes, for stacked parameters, with this weight decay instead of its own.
 
     The formulas are those of `torch.optim`, in the same order of operations. What is remembered from step to step
-    (velocities, moments) is kept in `memory`, so that it can be saved and put back.
+    (velocities, moments) is kept in `memory`, so that it can be saved and put back. `at_once` lets torch make the steps
+    of Adam in one pass over large tensors, which rounds differently.
     """
     kept: dict[str, Any] = {} if memory is None else memory
     defaults = {**settings.defaults, **settings.param_groups[0]}
@@ -50,7 +55,7 @@ def stacked_update(
     if kind is torch.optim.SGD:
         return _sgd(weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"], clip, kept)
     decoupled = kind is torch.optim.AdamW or bool(defaults.get("decoupled_weight_decay"))
-    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip, kept)
+    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip, kept, at_once)
 
 
 def _sgd(
@@ -98,8 +103,10 @@ def _adam(
     decoupled: bool,
     clip: float | None,
     states: dict[str, tuple[Tensor, Tensor, int]],
+    at_once: bool = False,
 ) -> Update:
     first, second = (float(beta) for beta in betas)
+    settings: dict[str, Any] = {"beta1": first, "beta2": second, "eps": eps, "decoupled_weight_decay": decoupled}
 
     def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         if name not in states:
@@ -107,6 +114,14 @@ def _adam(
         mean, square, before = states[name]
         count = before + 1
         states[name] = mean, square, count
+        if at_once and parameter.numel() >= LARGE and isinstance(lr, float) and isinstance(weight_decay, float):
+            four = [parameter, gradient, mean, square]
+            if parameter.stride() == gradient.stride() == mean.stride():
+                if parameter.dim() == 3 and not parameter.is_contiguous():  # stored transposed
+                    four = [one.transpose(1, 2) for one in four]
+                if four[0].is_contiguous():
+                    _in_one_pass(four, before, lr, weight_decay, settings)
+                    return
         if not decoupled:
             gradient = _decayed(gradient, parameter, weight_decay, spare)
         elif _is_set(weight_decay):
@@ -121,6 +136,18 @@ def _adam(
             parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
     return _for_each(change, lambda *_: False, clip)
+
+
+def _in_one_pass(
+    tensors: Sequence[Tensor], done: int, lr: float, weight_decay: float, settings: Mapping[str, Any]
+) -> None:
+    """A step of torch's own Adam, all operations on a number at once: parameter, gradient, both moments."""
+    from torch.optim.adam import adam
+
+    flags: dict[str, Any] = {"fused": True, "amsgrad": False, "maximize": False}
+    count = torch.tensor(float(done))
+    parameter, gradient, mean, square = ([one] for one in tensors)
+    adam(parameter, gradient, mean, square, [], [count], lr=lr, weight_decay=weight_decay, **settings, **flags)
 
 
 def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:

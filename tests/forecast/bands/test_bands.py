@@ -11,7 +11,7 @@ from tiltmeter.forecast.bands import shipped_scores as table
 from tiltmeter.forecast.bands.conformal import conformal_factor
 from tiltmeter.forecast.bands.forecast_band import calibrated_band, forecast_band
 from tiltmeter.forecast.bands.kind import KINDS, kind_of
-from tiltmeter.forecast.bands.scale import OTHER_LAYERS, _swing, scaled
+from tiltmeter.forecast.bands.scale import _swing, scaled
 from tiltmeter.record import Origin, Trajectory
 
 TIMES = np.array([0, 1, 3, 10, 30, 100])
@@ -97,15 +97,6 @@ def test_halves_of_the_sample_and_the_linearisation_widen_the_scale_of_a_kernel(
     assert (bent[4:] > base[4:]).all()
 
 
-def test_networks_with_other_layers_have_wider_scales():
-    text = "Sequential((0): {}(8, 8), (1): Linear(8, 1))"
-    plain, other = (
-        scaled(ahead(falling(0.2), {**TWINS, "model": {"text": text.format(layer)}}), "loss", np.eye(2)).scale
-        for layer in ("Linear", "Conv2d")
-    )
-    np.testing.assert_allclose(other, OTHER_LAYERS * plain)
-
-
 def test_limits_are_the_forecast_plus_and_minus_factor_times_scale(calibrated):
     told = ahead(falling(0.2))
     band = forecast_band(told)
@@ -159,6 +150,8 @@ def test_the_horizon_tells_level_and_leader_apart(calibrated):
         ({"route": {"name": "Coordinates"}, "calculation": {"order": "the run's own"}}, "coordinates", ""),
         ({"route": {"name": "Coordinates"}, "calculation": {"from_step": 3}}, None, "it goes on from a training"),
         ({"route": {"name": "Coordinates"}, "calculation": {"order": "one for every replica"}}, None, "no coordinates"),
+        ({**TWINS, "model": {"text": "(0): Conv2d(1, 8)"}}, None, "its network has other layers than Linear"),
+        ({**TWINS, "model": {"text": "(0): Linear(1, 8)"}}, "twins", ""),
         ({}, None, "it does not say how it was calculated"),
     ],
 )

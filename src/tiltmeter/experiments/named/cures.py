@@ -194,13 +194,17 @@ def _agreement(gain: Mapping[str, Mapping[str, float]], names: list[str]) -> lis
 
 def tables(runs: Runs) -> Mapping[str, Table]:
     """The worst group's error of every law on every task, with what it needs and costs."""
-    cards = {task: card_of(chosen(runs, task)) for task in TASKS}
-    names = [row.name for row in cards[TASKS[0]].rows]
+    best = {task: chosen(runs, task) for task in TASKS}
+    cards = {task: {row.name: row for row in card_of(best[task]).rows} for task in TASKS}
+    names = list(best[TASKS[0]])
     needs = needs_of(names)
-    rows = [
-        (name, needs[name], f"{cards[TASKS[0]][name].cost:.3g}x", *(_cell(card[name]) for card in cards.values()))
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        cost = next(card[name].cost for card in cards.values() if name in card)
+        cells = (
+            _cell(cards[task][name]) if name in cards[task] else _diverged(best[task][name].worst) for task in TASKS
+        )
+        rows.append((name, needs[name], f"{cost:.3g}x", *cells))
     title = (
         "Worst group's error at the chosen look, and in brackets the gap between groups over training; lower or higher "
         "than in plain training by two paired standard errors"
@@ -211,6 +215,10 @@ def tables(runs: Runs) -> Mapping[str, Table]:
 def _cell(row: Score) -> str:
     words = [{-1: "lower", 1: "higher"}.get(row.worst_change.sign, ""), "levels down" if row.levels_down else ""]
     return ", ".join([f"{row.worst:.3f} ({row.gap_area.value:.3f})", *filter(None, words)])
+
+
+def _diverged(worst: np.ndarray) -> str:
+    return f"{SeedMean.over(worst):.3f}, diverged later"
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -45,8 +45,8 @@ SAMPLES = {"few": 0.5, "many": 10.0}
 class Setting:
     """Steps of all networks; the control sees every point once."""
 
-    steps: int = 3000
-    seeds: int = 5
+    steps: int = 1500
+    seeds: int = 4
 
 
 QUICK, FULL = Setting(), Setting(steps=20_000, seeds=12)

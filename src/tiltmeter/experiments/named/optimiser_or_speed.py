@@ -141,7 +141,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
                 one.remains,
                 "part of the difference in the worst group's loss that remains at equal mean loss",
                 0.25,
-                f"{one.told[0].upper()}{one.told[1:]}.",
+                f"{'' if one.remains == one.remains else 'No difference is shown at equal steps: '}{one.told}.",
                 rule="at most",
                 seeds=seeds,
                 safe=False,

@@ -61,9 +61,14 @@ def chosen(runs: Runs, task: str) -> dict[str, Chosen]:
 
 
 def card_of(found: dict[str, Chosen]) -> Scorecard:
-    """The scorecard of the chosen settings against plain training."""
-    rule = BestWorst(on={name: one.chose for name, one in found.items()})
-    return scorecard({name: one.judged for name, one in found.items()}, CURVE, select=rule)
+    """The scorecard of the chosen settings against plain training, without those that diverged before its end.
+
+    A scorecard compares runs up to the end of the shortest, so one that stopped early would cut all others short.
+    """
+    end = found[PLAIN].judged[CURVE].coords["time"].values[-1]
+    whole = {name: one for name, one in found.items() if one.judged[CURVE].coords["time"].values[-1] == end}
+    rule = BestWorst(on={name: one.chose for name, one in whole.items()})
+    return scorecard({name: one.judged for name, one in whole.items()}, CURVE, select=rule)
 
 
 def needs_of(names: list[str]) -> dict[str, str]:

@@ -66,7 +66,7 @@ export function forecastPage(main, query, start) {
       act("Compare interventions", "Forecast every intervention of the menu", false, compareAll),
       act("Train it", start.allow_runs ? "The same network, from the same weights" : "Start the explorer with --allow-runs.", !start.allow_runs, trainIt),
       make("button", { type: "button", onclick: () => { controls.reset(); want(true); } }, "Reset")),
-    start.allow_runs ? "" : make("p", { class: "small" }, "To train from here, start the explorer with --allow-runs."));
+    start.allow_runs ? "" : make("p", { class: "small" }, "To train from here, start the explorer with ", make("code", { class: "nowrap" }, "--allow-runs"), "."));
   }
 
   function refuse(error) {

@@ -17,7 +17,7 @@ export function runChart(place, read) {
         { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
         { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
-        { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -4, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
+        { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
         { data: { name: "crossings" }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "crossings" }, mark: { type: "text", align: "left", baseline: "top", dx: 4, fontSize: 12 }, encoding: { x: { ...x, field: "time" }, y: { value: 2 }, text: { field: "label" } } },
         { data: { name: "stop" }, mark: { type: "rule", strokeWidth: 2.5 }, encoding: { x: { ...x, field: "time" } } },

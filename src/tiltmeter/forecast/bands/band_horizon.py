@@ -34,8 +34,8 @@ class BandHorizon(NotebookText):
     leader: Mapping[tuple[Hashable, Hashable], float | None]
 
     def __str__(self) -> str:
-        until = "every step" if self.level is None else f"step {spelled(self.level)} of {spelled(self.steps)}"
-        text = f"Level: the {self.share:.0%} band of {self.curve} is within ± {self.tolerance:g} up to {until}."
+        until = "at every step" if self.level is None else f"up to step {spelled(self.level)} of {spelled(self.steps)}"
+        text = f"Level: the {self.share:.0%} band of {self.curve} is within ± {self.tolerance:g} {until}."
         for (a, b), last in self.leader.items():
             if last is None:
                 text += f" Leader: the forecast names none of {a} and {b} at any step, since the band contains zero."

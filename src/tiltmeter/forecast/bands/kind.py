@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ from tiltmeter.record.trajectory import Trajectory
 #: Kinds of forecasts whose bands are calibrated.
 Kind = Literal["twins", "twins without order", "coordinates", "kernel"]
 KINDS: tuple[Kind, ...] = ("twins", "twins without order", "coordinates", "kernel")
+#: Layers with weights other than Linear, in the description of a model. No trainings of such networks have calibrated.
+OTHER_LAYERS = re.compile("Conv|Norm|Attention|Transformer|RNN|GRU|LSTM|Embedding")
 
 
 def kind_of(ahead: Trajectory) -> tuple[Kind | None, str]:
@@ -26,6 +29,9 @@ def kind_of(ahead: Trajectory) -> tuple[Kind | None, str]:
     name = route.get("name") if isinstance(route, Mapping) else "Kernel" if "sample" in settings else None
     if "initialisations" in settings:
         return None, "it is of several initial weights"
+    model = settings.get("model")
+    if isinstance(model, Mapping) and OTHER_LAYERS.search(str(model.get("text", ""))):
+        return None, "its network has other layers than Linear, for which no trainings have calibrated a band"
     known = account.get("order") == "the run's own"
     if name == "Twin":
         if not account.get("cut"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +15,6 @@ MOVED, LEVEL, SPREAD = 0.05, 0.05, 1.0
 NEAR, SWING, SWING_LEVEL = 2.0, 0.1, 0.05
 #: The scale grows by this much from the step at which the network leaves its linearisation (kernel only).
 BENT = 0.1
-#: Networks with other layers than Linear are forecast less well: their scale is larger by this factor.
-OTHER_LAYERS = 3.0
-LAYERS = re.compile("Conv|Norm|Attention|Transformer|RNN|GRU|LSTM|Embedding")
 #: Of the largest movement: what counts at the first look, where a forecast begins at the network itself.
 FLOOR = 1e-3
 
@@ -38,9 +34,8 @@ def scaled(ahead: Trajectory, curve: str, contrasts: np.ndarray) -> Scaled:
     The squared scale adds what is known of the sources of error: how far the difference and the levels have moved since
     the first look (the features, the width and the noise of batches that a route leaves out change them in proportion);
     how fast they move (a course that is right but early or late is far off where it is steep); the disagreement of
-    twins, replicas and orders, and of the halves of the kernel's sample; and the departure from the linearisation. It
-    is larger for networks with convolutions, normalisation or attention. A forecast begins at the network itself, so
-    that the scale begins near zero.
+    twins, replicas and orders, and of the halves of the kernel's sample; and the departure from the linearisation. A
+    forecast begins at the network itself, so that the scale begins near zero.
     """
     values = ahead[curve]
     if "seed" not in values.dims:
@@ -64,14 +59,8 @@ def scaled(ahead: Trajectory, curve: str, contrasts: np.ndarray) -> Scaled:
         BENT * _departed(ahead, times) * moved,
     )
     least = FLOOR * np.maximum(moved[-1:], levels[-1:])
-    scale = np.sqrt(sum(part**2 for part in parts) + least**2) * (OTHER_LAYERS if _other_layers(ahead) else 1.0)
+    scale = np.sqrt(sum(part**2 for part in parts) + least**2)
     return Scaled(times, told, scale)
-
-
-def _other_layers(ahead: Trajectory) -> bool:
-    """Whether the network has layers with weights other than Linear, by the description of the model in the Origin."""
-    model = ahead.origin.settings.get("model")
-    return isinstance(model, dict) and LAYERS.search(str(model.get("text", ""))) is not None
 
 
 def _largest(values: np.ndarray) -> np.ndarray:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tiltmeter.forecast.coordinates.strata import Stratum
-from tiltmeter.passes.forward import Read
+from tiltmeter.passes.forward import Read, flat_scores
 from tiltmeter.passes.untouched import untouched
+from tiltmeter.tangent.factors.rows import Rows
 from tiltmeter.tangent.layer_capture import capture, placed
-from tiltmeter.tangent.memory import CHUNK_BYTES
+from tiltmeter.tangent.memory import CHUNK_BYTES, chunk_bytes
+from tiltmeter.tangent.rules import RULES
 from tiltmeter.tangent.rules.generic import Written, mapped, one_by_one
+from tiltmeter.tangent.rules.normalisation import normalisation
 
 #: Points that go through the network together.
 CHUNK = 256
@@ -35,10 +39,18 @@ def columns(model: nn.Module, chosen: Sequence[Stratum], x: Tensor, read: Read |
         rest = [one for one in chosen if one.name.rpartition(".")[0] not in layers]
         held = sum(model.get_parameter(one.name).numel() for one in rest) * 4
         outputs = _block(model, chosen, layers, x[:1], read, write).shape[1]
-        most = max(1, min(CHUNK, CHUNK_BYTES // max(1, held * outputs)))
+        most = max(1, min(CHUNK, chunk_bytes() // max(1, held * outputs + _passing(model, layers, x[:1], read))))
         return torch.cat(
             [_block(model, chosen, layers, part, read, write) for part in torch.split(placed(model, x), most)], 0
         )
+
+
+def _passing(model: nn.Module, layers: dict[str, nn.Module], x: Tensor, read: Read | None) -> int:
+    """Bytes of what a pass keeps of one point: inputs of layers and slopes of every output, with room for copies."""
+    if not layers:
+        return 0
+    taps = capture(model, list(layers.values()), placed(model, x), read)[1]
+    return 3 * sum(tap.nbytes for pair in taps.values() for tap in pair or ())
 
 
 def _block(
@@ -74,12 +86,19 @@ def _of_layer(layer: nn.Module, own: str, one: Stratum, taps: list[Tensor] | Non
         return x.new_zeros(len(x), 1, len(one.places), dtype=torch.float32)
     inputs, slopes = taps[0], taps[1]
     places = torch.as_tensor(one.places)
+    if RULES.get(type(layer)) is normalisation:
+        rows = normalisation(layer, inputs, slopes)
+        if not isinstance(rows, Rows):
+            raise RuntimeError("no rule for these statistics")
+        size = layer.get_parameter(own).numel()
+        found = rows.gradients[:, :, :size] if own == "weight" else rows.gradients[:, :, -size:]
+        return found[:, :, places]
     if isinstance(layer, nn.Conv2d):
         slopes = slopes.flatten(3)  # (points, outputs, channels, positions)
         if own == "bias":
             return slopes.sum(3)[:, :, places]
         patches = functional.unfold(inputs, layer.kernel_size, layer.dilation, layer.padding, layer.stride)  # type: ignore[arg-type]
-        return torch.einsum("pcol,pql->pcoq", slopes, patches).flatten(2)[:, :, places]
+        return _of_patches(slopes, patches, places)
     if slopes.ndim > 3:  # several positions
         slopes, inputs = slopes.flatten(2, -2), inputs.flatten(1, -2)
     else:
@@ -90,13 +109,24 @@ def _of_layer(layer: nn.Module, own: str, one: Stratum, taps: list[Tensor] | Non
     return (slopes[..., places // width] * inputs[:, None][..., places % width]).sum(2)
 
 
+def _of_patches(slopes: Tensor, patches: Tensor, places: Tensor) -> Tensor:
+    """Sums over positions of slope times patch, for the pairs of channel and patch at these places of the weights."""
+    width = patches.shape[1]
+    if 4 * len(places) > slopes.shape[2] * width:  # most of them: all together are cheaper
+        return torch.einsum("pcol,pql->pcoq", slopes, patches).flatten(2)[:, :, places]
+    bytes_each = 2 * slopes.shape[0] * slopes.shape[1] * slopes.shape[3] * slopes.element_size()
+    parts = torch.split(places, max(1, CHUNK_BYTES // 4 // bytes_each))
+    return torch.cat([(slopes[:, :, p // width] * patches[:, None, p % width]).sum(3) for p in parts], 2)
+
+
 def _layers(model: nn.Module, chosen: Sequence[Stratum]) -> dict[str, nn.Module]:
-    """Layers whose weights are products of inputs and slopes."""
+    """Layers whose weights are products of inputs and slopes, and those of normalisation."""
     owners = {one.name.rpartition(".")[0] for one in chosen}
     return {
         name: layer
         for name, layer in model.named_modules()
-        if name in owners and (type(layer) is nn.Linear or _plain_convolution(layer))
+        if name in owners
+        and (type(layer) is nn.Linear or _plain_convolution(layer) or RULES.get(type(layer)) is normalisation)
     }
 
 
@@ -114,6 +144,7 @@ def _checked(
 ) -> tuple[Written, dict[str, nn.Module]]:
     """The layers whose columns are their true gradients on a few points, and a way to write the others out."""
     few = placed(model, few)
+    read = _summed(model, few, read)
     true = _block(model, chosen, {}, few, read, one_by_one)
     parts = torch.split(true, [len(one.places) for one in chosen], 2)
     trusted = {}
@@ -133,6 +164,20 @@ def _checked(
     except (RuntimeError, ValueError, TypeError, NotImplementedError):
         quick = False
     return (mapped if quick else one_by_one), trusted
+
+
+def _summed(model: nn.Module, few: Tensor, read: Read | None) -> Read | None:
+    """One random sum over outputs is enough to see a rule that is wrong in any of them, and takes less memory."""
+    outputs = flat_scores(model(few), len(few), read).reshape(len(few), -1).shape[1]
+    if outputs == 1:
+        return read
+    drawn = torch.randn(outputs, 1, generator=torch.Generator().manual_seed(0))
+
+    def summed(output: Any) -> Tensor:
+        found: Tensor = output if read is None else read(output)
+        return found.flatten(1) @ drawn.to(found)
+
+    return summed
 
 
 def _near(found: Tensor, true: Tensor) -> bool:

@@ -16,6 +16,7 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData, share_of
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
+from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.forecast.curves import curves, forecast_measures
 from tiltmeter.forecast.inputs import (
     checked_classes,
@@ -34,6 +35,7 @@ from tiltmeter.forecast.kernel.horizon_tests import centred, horizon_of, warn_ea
 from tiltmeter.forecast.kernel.question import Question, question_of
 from tiltmeter.forecast.kernel.sample import masses, sampled
 from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
+from tiltmeter.forecast.kernel.sampled_kernels import sampled_kernels, say_sampled, weight_sample
 from tiltmeter.forecast.kernel.solvers.convex import convex_course
 from tiltmeter.forecast.kernel.solvers.features import Features, features
 from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
@@ -79,7 +81,7 @@ class Tangent:
     kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over outputs,
     as if all outputs learned separately and at the same rate. `stands_for` is the number of training points that a
     point of the sample represents, relative to the average. `sizes` counts every group's points in the training data.
-    `plan` says how gradients of the network are multiplied.
+    `plan` says how gradients of the network are multiplied; `weights` is the sample of weights if they are too large.
     """
 
     model: nn.Module
@@ -96,6 +98,7 @@ class Tangent:
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     plan: Plan | None = None
+    weights: tuple[Stratum, ...] | None = None
     _found: dict[Any, Features] = field(default_factory=dict)
     _part_of: tuple[Tangent, np.ndarray] | None = None
 
@@ -241,6 +244,8 @@ class Tangent:
 
     def kernel_of(self, model: nn.Module, x: torch.Tensor) -> np.ndarray:
         """Return the kernel of these points in a copy of the network, by the plan made for the network."""
+        if self.weights is not None:
+            return sampled_kernels(model, x, (), self.weights, self.outputs, self.read)[0]
         return planned_kernels(model, x, (), outputs=self.outputs, read=self.read, plan=self.plan)[0][0]
 
     def shared(self, question: Question) -> np.ndarray:
@@ -314,7 +319,8 @@ def tangent(
 
     `look` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says what
     to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that take
-    more than a few seconds show their progress on stderr, unless `progress` is False.
+    more than a few seconds show their progress on stderr, unless `progress` is False. Of a large convolutional network
+    with several outputs, they are estimated from 20,000 of its weights, with a warning.
 
     With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
     than memory; a run that was killed goes on where it stopped. An `executor` of concurrent.futures, or
@@ -336,9 +342,14 @@ def tangent(
         checked_classes(data, start_look.shape[1])
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
     work = 2 * len(part) * (len(part) + len(look))
+    alone = to is None and executor is None
+    chosen = weight_sample(own, len(part), start_look.shape[1], seed) if alone else None
+    plan: Plan | None = None
     with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
         said = tell if progress else None
-        if to is None:
+        if chosen is not None:
+            kernel, cross = sampled_kernels(own, x, (seen,), chosen, how, read)
+        elif to is None:
             (kernel, cross), plan = planned_kernels(own, x, (seen,), outputs=how, read=read, tell=said)
         else:
             (kernel, cross), plan = stored_kernels(
@@ -348,6 +359,7 @@ def tangent(
     if held_out:
         say_held_out()
     say_gathered(gathered)
+    say_sampled(chosen)
     return Tangent(
         model=own,
         sample=part,
@@ -367,10 +379,12 @@ def tangent(
             "sample": len(part),
             "sample_seed": seed,
             "outputs": how,
+            **({} if chosen is None else {"weights": sum(len(one.places) for one in chosen)}),
             "look": "a fifth of every group, held out" if held_out else "given",
             **({"batch_statistics": "of the training data"} if gathered else {}),
         },
         plan=plan,
+        weights=chosen,
     )
 
 

@@ -142,7 +142,7 @@ def _all_labels(data: GroupedData) -> list[float]:
 
 def _update(twin: ScaledTwin, rates: Rates, clip: float | None) -> Update:
     """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
-    apart = {name: stacked_update(rates.settings(name), rates.decay(name)) for name in rates.names}
+    apart = {name: stacked_update(rates.settings(name), rates.decay(name), at_once=True) for name in rates.names}
 
     def update(parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
         if clip is not None:

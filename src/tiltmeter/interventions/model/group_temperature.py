@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.held_out_scores import held_out_scores
+from tiltmeter.interventions.shared.held_out_scores import check_both_labels, held_out_scores
 
 #: Temperatures are looked for between this and its inverse.
 LARGEST = 1e3
@@ -37,6 +37,9 @@ class GroupTemperature(ModelLaw):
     by_group = True
     logits = True
     cannot = "change a decision: only confidence"
+
+    def check(self, data: Any) -> None:
+        check_both_labels(data, "GroupTemperature")
 
     def deliver(self, model: Any, data: Any) -> Any:
         from tiltmeter.interventions.shared.group_scores import GroupScores

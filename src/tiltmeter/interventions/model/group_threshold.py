@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.held_out_scores import held_out_scores
+from tiltmeter.interventions.shared.held_out_scores import check_both_labels, held_out_scores
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class GroupThreshold(ModelLaw):
     def __post_init__(self) -> None:
         if self.equal not in ("positive_rate", "tpr", "error"):
             raise ValueError(f'`equal` should be "positive_rate", "tpr" or "error". Found equal = {self.equal!r}.')
+
+    def check(self, data: Any) -> None:
+        check_both_labels(data, "GroupThreshold")
 
     def deliver(self, model: Any, data: Any) -> Any:
         from tiltmeter.interventions.shared.group_scores import GroupScores
