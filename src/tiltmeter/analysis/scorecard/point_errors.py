@@ -60,7 +60,7 @@ def point_error(
     """Standard error of a weighted sum of group means, or of its difference from another run; 0 if not known.
 
     >>> values = PointValues(np.array([[[1.0, 3.0, 5.0, 5.0]]]), np.array([0, 0, 1, 1]))
-    >>> point_error(values, np.array([[[1.0, 0.0]]]), [0])  # the mean of 1 and 3
+    >>> round(point_error(values, np.array([[[1.0, 0.0]]]), [0]), 6)  # the mean of 1 and 3
     1.0
     >>> point_error(values, np.array([[[1.0, 0.0]]]), [0], values, np.array([[[1.0, 0.0]]]), [0])  # the same run
     0.0
