@@ -60,14 +60,16 @@ def make_design(sizes: dict[str, int], seen: np.ndarray) -> Design:
             raise ValueError(f"Every level of a factor should have a result. Found none for a level of {name!r}.")
     parts = [np.ones((len(where[0]), 1)), *single.values()]
     terms: list[tuple[str, ...]] = [(name,) for name in sizes]
-    if np.linalg.matrix_rank(np.hstack(parts)) < sum(part.shape[1] for part in parts):
+    known = _directions(np.empty((len(where[0]), 0)), np.hstack(parts))
+    if known is None:
         raise ValueError("The results do not tell the factors apart: in the cells that have one, they vary together.")
     dropped = []
     for one, two in combinations(sizes, 2):
         pair = (single[one][:, :, None] * single[two][:, None, :]).reshape(len(where[0]), -1)
         both = len({*zip(codes[one].tolist(), codes[two].tolist(), strict=True)}) == sizes[one] * sizes[two]
-        wide = sum(part.shape[1] for part in parts) + pair.shape[1]
-        if both and wide <= len(pair) and np.linalg.matrix_rank(np.hstack([*parts, pair])) == wide:
+        fresh = _directions(known, pair) if both else None
+        if fresh is not None:
+            known = np.hstack([known, fresh])
             parts.append(pair)
             terms.append((one, two))
         else:
@@ -75,6 +77,17 @@ def make_design(sizes: dict[str, int], seen: np.ndarray) -> Design:
     edges = np.cumsum([part.shape[1] for part in parts])
     slices = tuple(slice(int(a), int(b)) for a, b in pairwise(edges))
     return Design(sizes, seen, tuple(terms), np.hstack(parts), slices, tuple(dropped))
+
+
+def _directions(known: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+    """An orthonormal basis of what these columns add to the known directions; None if they add fewer than they are."""
+    if known.shape[1] + columns.shape[1] > len(columns):
+        return None
+    rest = columns
+    for _ in range(2):  # twice: the first time leaves rounding errors
+        rest = rest - known @ (known.T @ rest)
+    left, sizes, _ = np.linalg.svd(rest, full_matrices=False)
+    return left if sizes[-1] > 1e-9 * np.linalg.norm(columns) else None
 
 
 def effect_coding(levels: int) -> np.ndarray:

@@ -36,8 +36,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
 SHOWN = ("final_gap", "gap_area", "worst_loss", "crossings")
 #: Factors that are decided after training, and those that an untrained network does not know.
 AFTERWARDS, LATER = ("stop", "pruning"), ("noise", "optimiser", "lr", "decay", "curriculum")
-#: How much longer the training is in which initial weights and orders are crossed once more.
-LONGER = 5
 #: Of the cells of a study: to be changed when the function of a cell changes its meaning.
 VERSION = "2"
 
@@ -93,8 +91,6 @@ def run(setting: Setting, keep: Keep) -> Runs:
         found[name] = study_run(keep, name, pipeline_cell, factors | steps, setting.seeds, part, VERSION)
     orders = BASE | steps | {"data": list(studies), "order": list(range(setting.orders))}
     found["orders"] = study_run(keep, "orders", pipeline_cell, orders, setting.orders, None, VERSION)
-    longer = orders | {"data": ["mixture"], "steps": [LONGER * setting.steps]}
-    found["orders, longer"] = study_run(keep, "orders, longer", pipeline_cell, longer, setting.orders, None, VERSION)
     return found
 
 
@@ -108,7 +104,7 @@ def table_of(runs: Runs, name: str, response: str) -> xr.DataArray:
 
 def data_sets(runs: Runs) -> list[str]:
     """The studies that vary the pipeline."""
-    return [name for name in runs if not name.startswith("orders")]
+    return [name for name in runs if name != "orders"]
 
 
 def shares_of(runs: Runs, name: str, response: str) -> Shares | None:
@@ -173,7 +169,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
               "tanh", "relu"),
         _guess_by_depth(runs, seeds),
         *(_order(runs, name, seeds) for name in data_sets(runs)),
-        _longer(runs, seeds),
         _curriculum(runs, seeds),
         _from_data(runs, seeds),
         _luck(runs, seeds),
@@ -197,9 +192,9 @@ def _guess_by_depth(runs: Runs, seeds: int) -> Claim:
     )
 
 
-def crossed_gaps(runs: Runs, name: str, study: str = "orders") -> np.ndarray:
+def crossed_gaps(runs: Runs, name: str) -> np.ndarray:
     """Final gaps (initial weights, orders) of unpruned networks."""
-    gaps = runs[study]["final_gap"].isel(time=0, drop=True).sel(data=name, stop="end", pruning="none")
+    gaps = runs["orders"]["final_gap"].isel(time=0, drop=True).sel(data=name, stop="end", pruning="none")
     return np.asarray(gaps.squeeze(drop=True).transpose("seed", "order").values)
 
 
@@ -215,9 +210,9 @@ def luck_of(values: np.ndarray) -> tuple[float, float]:
     return float(values.var(axis=1, ddof=1).mean() / whole), float(values.var(axis=0, ddof=1).mean() / whole)
 
 
-def luck_by_order(runs: Runs, name: str, study: str = "orders") -> tuple[float, float, float]:
+def luck_by_order(runs: Runs, name: str) -> tuple[float, float, float]:
     """`luck_of` the final gap, and the standard error of the share of orders (jackknife over weights and orders)."""
-    values = crossed_gaps(runs, name, study)
+    values = crossed_gaps(runs, name)
     square = 0.0
     for axis, count in enumerate(values.shape):
         without = [luck_of(np.delete(values, place, axis))[0] for place in range(count)] if count > 2 else []
@@ -235,21 +230,6 @@ def _order(runs: Runs, name: str, seeds: int) -> Claim:
         0.5,
         f"Among initial weights with the same order it is {weights:.2f} of it.",
         error=error,
-        seeds=seeds,
-        safe=False,
-    )
-
-
-def _longer(runs: Runs, seeds: int) -> Claim:
-    short, *_, first = luck_by_order(runs, "mixture")
-    long, weights, second = luck_by_order(runs, "mixture", "orders, longer")
-    return Claim(
-        "The longer the training, the more of the luck is decided by the order of the batches",
-        long - short,
-        f"change of its share on the mixture when training takes {LONGER} times as many steps",
-        0.0,
-        f"From {short:.2f} to {long:.2f}; that of initial weights becomes {weights:.2f}.",
-        error=float(np.hypot(first, second)),
         seeds=seeds,
         safe=False,
     )
