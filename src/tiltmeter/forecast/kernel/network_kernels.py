@@ -197,7 +197,7 @@ class Tangent:
         return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
-        """The kernels as a few hundred features, computed once for every loss; a half has those of its sample if they are good."""
+        """The kernels as a few hundred features, computed once for every loss; a half may have those of its sample."""
         if loss not in self._found and self._part_of is not None:
             whole, rows = self._part_of
             shared = whole.features(loss)
