@@ -68,6 +68,8 @@ Outputs = Literal["full", "trace"]
 
 #: Held-out points whose kernel is compared before and after the forecast movement of the weights.
 WATCHED = 100
+#: Halves of a sample share its features while these lack no more than this part of the kernel.
+LOST = 0.01
 #: Up to this many groups times outputs, the features start from the first pull of every group separately.
 APART = 40
 
@@ -195,10 +197,12 @@ class Tangent:
         return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
-        """The kernels as a few hundred features, computed once for every loss; a half has those of its sample."""
+        """The kernels as a few hundred features, computed once for every loss; a half may have those of its sample."""
         if loss not in self._found and self._part_of is not None:
             whole, rows = self._part_of
-            self._found[loss] = whole.features(loss).at(rows)
+            shared = whole.features(loss)
+            if shared.missing <= LOST:
+                self._found[loss] = shared.at(rows)
         if loss not in self._found:
             goal = targets(self.sample.y, self.columns, loss, self.positive)
             pull = slope(loss, self.start_sample, goal)
