@@ -151,5 +151,6 @@ class LossSlice:
 
 
 def _mass(snapshot: Snapshot) -> np.ndarray:
+    """Weights of the points with mean 1, so that only their ratios matter, rounding included."""
     data = snapshot.data
-    return np.ones(len(data)) if data.weights is None else np.asarray(data.weights, dtype=float)
+    return np.ones(len(data)) if data.weights is None else data.weights / np.mean(data.weights)
