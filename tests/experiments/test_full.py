@@ -94,6 +94,11 @@ TINY = {
     },
     "forecast-accuracy": {"tasks": 3, "steps": 8, "sample": 40, "look": 20, "most": 3},
     "advice-ranks": {"tasks": 1, "steps": 6, "points": 120, "look": 60, "twins": 1},
+    "cures": {"steps": 6, "settings": 1},
+    "erasure-reverses": {"steps": 6},
+    "two-stage-inference": {"steps": 8, "long": 12, "scouts": (2, 4)},
+    "late-reopening": {"steps": 20},
+    "optimiser-or-speed": {"steps": 12, "per_decade": 5},
     "forecast-routes": {
         "tasks": (123,),
         "few": 1,

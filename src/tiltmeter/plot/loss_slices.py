@@ -22,7 +22,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     >>> data = tm.GroupedData(torch.eye(2).repeat(30, 1), [0.0, 1.0] * 30, ["a", "b"] * 30)
     >>> watch = tm.Watch(when=tm.every(5), measures=(tm.measures.LossSlice(),))
     >>> run = tm.train(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=10), watch=watch)
-    >>> [panel["title"]["text"] for panel in loss_slices(run).to_dict()["hconcat"]]
+    >>> [panel["title"] for panel in loss_slices(run).to_dict()["hconcat"]]
     ['step 0', 'step 5', 'step 10']
 
     To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the looks, each

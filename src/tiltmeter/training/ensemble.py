@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.interventions.cost_of_laws import cost_of
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
@@ -30,7 +31,6 @@ from tiltmeter.training.network_laws import (
     NetworkLaws,
     check_groups_in_batches,
     check_needs,
-    cost_of,
     network_laws,
 )
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper

@@ -125,16 +125,3 @@ def check_groups_in_batches(laws: tuple[GroupLaw | PointLaw, ...], train: Groupe
                 f"{type(law).__name__} compares groups within a batch, and {missing[worst]:.0%} of batches of {size} "
                 f'would hold no point of {train.groups[worst]!r}: add Balanced(by="draws") or take larger batches.'
             )
-
-
-def cost_of(laws: tuple[Intervention, ...], groups: int, steps: int) -> float:
-    """Gradient evaluations relative to plain training; the steps of scouts are added.
-
-    >>> from tiltmeter.interventions import SAM, UPGrad
-    >>> cost_of((SAM(), UPGrad()), groups=4, steps=100)
-    10.0
-    """
-    found = 1.0
-    for law in laws:
-        found *= law.cost(groups)
-    return found + sum(law.scout for law in laws if isinstance(law, (DataLaw, TermLaw))) / steps

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.interventions.cost_of_laws import cost_of
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
@@ -19,7 +20,6 @@ from tiltmeter.training.network_laws import (
     check_group_answers,
     check_groups_in_batches,
     check_needs,
-    cost_of,
     network_laws,
 )
 from tiltmeter.training.pull_curve import PullCurve

@@ -9,7 +9,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.data import grouped
-from tiltmeter.forecast import horizon_tests
+from tiltmeter.forecast.kernel import horizon_tests
 from tiltmeter.forecast.route import Kernel
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.tangent import kernel as kernels

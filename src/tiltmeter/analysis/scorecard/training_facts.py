@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.interventions.cost_of_laws import cost_of
 from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.training.network_laws import cost_of
 
 
 def training_shares(

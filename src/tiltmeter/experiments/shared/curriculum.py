@@ -30,8 +30,8 @@ def ranking(curriculum: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def pool(curriculum: str, points: int, steps: int) -> Tensor:
     """How many of the ordered points are in use at every step.
 
-    >>> pool("easy first", 100, 4).tolist(), pool("none", 100, 2).tolist()
-    ([20, 60, 100, 100], [100, 100])
+    >>> pool("easy first", 99, 5).tolist(), pool("none", 100, 2).tolist()
+    ([20, 52, 84, 99, 99], [100, 100])
     """
     if curriculum == "none":
         return torch.full((steps,), points)
