@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 
 #: Control characters except line feed and tab, marks that reverse the direction of writing, halves of characters.
 _HIDDEN = re.compile(
@@ -17,3 +18,12 @@ def visible(text: str) -> str:
     a\x1b[31m\u202eb
     """
     return _HIDDEN.sub(lambda found: repr(found[0])[1:-1] if found[0] != "\x7f" else r"\x7f", text)
+
+
+def group_name(group: Hashable) -> str:
+    """A group label as text; the parts of an intersection of attributes (a tuple) are joined.
+
+    >>> group_name(("young", "rural")), group_name(1)
+    ('young & rural', '1')
+    """
+    return visible(" & ".join(map(str, group)) if isinstance(group, tuple) else str(group))

@@ -127,11 +127,64 @@ def test_cost_counts_interventions_and_steps():
     assert "cost" not in str(unknown)
 
 
-def test_runs_are_compared_up_to_the_shortest_end():
+def test_measured_runs_are_compared_at_the_looks_that_both_have():
     long = run([*CURED[0], [0.1, 0.1]], times=(0, 10, 25, 40))
     card = tm.scorecard({"plain": run(PLAIN[0]), "long": long})
-    assert card.end == 20
-    assert card["long"].at_selected[0].value == pytest.approx(0.6 - 10 / 15 * 0.2)
+    assert card.end == 10
+    assert card["long"].at_selected[0].value == 0.6
+    assert "compared at the 2 looks that all runs have" in card.basis
+    assert tm.scorecard({"plain": run(PLAIN[0]), "long": run([*CURED[0], [0.1, 0.1]], times=(0, 10, 20, 30))}).end == 20
+
+
+def test_changes_of_leader_outside_the_common_looks_do_not_count():
+    back = run([*PLAIN[0], [0.6, 0.2]], times=(0, 10, 20, 30))
+    assert tm.crossings(back)
+    assert tm.scorecard({"plain": run(PLAIN[0]), "back": back})["back"].crossings == 0
+
+
+CASE_A = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+RINGING = tm.SGD(lr=0.2, interventions=(LAWS.GroupDRO(30.0, begin="shares", by="draws"),))
+
+
+@pytest.mark.parametrize("sgd", [tm.SGD(lr=0.2), RINGING])
+@pytest.mark.parametrize(
+    "looks",
+    [
+        ([1.0, 2.0], [1.0, 5.0, 7.0]),
+        (np.geomspace(0.1, 60, 30), np.geomspace(0.1, 30, 30)),
+        ([0.0, 3.0, 9.0], [0.5, 4.0, 8.0]),
+    ],
+)
+def test_a_training_is_no_better_and_no_worse_than_itself_at_other_looks(looks, sgd):
+    one, two = (tm.predict(CASE_A, sgd, times, curves=["loss"]) for times in looks)
+    for runs in ({"a": one, "b": two}, {"b": two, "a": one}):
+        row = tm.scorecard(runs).rows[1]
+        assert row.paid == ()
+        assert not row.levels_down
+        assert (row.created, row.removed) == (0, 0)
+        assert {row.worst_change.sign, row.worst_area_change.sign, row.gap_area_change.sign} == {0}
+
+
+def test_few_looks_do_not_show_that_a_run_levels_down():
+    """Means over training of two looks are too coarse to compare; a real difference at the end stays."""
+    runs = {name: tm.predict(CASE_A, WAYS[name], [0.0, 60.0], curves=["loss"]) for name in ("plain", "balanced")}
+    row = tm.scorecard(runs)["balanced"]
+    assert [one.group for one in row.paid] == ["+"]
+    assert row.worst_change.sign == -1
+    few = {name: tm.predict(CASE_A, WAYS[name], [0.0, 30.0, 60.0], curves=["loss"]) for name in ("plain", "balanced")}
+    assert tm.scorecard(few)["balanced"].gap_area_change.resolution > 1e-3
+
+
+def test_a_stored_theory_is_exact_too(tmp_path):
+    tm.save(tm.predict(CASE_A, WAYS["plain"], [1.0, 2.0], curves=["loss"]), tmp_path / "a")
+    card = tm.scorecard({"a": tm.load(tmp_path / "a"), "b": tm.predict(CASE_A, WAYS["plain"], [1.0, 1.7, 3.0])})
+    assert card.exact
+    assert card["b"].paid == ()
+
+
+def test_measured_runs_without_looks_in_common_are_refused():
+    with pytest.raises(ValueError, match=r"two looks in common, at least\. Found 1 between"):
+        tm.scorecard({"plain": run(PLAIN[0]), "x": run(PLAIN[0], times=(5, 10, 15))})
 
 
 def test_selection_on_the_same_points_is_called_optimistic():

@@ -10,9 +10,10 @@ from typing import Self
 import numpy as np
 import xarray as xr
 
+from tiltmeter.analysis.crossing_sentences import ahead_of_all, crossing_sentence, equal_from
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve
-from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.analysis.pairs import Pair, groups_of, leader_sign, resolution, the_pair
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
@@ -111,10 +112,11 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     >>> found.first_leader, found.last_leader
     ('-', '+')
 
-    For exact theory, crossings are found to 1e-10 by root finding. For a measured curve, a crossing is reported only if
-    it is shown: one group leads at one look and the other at a later look, by bands that hold at all looks and for all
-    pairs together with probability 1 - `level` (see `standing`). With six groups or more, each is compared with the
-    mean of all.
+    For exact theory, crossings are found by root finding: to 1e-10 in closed form. Where equations are integrated,
+    changes of sign below the error of the integration do not count. For a measured curve, a crossing is reported only
+    if it is shown: one group leads at one look and the other at a later look, by bands that hold at all looks and for
+    all pairs together with probability 1 - `level` (see `standing`). With six groups or more, each is compared with
+    the mean of all.
 
     If the sign changes only within the band, no crossing is reported; `.undecided` says between which looks. A crossing
     of losses need not be a crossing of errors: ask for `crossings(trajectory, "error")` too.
@@ -137,42 +139,47 @@ def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = N
     if exact is None:
         return _measured(standing(trajectory, curve, pair=chosen, level=level), trajectory.clock)
     found: list[Crossing] = []
-    leaders: list[tuple[Hashable, Hashable]] = []
+    first: dict[Pair, Hashable] = {}
+    last: dict[Pair, Hashable] = {}
+    equal: list[float | None] = []
     for a, b in pairs:
         times, sign, refine = _signs(trajectory, curve, (a, b), exact)
         decided = np.flatnonzero(sign)
         ends = (sign[decided[0]], sign[decided[-1]]) if decided.size else (0.0, 0.0)
-        leaders.append((_ahead(a, b, ends[0] * lower_leads), _ahead(a, b, ends[1] * lower_leads)))
+        first[a, b], last[a, b] = (_ahead(a, b, end * lower_leads) for end in ends)
+        ended = not decided.size or decided[-1] + 1 >= len(times)
+        equal.append(None if ended else float(times[decided[-1] + 1]))
         for i, j in pairwise(decided):
             if sign[i] != sign[j]:
                 before, after = (_ahead(a, b, sign[k] * lower_leads) for k in (i, j))
                 time = refine(times[i], times[j])
                 found.append(Crossing(time, time, time, (a, b), before, after))
     found.sort(key=lambda crossing: crossing.time)
-    first, last = (_ahead_of_all(pairs, ahead) for ahead in zip(*leaders, strict=True))
-    return Crossings(found, _sentence(found, first, pairs, trajectory.clock), first, last)
+    starts = [start for start in equal if start is not None]
+    since = max(starts) if len(starts) == len(pairs) else None
+    sentence = crossing_sentence(found, first, trajectory.clock)
+    sentence += equal_from(since, resolution(exact(values.coords["time"].values[-1:])), trajectory.clock)
+    return Crossings(found, sentence, ahead_of_all(first), ahead_of_all(last))
 
 
 def _measured(judged: Standing, clock: str) -> Crossings:
     """Return the changes of leader that the bands show."""
     found: list[Crossing] = []
     doubts: list[Undecided] = []
-    leaders: list[tuple[Hashable, Hashable]] = []
+    first: dict[Pair, Hashable] = {}
+    last: dict[Pair, Hashable] = {}
     for one in judged.differences:
         for change in one.changes:
             time = estimated(one, change.low, change.high)
             found.append(Crossing(time, change.low, change.high, one.pair, change.before, change.after))
         doubts += _undecided(one)
         shown = one.leader[one.sign != 0]
-        leaders.append((shown[0], shown[-1]) if shown.size else (NOBODY, NOBODY))
+        first[one.pair], last[one.pair] = (shown[0], shown[-1]) if shown.size else (NOBODY, NOBODY)
     found.sort(key=lambda crossing: crossing.time)
     doubts.sort(key=lambda doubt: doubt.low)
-    pairs = [one.pair for one in judged.differences]
-    ends = zip(*leaders, strict=True) if leaders else ((), ())
-    first, last = (_ahead_of_all(pairs, ahead) for ahead in ends)
-    as_recorded = judged.basis == "values" and bool(pairs)
-    sentence = _sentence(found, first, pairs, clock) if as_recorded else str(judged)
-    return Crossings(found, sentence, first, last, doubts, judged)
+    as_recorded = judged.basis == "values" and bool(first)
+    sentence = crossing_sentence(found, first, clock) if as_recorded else str(judged)
+    return Crossings(found, sentence, ahead_of_all(first), ahead_of_all(last), doubts, judged)
 
 
 def estimated(difference: Difference, low: float, high: float) -> float:
@@ -200,7 +207,7 @@ def _undecided(difference: Difference) -> list[Undecided]:
 def _signs(
     trajectory: Trajectory, name: str, pair: Pair, exact: Callable[[np.ndarray], xr.DataArray]
 ) -> tuple[np.ndarray, np.ndarray, Callable[[float, float], float]]:
-    """Return times, the sign of the gap there (0: rounding), and a function that refines a change of sign."""
+    """Return times, the sign of the gap there (0: too small to be known), and a function that refines a change."""
     times = trajectory[name].coords["time"].values
     positive = times[times > 0]
     if positive.size > 1:
@@ -208,12 +215,15 @@ def _signs(
     groups = groups_of(trajectory[name])
     one, two = groups.index(pair[0]), groups.index(pair[1])
 
+    def values_at(at: float | np.ndarray) -> xr.DataArray:
+        return exact(np.atleast_1d(at)).transpose("time", "group")
+
     def gap_at(at: float | np.ndarray) -> np.ndarray:
-        values = exact(np.atleast_1d(at)).transpose("time", "group").values
+        values = values_at(at).values
         return np.asarray(values[:, one] - values[:, two])
 
     whole = gap_at(times)
-    sign = np.where((np.abs(whole) > ROUNDING) & (times > 0), np.sign(whole), 0.0)
+    sign = np.where((np.abs(whole) > resolution(values_at(times[-1]))) & (times > 0), np.sign(whole), 0.0)
 
     def root(low: float, high: float) -> float:
         from scipy.optimize import brentq
@@ -225,24 +235,3 @@ def _signs(
 
 def _ahead(a: Hashable, b: Hashable, sign: float) -> Hashable:
     return NOBODY if sign == 0 else b if sign > 0 else a
-
-
-def _ahead_of_all(pairs: list[Pair], ahead: tuple[Hashable, ...]) -> Hashable:
-    """Return the group that leads in every pair it belongs to."""
-    behind = {group for pair, leader in zip(pairs, ahead, strict=True) for group in pair if group != leader}
-    found = [group for group in dict.fromkeys(ahead) if group != NOBODY and group not in behind]
-    return found[0] if found else NOBODY
-
-
-def _sentence(found: list[Crossing], first: Hashable, pairs: list[Pair], clock: str) -> str:
-    if len(pairs) > 1:
-        if not found:
-            return "No change of leader between any two groups."
-        return "; ".join(f"{c.leader_before} -> {c.leader_after} at {clock} = {c.time:.4g}" for c in found) + "."
-    if first == NOBODY:
-        return f"Neither {pairs[0][0]} nor {pairs[0][1]} is ever shown to lead."
-    if not found:
-        return f"{first} leads throughout."
-    parts = [f"{found[0].leader_before} leads until {clock} = {found[0].time:.4g}"]
-    parts += [f"then {c.leader_after} until {clock} = {following.time:.4g}" for c, following in pairwise(found)]
-    return ", ".join([*parts, f"then {found[-1].leader_after}"]) + "."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of, leader_sign, the_pair
+from tiltmeter.analysis.pairs import Pair, groups_of, leader_sign, resolution, the_pair
 from tiltmeter.analysis.standing import standing
 from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import labels_array
@@ -56,7 +56,7 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
     clear = np.isfinite(ordered).any(0)
     if len(groups) > 1:
         first_two = np.partition(ordered, 1, axis=0)[:2]
-        clear &= ~(first_two[1] - first_two[0] <= ROUNDING)
+        clear &= ~(first_two[1] - first_two[0] <= resolution(values))
     there = values.isel(group=0, drop=True)
     return xr.DataArray(labels[np.where(clear, best, -1)], dims=there.dims, coords=there.coords, name="leader")
 
@@ -92,7 +92,7 @@ def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | Non
     a, b = the_pair(values, pair)
     groups = groups_of(values)
     gap: Any = values.isel(group=groups.index(a), drop=True) - values.isel(group=groups.index(b), drop=True)
-    sign = np.sign(np.where(np.abs(gap.values) > ROUNDING, gap.values, 0.0)).astype(np.int8)
+    sign = np.sign(np.where(np.abs(gap.values) > resolution(values), gap.values, 0.0)).astype(np.int8)
     # An undecided look takes the sign before it, so that it neither hides nor adds a change.
     changes = np.zeros(sign.shape[1:], dtype=np.int64)
     last = sign[0]

@@ -43,6 +43,11 @@ def the_pair(curve: xr.DataArray, pair: Pair | None) -> Pair:
     return pair[0], pair[1]
 
 
+def resolution(curve: xr.DataArray) -> float:
+    """The size below which gaps of an exact curve are errors: of rounding, or of the integration where it has one."""
+    return max(ROUNDING, float(curve.attrs.get("resolution", 0.0)))
+
+
 def leader_sign(name: str, curve: xr.DataArray) -> int:
     """+1 if the smaller value leads, -1 if the larger one does."""
     better = better_of(name, curve)

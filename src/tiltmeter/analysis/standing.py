@@ -12,7 +12,7 @@ from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.forecast_standing import forecast_bands
 from tiltmeter.analysis.kept_points import JUDGED, KeptPoints, kept_points
 from tiltmeter.analysis.look_facts import diverged_at, looked_at
-from tiltmeter.analysis.pairs import ROUNDING, Pair, groups_of
+from tiltmeter.analysis.pairs import Pair, groups_of, resolution
 from tiltmeter.analysis.simultaneous.band import Band
 from tiltmeter.analysis.simultaneous.bands import bands
 from tiltmeter.analysis.simultaneous.contrasts import against_all, pairs
@@ -160,7 +160,7 @@ def _of_curves(
             reasons[name] = "it is not judged, since no errors of it are known"
         else:
             gap = values[0] @ contrasts.T
-            found[name] = Band(gap, gap - ROUNDING, gap + ROUNDING)
+            found[name] = Band(gap, gap - resolution(curve), gap + resolution(curve))
     scope: Scope = "recipe" if seeds >= FEWEST_SEEDS or basis == "seeds" else "runs" if seeds > 1 else "run"
     notes: tuple[str, ...] = ()
     if basis == "standard errors":

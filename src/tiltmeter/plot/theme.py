@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from tiltmeter.visible_text import visible
+from tiltmeter.visible_text import group_name as group_name
 
 # Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
 # none, there and in the exported notebook. What the user chose stays.
@@ -63,15 +63,6 @@ def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Grou
     colour = INK if group is None else PALETTE[place % len(PALETTE)]
     place += layer * len(every)
     return GroupStyle(colour, DASHES[place % len(DASHES)], SHAPES[place % len(SHAPES)])
-
-
-def group_name(group: Hashable) -> str:
-    """A group label as text; the parts of an intersection of attributes (a tuple) are joined.
-
-    >>> group_name(("young", "rural")), group_name(1)
-    ('young & rural', '1')
-    """
-    return visible(" & ".join(map(str, group)) if isinstance(group, tuple) else str(group))
 
 
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:

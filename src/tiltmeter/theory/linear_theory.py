@@ -18,8 +18,8 @@ from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.modes import Modes, evaluate_modes, modes
-from tiltmeter.theory.ode import overlaps_of, solve
-from tiltmeter.theory.piecewise_integration import Solution
+from tiltmeter.theory.ode import RESOLUTION, overlaps_of, solve
+from tiltmeter.theory.piecewise_integration import Solution, with_resolution
 from tiltmeter.theory.stability import divergence
 
 
@@ -49,6 +49,8 @@ class LinearTheory:
         overlaps = self._overlaps(at)
         pull = np.broadcast_to(self._par.pull[:, None], overlaps.loss.shape)
         found = label_curves(self._par, overlaps, at, names, {"pull": (pull, ("group",))})
+        if not isinstance(self._solved, Modes):
+            found = with_resolution(found, RESOLUTION)
         ended = None if self._diverged is None else self._par.label(self._diverged)
         return Trajectory(found, "t", self._origin, ended, self)
 

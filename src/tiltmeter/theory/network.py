@@ -87,16 +87,25 @@ class NetworkTheory:
                 dbias -= lr * P * found.miss
         return Student(dw, dQ, dsecond, dbias)
 
+    @property
+    def closed(self) -> bool:
+        """Whether all averages have a closed form."""
+        return self.quadrature is None and isinstance(self.student.activation, (Erf, Identity))
+
+    @property
+    def resolution(self) -> float:
+        """Smaller differences between curves may be errors of the integration."""
+        return 1e-7 if self.closed else 1e-5
+
     def solve(self, times: np.ndarray) -> Solution:
         """The state up to the last of these times, restarted where schedules break; ReLU units are not smooth."""
         units, rank = self.start.w.shape
-        closed = self.quadrature is None and isinstance(self.student.activation, (Erf, Identity))
-        rtol, atol = (1e-9, 1e-11) if closed else (1e-6, 1e-7)
+        rtol, atol = (1e-9, 1e-11) if self.closed else (1e-6, 1e-7)
 
         def rhs(t: float, flat: np.ndarray) -> np.ndarray:
             return self.velocity(t, Student.of(flat, units, rank)).flat()
 
-        method: Literal["DOP853", "RK23"] = "DOP853" if closed else "RK23"
+        method: Literal["DOP853", "RK23"] = "DOP853" if self.closed else "RK23"
         solved = by_pieces(rhs, self.start.flat(), times, self.sgd, method, rtol, atol, keep=True)[1]
         assert solved is not None
         return solved

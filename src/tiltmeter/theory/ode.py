@@ -48,6 +48,10 @@ def velocity(
     return dM, dR, dQ, dbias
 
 
+#: Smaller differences between curves may be errors of the integration.
+RESOLUTION = 1e-8
+
+
 def plain_pulls(par: Parameters, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pulls and noise of loss weights s."""
     return par.p * s, par.p * s**2 / par.batch[:, None]

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.record.lazy_curves import LazyCurves
 
 #: An overlap of this size means divergence.
 HUGE = 1e12
@@ -78,6 +79,11 @@ def by_pieces(
         state = run.y[:, -1]
         pieces.append((low, high, run.sol))
     return found, Solution(first, frozenset(breaks), tuple(pieces), edges[-1]) if keep else None
+
+
+def with_resolution(curves: LazyCurves, resolution: float) -> LazyCurves:
+    """The same curves with the attribute `resolution`: smaller differences may be errors of the integration."""
+    return curves.changed(lambda _, curve: curve.assign_attrs(resolution=resolution))
 
 
 def _end(low: float, high: float, breaks: Set[float]) -> float:

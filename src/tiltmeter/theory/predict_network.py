@@ -17,6 +17,7 @@ from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.network import network_theory
+from tiltmeter.theory.piecewise_integration import with_resolution
 
 
 def predict_network(
@@ -43,6 +44,6 @@ def predict_network(
         wanted = names if curves is None else chosen_names(curves, sgd.train_bias, ("second_layer",))
         overlaps = theory.overlaps((solved if at[-1] <= solved.end else theory.solve(at))(at))
         found = label_network_curves(theory.par, overlaps, student.activation, at, wanted, quadrature)
-        return Trajectory(found, "t", origin, None, evaluate)
+        return Trajectory(with_resolution(found, theory.resolution), "t", origin, None, evaluate)
 
     return evaluate(times)

@@ -26,6 +26,8 @@ from tiltmeter.theory.piecewise_integration import HUGE, Diverged, Solution, by_
 
 #: Tolerances; a hundred times larger for laws that are not smooth.
 RTOL, ATOL = 1e-10, 1e-12
+#: Errors of losses stay below this many RTOL: laws that react strongly amplify those of the integration.
+AMPLIFIED = 1e4
 #: If an integration fails with overlaps beyond this, the student has diverged.
 LARGE = 1e3
 
@@ -76,10 +78,19 @@ class SteeredODE:
         dz = self.law.change(z, seen).reshape(par.size, -1)
         return np.concatenate([dM, dR, dQ[:, None], dbias[:, None], dz], axis=1)
 
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        return (RTOL, ATOL) if self.law.smooth else (1e2 * RTOL, 1e2 * ATOL)
+
+    @property
+    def resolution(self) -> float:
+        """Smaller differences between curves may be errors of the integration."""
+        return AMPLIFIED * self.tolerance[0]
+
     def states(self, times: np.ndarray, keep: bool = False) -> tuple[np.ndarray, Solution | None]:
         """States (T, N, ...) at these times, and as a function of time if that should be kept."""
         shape, latest = self.start.shape, (0.0, self.start.ravel())
-        rtol, atol = (RTOL, ATOL) if self.law.smooth else (1e2 * RTOL, 1e2 * ATOL)
+        rtol, atol = self.tolerance
 
         def rhs(t: float, y: np.ndarray) -> np.ndarray:
             nonlocal latest

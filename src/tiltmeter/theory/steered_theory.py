@@ -16,7 +16,7 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.piecewise_integration import Solution
+from tiltmeter.theory.piecewise_integration import Solution, with_resolution
 from tiltmeter.theory.steered_ode import SteeredODE, solve_grid
 
 
@@ -45,7 +45,7 @@ class SteeredTheory:
         overlaps, pull = self.flow.curves(at, states)
         found = label_curves(self.flow.par, overlaps, at, names, {"pull": (pull, ("group",))})
         gone = None if ended is None else self.flow.par.label(ended)
-        return Trajectory(found, "t", self._origin, gone, self)
+        return Trajectory(with_resolution(found, self.flow.resolution), "t", self._origin, gone, self)
 
     def note(self) -> str:
         """The message of the law about the end of training; None for a grid."""

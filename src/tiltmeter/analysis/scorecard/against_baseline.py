@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def _shared(run: GroupValues, baseline: GroupValues) -> tuple[list[int], list[in
 def _change(one: np.ndarray, other: np.ndarray, run: GroupValues, baseline: GroupValues) -> SeedMean:
     """The difference, paired by the seeds that both runs have; without such seeds, from the scatter of each."""
     if run.exact and baseline.exact:
-        return SeedMean(float(one[0] - other[0]), 0.0)
+        return SeedMean(float(one[0] - other[0]), 0.0, run.resolution + baseline.resolution)
     mine, theirs = _shared(run, baseline)
     if set(run.seeds) & set(baseline.seeds):
         return SeedMean.over(one[mine] - other[theirs])
@@ -38,6 +39,11 @@ def _with_points(found: SeedMean, error: float) -> SeedMean:
     if not error > 0:
         return found
     return SeedMean(found.value, float(np.hypot(found.error, error)) if np.isfinite(found.error) else error)
+
+
+def _known_to(found: SeedMean, run: GroupValues, per_look: np.ndarray) -> SeedMean:
+    """A mean over training of exact curves: where looks are few, it is known less exactly."""
+    return replace(found, resolution=found.resolution + run.spacing_error(per_look))
 
 
 def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, before: Crossings, cost: float) -> Score:
@@ -64,6 +70,9 @@ def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, befor
     areas = [[area_weights(which.run, gap) for which in (one, reference)] for gap in (False, True)]
     worst_area_change = change(one.worst_area, reference.worst_area, *areas[0])
     gap_area_change = change(one.gap_area, reference.gap_area, *areas[1])
+    if run.exact and reference.run.exact:
+        worst_area_change = _known_to(worst_area_change, run, run.values.max(2) - reference.run.values.max(2))
+        gap_area_change = _known_to(gap_area_change, run, np.ptp(run.values, 2) - np.ptp(reference.run.values, 2))
     per_group = [change(one.at_selected[:, g], reference.at_selected[:, g], *of_group(g)) for g in range(len(groups))]
     changes, changes_before = (Counter(frozenset(crossing.pair) for crossing in many) for many in (crossed, before))
     return Score(

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.analysis.pairs import groups_of, leader_sign
+from tiltmeter.analysis.exact import exact_curve
+from tiltmeter.analysis.pairs import ROUNDING, groups_of, leader_sign, resolution
 from tiltmeter.record.trajectory import Trajectory
 
 
@@ -15,7 +16,8 @@ from tiltmeter.record.trajectory import Trajectory
 class GroupValues:
     """One curve of one run: `values` of shape (seed, time, group) at the run's own looks.
 
-    `exact` says that they come from theory: there is no scatter, and none is missing.
+    `exact` says that they come from theory: there is no scatter, and none is missing. Differences below `resolution`
+    are errors of rounding or integration.
     """
 
     times: np.ndarray
@@ -23,6 +25,7 @@ class GroupValues:
     seeds: tuple[Hashable, ...]
     groups: tuple[Hashable, ...]
     exact: bool
+    resolution: float = ROUNDING
 
     def until(self, end: float) -> GroupValues:
         """The part up to a time, with the value there interpolated between looks if none is."""
@@ -39,12 +42,20 @@ class GroupValues:
             self.seeds,
             self.groups,
             self.exact,
+            self.resolution,
         )
 
     def over_training(self, per_look: np.ndarray) -> np.ndarray:
         """The mean over time of something with shape (seed, time), linear between looks."""
         length = float(self.times[-1] - self.times[0]) or 1.0
         return np.asarray(np.trapezoid(per_look, self.times, axis=1) / length)
+
+    def spacing_error(self, per_look: np.ndarray) -> float:
+        """How far this mean is off because looks are few: its change if every second look is left out."""
+        half = np.unique(np.append(np.arange(0, len(self.times), 2), len(self.times) - 1))
+        length = float(self.times[-1] - self.times[0]) or 1.0
+        fewer = np.trapezoid(per_look[:, half], self.times[half], axis=1) / length
+        return float(np.abs(self.over_training(per_look) - fewer).max())
 
 
 def group_values(trajectory: Trajectory, curve: str, groups: tuple[Hashable, ...] | None = None) -> GroupValues:
@@ -67,12 +78,13 @@ def group_values(trajectory: Trajectory, curve: str, groups: tuple[Hashable, ...
     seeds: tuple[Hashable, ...] = tuple(values.coords["seed"].values.tolist()) if "seed" in values.dims else (None,)
     full = values if "seed" in values.dims else values.expand_dims("seed")
     array = full.transpose("seed", "time", "group").values[:, :, order].astype(float)
-    exact = trajectory.evaluate is not None and "seed" not in values.dims
-    return GroupValues(values.coords["time"].values.astype(float), array, seeds, tuple(groups or found), exact)
+    exact = "seed" not in values.dims and exact_curve(trajectory, curve) is not None
+    times = values.coords["time"].values.astype(float)
+    return GroupValues(times, array, seeds, tuple(groups or found), exact, resolution(values))
 
 
-def on_common_stretch(runs: Mapping[str, Trajectory], curve: str) -> dict[str, GroupValues]:
-    """The curve of every run up to the earliest end, groups in the order of the first run."""
+def every_group_values(runs: Mapping[str, Trajectory], curve: str) -> dict[str, GroupValues]:
+    """The curve of every run at its own looks, groups in the order of the first run; they must overlap in time."""
     clocks = {run.clock for run in runs.values()}
     if len(clocks) > 1:
         raise ValueError(f"Runs of a scorecard should count time alike. Found the clocks {', '.join(sorted(clocks))}.")
@@ -85,4 +97,11 @@ def on_common_stretch(runs: Mapping[str, Trajectory], curve: str) -> dict[str, G
     end = min(one.times[-1] for one in found.values())
     if start > end:
         raise ValueError("Runs of a scorecard should overlap in time. Found runs that do not.")
+    return found
+
+
+def on_common_stretch(runs: Mapping[str, Trajectory], curve: str) -> dict[str, GroupValues]:
+    """The curve of every run at its own looks up to the earliest end: for pictures."""
+    found = every_group_values(runs, curve)
+    end = min(one.times[-1] for one in found.values())
     return {name: one.until(end) for name, one in found.items()}

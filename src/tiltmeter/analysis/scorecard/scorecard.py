@@ -12,7 +12,8 @@ from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.look_facts import looked_at
 from tiltmeter.analysis.pairs import SURE
 from tiltmeter.analysis.scorecard.against_baseline import score
-from tiltmeter.analysis.scorecard.group_values import GroupValues, group_values, on_common_stretch
+from tiltmeter.analysis.scorecard.common_looks import at_looks, common_looks, restricted
+from tiltmeter.analysis.scorecard.group_values import GroupValues
 from tiltmeter.analysis.scorecard.loss_clock import clock_levels
 from tiltmeter.analysis.scorecard.per_seed import PerSeed
 from tiltmeter.analysis.scorecard.point_errors import point_values
@@ -40,6 +41,8 @@ class Scorecard(NotebookText):
     shares: tuple[float, ...]
     shares_known: bool
     points_known: bool | None = None
+    looks: int = 0
+    shared_looks: bool = True
 
     @property
     def baseline(self) -> Score:
@@ -59,6 +62,9 @@ class Scorecard(NotebookText):
     def basis(self) -> str:
         """Which look, which seeds, which shares."""
         parts = [f"Judged at {self.selection}, up to {self.clock} = {self.end:.6g}"]
+        if not self.shared_looks:
+            some = "the same times" if self.exact else f"the {self.looks} looks that all runs have"
+            parts.append(f"runs have different looks and are compared at {some}")
         if self.optimistic:
             parts.append("chosen on the points that judge it, so too good (optimistic)")
         if not self.exact:
@@ -104,11 +110,13 @@ def scorecard(
     >>> round(card["balanced"].worst.value, 4), card["balanced"].levels_down
     (0.2888, False)
 
-    Runs may come from any route: theory, simulation, forecast, training, ensembles. They are compared up to the end of
-    the shortest. `select` says at which look each is judged (default: `tm.selections.Last()`); `shares` are the shares
-    of groups in training, by which means are weighted (default: those the baseline recorded). `levels` are the parts of
-    the baseline's fall at which the loss clock is read. Changes of leader hold at the error rate `level` in each run.
-    A smaller gap alone is no improvement: see `levels_down` and `paid`. Best-ever values are chosen after the fact.
+    Runs may come from any route: theory, simulation, forecast, training, ensembles. They are compared at the same
+    looks, up to the end of the shortest: exact curves are evaluated where they have no look; of measured runs, only
+    looks that all have count. `select` says at which look each is judged (default: `tm.selections.Last()`); `shares`
+    are the shares of groups in training, by which means are weighted (default: those the baseline recorded). `levels`
+    are the parts of the baseline's fall at which the loss clock is read. Changes of leader hold at the error rate
+    `level` in each run. A smaller gap alone is no improvement: see `levels_down` and `paid`. Best-ever values are
+    chosen after the fact.
     """
     if len(runs) < 2:
         raise ValueError(f"A scorecard needs at least two runs, the baseline first. Found {len(runs)}.")
@@ -116,12 +124,13 @@ def scorecard(
         if not 0.0 < part <= 1.0:
             raise ValueError(f"`levels` should be parts of the baseline's fall, above 0 and at most 1. Found {part}.")
     rule = Last() if select is None else select
-    found = on_common_stretch(runs, curve)
+    found = common_looks(runs, curve)
     baseline_name, baseline = next(iter(found.items()))
     weights, known = training_shares(runs[baseline_name], baseline.groups, shares)
     end = float(baseline.times[-1])
     marks = clock_levels(baseline, weights, levels)
-    crossed = {name: crossings(run, curve, level=level) for name, run in runs.items()}
+    looked = {name: restricted(run, curve, baseline.times) for name, run in runs.items()}
+    crossed = {name: crossings(run, curve, level=level) for name, run in looked.items()}
     costs = {name: gradient_evaluations(run, end, len(baseline.groups)) for name, run in runs.items()}
     measured = {
         name: PerSeed.of(
@@ -151,6 +160,8 @@ def scorecard(
         points_known=all(one.points is not None for one in measured.values())
         if any(looked_at(run) for run in runs.values())
         else None,
+        looks=len(baseline.times),
+        shared_looks=all(np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()),
     )
 
 
@@ -160,7 +171,10 @@ def _chosen(name: str, run: GroupValues, rule: Selection, curve: str, shares: np
         return rule.looks(run.values, shares)
     if name not in rule.on:
         raise ValueError(f"`on` should hold a record on other points for every run. Missing: {name!r}.")
-    other = group_values(rule.on[name], curve, run.groups).until(float(run.times[-1]))
-    if not np.array_equal(other.times, run.times) or other.seeds != run.seeds:
+    try:
+        other = at_looks(rule.on[name], curve, run.groups, run.times)
+    except LookupError:
+        other = None
+    if other is None or other.seeds != run.seeds:
         raise ValueError(f"`on[{name!r}]` should be the same training on other points: same looks and seeds.")
     return rule.looks(other.values, shares)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from tiltmeter.notebook_text import NotebookText
 class SeedMean(NotebookText):
     """A mean over seeds and its standard error: NaN with one run, 0 for exact theory.
 
+    Below `resolution` it may be an error of the computation, and has no sign.
+
     >>> SeedMean.over([1.0, 3.0])
     SeedMean(value=2.0, error=1.0)
     >>> print(SeedMean.over([1.0, 3.0]))
@@ -24,6 +26,7 @@ class SeedMean(NotebookText):
 
     value: float
     error: float = float("nan")
+    resolution: float = field(default=ROUNDING, repr=False, compare=False)
 
     @classmethod
     def over(cls, values: Any, exact: bool = False) -> SeedMean:
@@ -35,7 +38,7 @@ class SeedMean(NotebookText):
     def sign(self) -> int:
         """+1 or -1 where it lies more than two standard errors from zero, else 0; by its value if no error is known."""
         margin = SURE * self.error if np.isfinite(self.error) else 0.0
-        if not np.isfinite(self.value) or abs(self.value) <= max(margin, ROUNDING):
+        if not np.isfinite(self.value) or abs(self.value) <= max(margin, self.resolution):
             return 0
         return 1 if self.value > 0 else -1
 

@@ -22,7 +22,7 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.settings import ClassSettings, class_settings
 from tiltmeter.theory.classes.softmax import softmax_velocity
 from tiltmeter.theory.classes.square import square_velocity
-from tiltmeter.theory.piecewise_integration import Solution, by_pieces
+from tiltmeter.theory.piecewise_integration import Solution, by_pieces, with_resolution
 
 
 def predict_classes(
@@ -57,7 +57,7 @@ def predict_classes(
         states = (solved if at[-1] <= solved.end else _solve(settings, nodes, at))(at)
         students = ClassStudents(*settings.split(states))
         found = class_curves(data, students, {"time": at}, wanted, nodes, quadrature or decisions.NODES)
-        return Trajectory(found, "t", origin, None, evaluate)
+        return Trajectory(with_resolution(found, 1e-8 if nodes is None else 1e-5), "t", origin, None, evaluate)
 
     return evaluate(times)
 
