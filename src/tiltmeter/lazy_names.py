@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
+
+#: Rooms that are searched for a name that is missing at the top: to import them takes no time.
+LIGHT = ("theory", "interventions", "simulation", "routes", "schedule", "measures", "data")
 
 
 class LazyPackage(ModuleType):
@@ -28,7 +32,7 @@ class LazyPackage(ModuleType):
         if name in self.rooms:
             return import_module(f"tiltmeter.{self.rooms[name]}")
         if name not in self.homes:
-            raise AttributeError(f"{self.__name__} has no {name!r}.")
+            raise AttributeError(f"{self.__name__} has no {name!r}.{self._meant(name)}")
         try:
             value = getattr(import_module(f"tiltmeter.{self.homes[name]}"), name)
         except ModuleNotFoundError as error:
@@ -37,6 +41,18 @@ class LazyPackage(ModuleType):
             raise ModuleNotFoundError(f"`{name}` needs PyTorch: pip install 'tiltmeter[torch]'", name="torch") from None
         self.__dict__[name] = value
         return value
+
+    def _meant(self, name: str) -> str:
+        """Where the name is, or what was probably meant; nothing if that is not clear."""
+        if name.startswith("_"):
+            return ""
+        rooms = {room: import_module(f"tiltmeter.{place}") for room, place in self.rooms.items() if place in LIGHT}
+        found = [room for room, module in rooms.items() if name in dir(module)]
+        if found:
+            return f" Did you mean {self.__name__}.{found[0]}.{name}?"
+        known = {one.lower(): one for one in {**self.homes, **self.rooms}}
+        close = get_close_matches(name.lower(), known, 1, 0.8)
+        return f" Did you mean {known[close[0]]}?" if close else ""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in {**self.homes, **self.rooms} and isinstance(value, ModuleType)):

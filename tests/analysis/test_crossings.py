@@ -97,7 +97,7 @@ class TestExact:
         assert [c.time for c in every] == sorted(c.time for c in every)
         only = crossings(theory, pair=("b", "a"))
         assert [c.time for c in only] == [c.time for c in every if c.pair == ("a", "b")]
-        assert "b -> a at t =" in str(every)
+        assert "a and b: b leads until t = " in str(every)
 
     def test_sentences(self):
         assert str(crossings(predict(*cases.no_crossing()))) == "+ leads throughout."
@@ -179,7 +179,7 @@ BAD = [
     (lambda: crossings(predict(*cases.no_bias()), "risk"), ValueError, "Curve 'risk' has no groups to compare."),
     (lambda: crossings(predict(*cases.no_bias()), pair=("+", "x")), KeyError, "No group 'x'. There are: '+', '-'."),
     (lambda: crossings(predict(*cases.no_bias()), pair=("+", "+")), ValueError, "`pair` should name two different groups"),
-    (lambda: phases(predict(THREE, SGD(lr=0.1), [1.0, 2.0])), ValueError, "This compares two groups; there are 3: 'a', 'b', 'c'. Pass pair=."),
+    (lambda: phases(predict(THREE, SGD(lr=0.1), [1.0, 2.0])), ValueError, "This compares two groups; there are 3: 'a', 'b', 'c'. Pass pair=('a', 'b') or another pair. `crossings` answers for all pairs."),
     (lambda: crossings(measured(gap(0.1), better="sideways")), ValueError, "says better = 'sideways'"),
 ]  # fmt: skip
 

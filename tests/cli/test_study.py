@@ -66,3 +66,9 @@ def test_bad_flags_are_refused_in_one_sentence(file, capsys):
     ]:
         assert main(["study", str(file), *flags]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_resume_says_how_a_study_goes_on(run):
+    code, _, error = run("study", "resume", "mine.toml")
+    assert code != 0
+    assert "There is no `study resume`: `tiltmeter study mine.toml` goes on where it stopped." in error

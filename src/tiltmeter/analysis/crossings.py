@@ -13,12 +13,13 @@ import xarray as xr
 from tiltmeter.analysis.crossing_sentences import ahead_of_all, crossing_sentence, equal_from
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve
-from tiltmeter.analysis.pairs import Pair, groups_of, leader_sign, resolution, the_pair
+from tiltmeter.analysis.pairs import AskedPair, Pair, groups_of, leader_sign, resolution, the_pair
 from tiltmeter.analysis.standing import standing
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.visible_text import group_name
 
 #: An exact curve is evaluated at this many times, so that no crossing between the given times is missed.
 LOOKS = 512
@@ -37,7 +38,8 @@ class Crossing(NotebookText):
 
     def __str__(self) -> str:
         spread = "" if self.high - self.low < 1e-6 * self.time else f" ({self.low:.3g} to {self.high:.3g})"
-        return f"{self.leader_before} hands the lead to {self.leader_after} at {self.time:.4g}{spread}"
+        before, after = group_name(self.leader_before), group_name(self.leader_after)
+        return f"{before} hands the lead to {after} at {self.time:.4g}{spread}"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Undecided(NotebookText):
     pair: Pair
 
     def __str__(self) -> str:
-        a, b = self.pair
+        a, b = map(group_name, self.pair)
         return f"undecided between {self.low:.4g} and {self.high:.4g} whether {a} or {b} leads"
 
 
@@ -99,7 +101,9 @@ class Crossings(tuple[Crossing, ...], NotebookText):
         return self.sentence
 
 
-def crossings(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Crossings:
+def crossings(
+    trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None = None, level: float = 0.05
+) -> Crossings:
     """Return every change of leader in one curve, for one pair of groups or (default) for all pairs.
 
     >>> from tiltmeter import predict

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from tiltmeter.names import NOBODY, Better
 from tiltmeter.notebook_text import NotebookText
+from tiltmeter.visible_text import group_name
 
 #: The second name of a difference between one group and the mean of all points.
 ALL = "all together"
@@ -40,6 +42,13 @@ class Change:
     after: Hashable
 
 
+class Within(NamedTuple):
+    """The looks, up to the last, at which a difference is shown to be smaller than asked for."""
+
+    start: float
+    end: float
+
+
 @dataclass(frozen=True, eq=False)
 class Difference(NotebookText):
     """Value of `pair[0]` minus value of `pair[1]` at every look, with its limits; NaN where there is no test.
@@ -49,7 +58,7 @@ class Difference(NotebookText):
     >>> print(found)
     a has the lower loss at step 10; before, no difference is shown and it is at most 0.3.
     >>> found.leader.tolist(), found.within(0.7)
-    (['', '', 'a'], (0.0, 10.0))
+    (['', '', 'a'], Within(start=0.0, end=10.0))
 
     All differences of one `standing` hold together at its level, so any statement below may be quoted alone, even if it
     is chosen after seeing the data. `better` says whether "lower" or "higher" values of the curve are better.
@@ -114,11 +123,16 @@ class Difference(NotebookText):
         )
 
     @property
+    def reversed(self) -> Difference:
+        """The same with the groups exchanged: the second minus the first."""
+        return replace(self, pair=self.pair[::-1], gap=-self.gap, lower=-self.upper, upper=-self.lower)
+
+    @property
     def throughout(self) -> bool:
         """Whether one group is shown to lead at every look."""
         return len(self.stretches) == 1 and self.stretches[0].leader != NOBODY
 
-    def within(self, distance: float) -> tuple[float, float] | None:
+    def within(self, distance: float) -> Within | None:
         """Return the last stretch of looks, up to the end, where the difference is shown to be below `distance`.
 
         `distance` should be fixed before looking at the data. None: not shown at the last look. This is an equivalence
@@ -131,10 +145,14 @@ class Difference(NotebookText):
             return None
         outside = np.flatnonzero(~inside)
         first = int(outside[-1]) + 1 if outside.size else 0
-        return float(self.times[first]), float(self.times[-1])
+        return Within(float(self.times[first]), float(self.times[-1]))
 
     def __str__(self) -> str:
-        a, b = self.pair
+        return self.sentence()
+
+    def sentence(self, than: bool = False) -> str:
+        """What is shown, in words; `than` names the other group too, where there are more than two."""
+        a, b = map(group_name, self.pair)
         if not self.judged:
             return f"{self.curve} of {a} and {b} is not judged."
         if not self.sign.any():
@@ -143,9 +161,9 @@ class Difference(NotebookText):
                 f"{self.bound:.2g}."
             )
         if self.throughout:
-            return f"{self._having(self.stretches[0].leader)} throughout."
+            return f"{self._having(self.stretches[0].leader, than)} throughout."
         text = "; ".join(
-            f"{self._having(leader)} {_spans(self.clock, [s for s in self.stretches if s.leader == leader])}"
+            f"{self._having(leader, than)} {_spans(self.clock, [s for s in self.stretches if s.leader == leader])}"
             for leader in dict.fromkeys(stretch.leader for stretch in self.stretches)
             if leader != NOBODY
         )
@@ -173,12 +191,15 @@ class Difference(NotebookText):
             return NOBODY
         return self.pair[0] if (sign > 0) == (self.better == "higher") else self.pair[1]
 
-    def _having(self, leader: Hashable) -> str:
+    def _having(self, leader: Hashable, than: bool) -> str:
         """Describe who has the better value; for a comparison with the mean, whether the group is above or below."""
+        if self.pair[1] != ALL and than:
+            other = self.pair[1] if leader == self.pair[0] else self.pair[0]
+            return f"{group_name(leader)} has a {self.better} {self.curve} than {group_name(other)}"
         if self.pair[1] != ALL:
-            return f"{leader} has the {self.better} {self.curve}"
+            return f"{group_name(leader)} has the {self.better} {self.curve}"
         above = (leader == self.pair[0]) == (self.better == "higher")
-        return f"{self.pair[0]} lies {'above' if above else 'below'} the mean {self.curve}"
+        return f"{group_name(self.pair[0])} lies {'above' if above else 'below'} the mean {self.curve}"
 
 
 def _bound(lower: np.ndarray, upper: np.ndarray) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.pairs import Pair, the_pair
+from tiltmeter.analysis.pairs import AskedPair, the_pair
 from tiltmeter.names import described
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
@@ -33,7 +33,7 @@ def drivers(
     problem: Mixture | ClassMixture,
     sgd: SGD | Flow | Descent,
     times: Any,
-    pair: Pair | None = None,
+    pair: AskedPair | None = None,
     data: Fixed | None = None,
 ) -> Trajectory:
     """Split the loss gap of two groups into contributions of shift, variance and representation, and a rest.

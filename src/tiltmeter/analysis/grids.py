@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.pairs import Pair, groups_of, leader_sign, resolution, the_pair
+from tiltmeter.analysis.pairs import AskedPair, groups_of, leader_sign, resolution, the_pair
 from tiltmeter.analysis.standing import standing
 from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import labels_array
@@ -77,7 +77,7 @@ def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     return (values * leader_sign(curve, values)).idxmin("time").rename("best_time")
 
 
-def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None) -> xr.DataArray:
+def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None = None) -> xr.DataArray:
     """Count the changes of lead between two groups over the recorded times, at every grid point.
 
     >>> from tiltmeter import predict

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tiltmeter.analysis.crossings import Crossing, Crossings, crossings
-from tiltmeter.analysis.pairs import Pair
+from tiltmeter.analysis.pairs import AskedPair, Pair
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.predict import predict
+from tiltmeter.visible_text import group_name
 
 What = Literal["moved", "created", "removed"]
 
@@ -26,13 +27,22 @@ class Change(NotebookText):
     online: float | None
     fixed: float | None
     leader_after: Hashable
+    pair: Pair | None = None
 
     def __str__(self) -> str:
+        return self.sentence()
+
+    def sentence(self, both: bool = False) -> str:
+        """What becomes of the change; `both` names both groups, where there are more than two."""
+        to = f"to {group_name(self.leader_after)}"
+        if both and self.pair is not None:
+            before = self.pair[1] if self.leader_after == self.pair[0] else self.pair[0]
+            to = f"from {group_name(before)} {to}"
         if self.what == "moved":
-            return f"the change to {self.leader_after} moves from t = {self.online:.4g} to {self.fixed:.4g}"
+            return f"the change {to} moves from t = {self.online:.4g} to {self.fixed:.4g}"
         if self.what == "created":
-            return f"a change to {self.leader_after} at t = {self.fixed:.4g} appears"
-        return f"the change to {self.leader_after} at t = {self.online:.4g} disappears"
+            return f"a change {to} at t = {self.fixed:.4g} appears"
+        return f"the change {to} at t = {self.online:.4g} disappears"
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,13 @@ class Memorisation(NotebookText):
     trajectories: tuple[Trajectory, Trajectory]
 
     def __str__(self) -> str:
-        told = "; ".join(map(str, self.changes)) if self.changes else "no crossing on either"
+        several = self.trajectories[0][self.curve].sizes["group"] > 2
+        told = "; ".join(one.sentence(several) for one in self.changes) if self.changes else "no crossing on either"
         return f"With fresh examples: {self.online} On the fixed set: {self.fixed} So {told}."
 
 
 def memorisation(
-    problem: Mixture, flow: Flow, times: Any, data: Fixed, curve: str = "loss", pair: Pair | None = None
+    problem: Mixture, flow: Flow, times: Any, data: Fixed, curve: str = "loss", pair: AskedPair | None = None
 ) -> Memorisation:
     """Find the crossings of two groups that memorising a fixed training set moves, creates or removes.
 
@@ -84,8 +95,8 @@ def _changes(before: list[Crossing], after: list[Crossing]) -> tuple[Change, ...
         same = [c for c in left if (c.pair, c.leader_after) == (crossing.pair, crossing.leader_after)]
         if same:
             left.remove(same[0])
-            found.append(Change("moved", crossing.time, same[0].time, crossing.leader_after))
+            found.append(Change("moved", crossing.time, same[0].time, crossing.leader_after, crossing.pair))
         else:
-            found.append(Change("removed", crossing.time, None, crossing.leader_after))
-    found += [Change("created", None, c.time, c.leader_after) for c in left]
+            found.append(Change("removed", crossing.time, None, crossing.leader_after, crossing.pair))
+    found += [Change("created", None, c.time, c.leader_after, c.pair) for c in left]
     return tuple(sorted(found, key=lambda change: change.fixed or change.online or 0.0))

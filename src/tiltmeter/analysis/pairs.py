@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import combinations, permutations
 from typing import TypeAlias
 
 import xarray as xr
@@ -12,6 +13,8 @@ from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
 Pair: TypeAlias = tuple[Hashable, Hashable]
+#: A pair as it may be asked for: two groups, or the label that curves of pairs give it, "north vs south".
+AskedPair: TypeAlias = Pair | str
 
 #: A gap counts as decided if it exceeds this many standard errors.
 SURE = 2.0
@@ -26,15 +29,22 @@ def groups_of(curve: xr.DataArray) -> list[Hashable]:
     return list(curve.coords["group"].values.tolist())
 
 
-def the_pair(curve: xr.DataArray, pair: Pair | None) -> Pair:
+def the_pair(curve: xr.DataArray, pair: AskedPair | None) -> Pair:
     """The pair asked for, or the only one there is."""
     groups = groups_of(curve)
     if pair is None:
         if len(groups) != 2:
             raise ValueError(
-                f"This compares two groups; there are {len(groups)}: {', '.join(map(repr, groups))}. Pass pair=."
+                f"This compares two groups; there are {len(groups)}: {', '.join(map(repr, groups))}. "
+                f"Pass pair=({groups[0]!r}, {groups[1]!r}) or another pair. `crossings` answers for all pairs."
             )
         return groups[0], groups[1]
+    if isinstance(pair, str):
+        named = [one for one in permutations(groups, 2) if f"{one[0]} vs {one[1]}" == pair]
+        if len(named) != 1:
+            known = ", ".join(f'"{a} vs {b}"' for a, b in combinations(groups, 2))
+            raise ValueError(f"`pair` should name two groups, as in {known}. Found pair = {pair!r}.")
+        return named[0]
     if len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError(f"`pair` should name two different groups. Found pair = {pair!r}.")
     for group in pair:

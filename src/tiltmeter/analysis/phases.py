@@ -12,7 +12,7 @@ import numpy as np
 from tiltmeter.analysis.crossings import Crossings, crossings, estimated
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
-from tiltmeter.analysis.pairs import Pair, the_pair
+from tiltmeter.analysis.pairs import AskedPair, Pair, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
 from tiltmeter.notebook_text import NotebookText
@@ -82,7 +82,7 @@ class Phases(tuple[Phase, ...], NotebookText):
         return ", ".join([*parts, f"then {who[-1]}{because[-1]}"]) + "."
 
 
-def phases(trajectory: Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05) -> Phases:
+def phases(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None = None, level: float = 0.05) -> Phases:
     """Return the intervals between crossings of two groups: leader, size and, for the loss of exact theory, its cause.
 
     >>> from tiltmeter import predict

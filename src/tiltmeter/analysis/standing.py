@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,7 @@ from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.forecast_standing import forecast_bands
 from tiltmeter.analysis.kept_points import JUDGED, KeptPoints, kept_points
 from tiltmeter.analysis.look_facts import diverged_at, looked_at
-from tiltmeter.analysis.pairs import Pair, groups_of, resolution
+from tiltmeter.analysis.pairs import AskedPair, Pair, groups_of, resolution, the_pair
 from tiltmeter.analysis.simultaneous.band import Band
 from tiltmeter.analysis.simultaneous.bands import bands
 from tiltmeter.analysis.simultaneous.contrasts import against_all, pairs
@@ -31,7 +32,11 @@ FEW = 50
 
 
 def standing(
-    trajectory: Trajectory, *curves: str, pair: Pair | None = None, level: float = 0.05, every_pair: bool | None = None
+    trajectory: Trajectory,
+    *curves: str,
+    pair: AskedPair | None = None,
+    level: float = 0.05,
+    every_pair: bool | None = None,
 ) -> Standing:
     """Test who is better off in these curves (default: loss, error, positive_rate, tpr, fpr), and when.
 
@@ -51,7 +56,8 @@ def standing(
     all pairs of groups and in all chosen curves together, with probability 1 - `level`. So any of the statements may be
     quoted alone. With one run the statements are about this run, with two to four seeds about these runs, with five or
     more about the recipe (points and seeds together). Up to five groups are compared pair by pair; from six on, each is
-    compared with the mean of all. `every_pair` True or False chooses one or the other.
+    compared with the mean of all. `every_pair` True or False chooses one or the other. With `pair=` only these two are
+    compared, and the error rate holds for them alone: choose them before looking at the data.
 
     A forecast is judged by its calibrated band (see `forecast_band`), at 10 % or, if it is larger, at `level`, and for
     each curve by itself; where the band contains zero the forecast names no leader.
@@ -63,6 +69,15 @@ def standing(
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
     names = _names(trajectory, curves)
+    if pair is None:
+        return _standing(trajectory, names, None, level, every_pair)
+    found = _standing(trajectory, names, the_pair(trajectory[names[0]], pair), level, every_pair)
+    return replace(found, one_of=comb(len(groups_of(trajectory[names[0]])), 2))
+
+
+def _standing(
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
+) -> Standing:
     ended = diverged_at(trajectory)
     if ended is not None:
         why = f"The run diverged at {trajectory.clock} {ended:.4g}, so no leader is named"

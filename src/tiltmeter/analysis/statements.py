@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tiltmeter.analysis.difference import ALL, Difference
 from tiltmeter.analysis.pairs import Pair
 from tiltmeter.notebook_text import NotebookText
+from tiltmeter.visible_text import group_name
 
 #: The source of the limits.
 Basis = Literal["points", "standard errors", "seeds", "values", "forecast"]
@@ -23,7 +24,8 @@ class Standing(NotebookText):
     """The differences of all chosen curves and groups; all statements hold together at `level`.
 
     `reasons` says why a curve, or a group in a curve, is not tested; `notes` holds other remarks. As text, there is a
-    sentence for each difference (with six groups or more: for those that are shown).
+    sentence for each difference (with six groups or more: for those that are shown). `one_of` says among how many pairs
+    of groups the only one was chosen: the error rate does not cover this choice.
     """
 
     differences: tuple[Difference, ...]
@@ -33,17 +35,25 @@ class Standing(NotebookText):
     looks: int
     reasons: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    one_of: int = 1
 
     def of(self, curve: str) -> tuple[Difference, ...]:
         """The differences in one curve."""
         return tuple(one for one in self.differences if one.curve == curve)
 
-    def __getitem__(self, key: tuple[str, Pair]) -> Difference:
-        curve, pair = key
+    def __getitem__(self, key: tuple[str, Pair] | str) -> Difference:
+        """The difference in a curve between two groups, the first minus the second."""
+        parts: Sequence[Any] = (key,) if isinstance(key, str) else key
+        if len(parts) != 2 or isinstance(parts[1], str) or len(parts[1]) != 2:
+            curve, pair = next(((one.curve, one.pair) for one in self.differences), ("loss", ("a", "b")))
+            raise KeyError(f"Ask for a curve and two groups: found[{curve!r}, {pair!r}]. Found {key!r}.")
+        curve, pair = str(parts[0]), tuple(parts[1])
         for one in self.of(curve):
-            if one.pair == tuple(pair):
+            if one.pair == pair:
                 return one
-        known = ", ".join(f"{one.curve} of {one.pair[0]} and {one.pair[1]}" for one in self.differences)
+            if one.pair == pair[::-1]:
+                return one.reversed
+        known = ", ".join(f"[{one.curve!r}, {one.pair!r}]" for one in self.differences)
         raise KeyError(f"No difference in {curve} between {pair[0]} and {pair[1]}. There are: {known or 'none'}.")
 
     @property
@@ -69,21 +79,28 @@ class Standing(NotebookText):
         looks = f"all {self.looks} looks" if self.looks > 1 else "one look"
         if self.basis == "forecast":
             each = "each curve by itself" if curves > 1 else "one curve"
-            return f"{looks}, {each}{groups}, {100 * (1 - self.level):g} % band"
-        return f"{looks}, {kinds}{groups} together, {100 * self.level:g} %"
+            band = f"{looks}, {each}{groups}, {100 * (1 - self.level):g} % band"
+            return f"{band} of one pair of {self.one_of}" if self.one_of > 1 else band
+        chosen = f" if this one of {self.one_of} pairs was chosen before looking" if self.one_of > 1 else ""
+        return f"{looks}, {kinds}{groups} together, {100 * self.level:g} %{chosen}"
 
     def __str__(self) -> str:
         if self.basis == "values":
             head, tail = "As recorded, without errors", ""
         else:
             head, tail = "As forecast" if self.basis == "forecast" else _SCOPES[self.scope], f" ({self.family})"
-        sentences = [str(one) for one in self._told() if one.judged]
-        text = f"{head}{tail}: {' '.join([sentences[0], *map(_capital, sentences[1:])])}" if sentences else ""
+        pairs = len({one.pair for one in self.differences})
+        sentences = [one.sentence(than=pairs > 1 or self.one_of > 1) for one in self._told() if one.judged]
+        between = "\n" if pairs > 1 else " "  # one line for each pair
+        text = ""
+        if sentences:
+            first = between if pairs > 1 else " "
+            text = f"{head}{tail}:{first}{between.join([sentences[0], *map(_capital, sentences[1:])])}"
         for curve in dict.fromkeys(one.curve for one in self.differences if self.against_all):
             worst = self.could_be_worst(curve)
-            text += f" Could be worst in {curve} at the end: {_listed(worst)}."
+            text += f"{between}Could be worst in {curve} at the end: {_listed(worst)}."
         more = [f"{name}: {why}." for name, why in self.reasons.items()] + [f"{note}." for note in self.notes]
-        return " ".join([text, *more]).strip() or "Nothing to compare."
+        return between.join([text, *more]).strip() or "Nothing to compare."
 
     def _told(self) -> list[Difference]:
         if not self.against_all:
@@ -96,7 +113,7 @@ class Standing(NotebookText):
 
 
 def _listed(names: Sequence[Hashable]) -> str:
-    return ", ".join(map(str, names)) or "none"
+    return ", ".join(map(group_name, names)) or "none"
 
 
 def _capital(sentence: str) -> str:

@@ -82,6 +82,12 @@ def status(file: Path, *, json: Json = False) -> None:
     print(json_module.dumps(found.to_json()) if json else found)
 
 
+@study.command(show=False)
+def resume(file: Path) -> None:
+    """Say how a study is continued."""
+    raise ValueError(f"There is no `study resume`: `tiltmeter study {file}` goes on where it stopped.")
+
+
 @study.command
 def failures(file: Path, *, json: Json = False) -> None:
     """The cells that failed, each with its error and where it happened.

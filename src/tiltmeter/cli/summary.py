@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from tiltmeter.analysis.class_crossings import ClassCrossings, class_crossings
-from tiltmeter.analysis.crossings import Crossings, crossings
+from tiltmeter.analysis.crossings import Crossings, Undecided, crossings
 from tiltmeter.analysis.difference import ALL
 from tiltmeter.analysis.exact import linear_theory_of, revived, theory_of
 from tiltmeter.analysis.phases import Phases, phases
@@ -20,6 +20,7 @@ from tiltmeter.analysis.statements import Standing
 from tiltmeter.cli.terminal import print_table
 from tiltmeter.record.labelled import label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.visible_text import group_name
 
 #: Group curves that the table shows, where they exist.
 SHOWN = ("loss", "error", "positive_rate")
@@ -49,9 +50,7 @@ class Summary:
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         answers = [found for found in (self.phases, self.crossings) if found is not None]  # a result too
         self.sentence = str(answers[0]) if answers else f"{len(trajectory)} curves{over}."
-        self.doubts = (
-            [] if self.crossings is None else [f"In the noise: {doubt}." for doubt in self.crossings.undecided]
-        )
+        self.doubts = [] if self.crossings is None else _doubts(self.crossings.undecided)
 
     def to_json(self) -> dict[str, Any]:
         """Everything that the text shows, for machines."""
@@ -203,3 +202,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return values_to_json(np.asarray(value))
     return label_to_json(value)
+
+
+def _doubts(undecided: tuple[Undecided, ...]) -> list[str]:
+    """A line for each interval; one for all that several pairs of groups have in common."""
+    if len({one.pair for one in undecided}) < 2:
+        return [f"In the noise: {one}." for one in undecided]
+    same: dict[tuple[float, float], list[str]] = {}
+    for one in undecided:
+        same.setdefault((one.low, one.high), []).append(" or ".join(map(group_name, one.pair)))
+    return [
+        f"In the noise: undecided between {low:.4g} and {high:.4g} who leads: {', '.join(pairs)}."
+        for (low, high), pairs in same.items()
+    ]

@@ -38,6 +38,9 @@ class Claim(NotebookText):
     seeds: int = 1
     safe: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", " ".join(self.where.split("\n")))  # one cell of a table
+
     @property
     def verdict(self) -> Verdict:
         """What was found."""

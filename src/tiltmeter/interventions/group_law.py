@@ -72,6 +72,11 @@ class GroupLaw(Intervention, ABC):
             raise ValueError(f"`every` should be a whole number of steps, at least 1. Found every = {self.every!r}.")
 
     @property
+    def gain(self) -> float:
+        """How strongly the logarithm of a pull reacts at once to the loss of its group; 0 if only its state reacts."""
+        return 0.0
+
+    @property
     def routes(self) -> tuple[str, ...]:
         stacked = self.by == "weights" or self.constant
         return ("predict", "simulate", "forecast", "train", *(("ensemble",) if stacked else ()))

@@ -50,7 +50,11 @@ def fixed_parameters(problem: Mixture, training: SGD | Flow | Descent, data: Fix
     sgd = training if isinstance(training, SGD) else training.plain()
     if sgd.interventions:
         names = ", ".join(type(law).__name__ for law in sgd.interventions)
-        raise ValueError(f"There is no theory of {names} on a fixed set. Use `simulate` with the same data.")
+        drawn = any(getattr(law, "by", None) == "draws" for law in sgd.interventions)
+        weigh = ' and by="weights" (a fixed set leaves nothing to draw)' if drawn else ""
+        raise ValueError(
+            f"There is no theory of {names} on a fixed set. Use `simulate` with the same data, method=Direct(){weigh}."
+        )
     groups = problem.groups if isinstance(problem, Mixture) else ()
     shares = data.shares(groups) if isinstance(problem, Mixture) else []
     more = [value for value in (data.samples, *shares) if isinstance(value, xr.DataArray)]

@@ -17,8 +17,9 @@ def checked_times(times: Any) -> np.ndarray:
         raise ValueError(f"`times` should be a non-empty list of numbers. Found an array of shape {array.shape}.")
     if not np.isfinite(array).all():
         raise ValueError("`times` should be finite. For t -> infinity use `asymptotes`.")
-    if array[0] < 0:
-        raise ValueError(f"`times` should not be negative. Found {array[0]:g}.")
+    if array.min() < 0:
+        raise ValueError(f"`times` should not be negative. Found {array.min():g}.")
     if (np.diff(array) <= 0).any():
-        raise ValueError("`times` should increase strictly.")
+        place = int(np.flatnonzero(np.diff(array) <= 0)[0])
+        raise ValueError(f"`times` should increase strictly. Found {array[place + 1]:g} after {array[place]:g}.")
     return np.ascontiguousarray(array)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.population.labelled_curves import chosen_names
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
@@ -43,6 +44,8 @@ from tiltmeter.simulation.step_settings import StepSettings
 STRETCH = 0.3
 #: The most steps per stretch, which bounds the memory for schedules.
 MOST_STEPS = 65536
+#: The scatter of the losses of single points, about: half squared errors of labels -1 and 1.
+TYPICAL_SCATTER = 0.5
 #: In larger dimensions the number of steps would no longer be exact.
 MOST_DIMENSIONS = 10**15
 
@@ -51,7 +54,7 @@ def simulate(
     problem: Mixture | ClassMixture,
     sgd: StudentOptimiser | Flow | Descent,
     times: Any,
-    d: int,
+    d: int | None = None,
     seeds: int | Sequence[int] = 1,
     student: Student = Linear(),
     method: Method = Chain(),
@@ -140,6 +143,7 @@ def _begin(
     vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
     check_size(d, len(seeds), steps, len(names) * len(problem.groups), vectors)
     pace = StepSettings(chosen.sgd, chosen.par.groups, d)
+    _warn_of_noise(chosen.law)
     constant = plain.law is not None and chosen.law is None
 
     def label(looks: list[Observation], at: np.ndarray) -> LazyCurves:
@@ -199,7 +203,22 @@ def _full_batch(
     return found
 
 
+def _warn_of_noise(law: GroupLaw | None) -> None:
+    """Say if the pulls of a law that reacts strongly to few losses are mostly noise."""
+    if law is None or law.gain * TYPICAL_SCATTER <= max(law.memory, 1.0) ** 0.5:
+        return
+    warnings.warn(
+        f"The pulls of this {type(law).__name__} are mostly noise: it reacts {law.gain:g}-fold to losses averaged over "
+        f"{law.memory:g} points, so it will not follow its theory. Take a memory well above "
+        f"{(law.gain * TYPICAL_SCATTER) ** 2:.0f} points (and well below d), or a smaller reaction.",
+        stacklevel=4,
+    )
+
+
 def checked_dimension(d: object) -> int:
+    """Return the dimension of the inputs as an integer."""
+    if d is None:
+        raise TypeError("`simulate` needs d, the dimension of the inputs: simulate(problem, sgd, times, d=500).")
     if isinstance(d, (bool, np.bool_)) or not isinstance(d, (int, np.integer)):
         raise TypeError(f"`d` should be an integer. Found d = {d!r}.")
     if d < 1:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from tiltmeter.record.quoted import quoted
 
 SEED = "seed"
@@ -27,6 +29,8 @@ def checked_factors(factors: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]
     for name, values in factors.items():
         if not isinstance(name, str) or not name.isidentifier() or name == SEED:
             raise ValueError(f"The name of a factor should be a word other than `seed`. Found {quoted(name)}.")
+        if isinstance(values, np.ndarray) and values.ndim == 1:
+            values = values.tolist()
         if isinstance(values, (str, bytes)) or not isinstance(values, Sequence) or not values:
             raise TypeError(f"A factor should be a list of at least one value. Found {name} = {quoted(values)}.")
         found[name] = [plain(value, name) for value in values]

@@ -90,7 +90,7 @@ export function verdictsPage(main, query, start) {
   }
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
-    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule that was fixed before these runs; it does not prove a theory. What did not hold is shown like the rest."),
+    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule. Rules and settings were written while looking at results of the quick scale, so this is no test that was fixed in advance. What did not hold is shown like the rest."),
     make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), job.element, list);
   load();
   return { leave: () => { open = false; job.open = false; } };

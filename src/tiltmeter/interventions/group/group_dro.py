@@ -52,6 +52,10 @@ class GroupDRO(GroupLaw):
         if self.begin not in ("equal", "shares"):
             raise ValueError(f'`begin` should be "equal" or "shares". Found begin = {self.begin!r}.')
 
+    @property
+    def gain(self) -> float:
+        return float(self.proportional)
+
     def start(self, shares: np.ndarray) -> np.ndarray:
         return np.zeros_like(shares) if self.begin == "equal" else np.log(shares)
 

@@ -35,5 +35,9 @@ class Tilted(GroupLaw):
         if isinstance(self.strength, bool) or not np.isfinite(self.strength):
             raise ValueError(f"`strength` should be a number. Found strength = {self.strength!r}.")
 
+    @property
+    def gain(self) -> float:
+        return abs(float(self.strength))
+
     def pull(self, z: np.ndarray, seen: Seen) -> np.ndarray:  # noqa: ARG002
         return softmax(self.strength * seen.losses, seen.shares)
