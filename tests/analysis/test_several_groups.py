@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
+from tiltmeter.analysis.memorisation import Change
 from tiltmeter.cli.summary import Summary
 from tiltmeter.record import Origin
 
@@ -67,10 +68,10 @@ class TestSentences:
             assert f"t = {crossing.time:.4g}" in told
 
     def test_memorisation_names_both_groups(self):
-        told = str(tm.memorisation(PROBLEM, tm.Flow(lr=1.0), TIMES, tm.Fixed(2.0)))
-        assert " to north" in told or " to south" in told or " to islands" in told
-        assert all(word.split(" ")[0] in PROBLEM.groups for word in told.split("the change from ")[1:])
-        assert "the change to" not in told
+        moved, gone = Change("moved", 1.0, 2.0, "a", ("a", "b")), Change("removed", 1.0, None, "c", ("a", "c"))
+        assert moved.sentence(both=True) == "the change from b to a moves from t = 1 to 2"
+        assert gone.sentence(both=True) == "the change from a to c at t = 1 disappears"
+        assert str(moved) == "the change to a moves from t = 1 to 2"
 
     def test_a_pair_of_a_measured_run_has_its_own_line(self):
         lines = str(tm.standing(measured(["west", "south", "east"]), "loss")).splitlines()

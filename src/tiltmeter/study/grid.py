@@ -16,7 +16,7 @@ from tiltmeter.record.quoted import quoted
 SEED = "seed"
 
 
-def checked_factors(factors: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+def checked_factors(factors: Mapping[str, Sequence[Any] | np.ndarray]) -> dict[str, list[Any]]:
     """Named lists of JSON values, each value once.
 
     >>> checked_factors({"width": [16, 16]})
