@@ -23,6 +23,7 @@ def reproduce(
     seeds: int | None = None,
     to: Path = Path("runs/reproduce"),
     jobs: int = 1,
+    partial: Switch = False,
     markdown: Path | None = None,
     json: Json = False,
 ) -> int:
@@ -48,6 +49,9 @@ def reproduce(
         Folder for the runs and the page verdicts.html; complete experiments there are not run again.
     jobs
         Number of experiments to run at the same time, each in its own process.
+    partial
+        Compute nothing: judge what an interrupted experiment has so far, with its counts. For those whose runs are
+        cells of a study.
     markdown
         Also write all verdicts as a page of the documentation.
     """
@@ -66,7 +70,7 @@ def reproduce(
         if number is not None and number < 1:
             raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
     chosen = tuple(EXPERIMENTS) if all else tuple(dict.fromkeys(names))
-    work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]") for i, name in enumerate(chosen, start=1)]
+    work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]", partial) for i, name in enumerate(chosen, start=1)]
     try:
         to.mkdir(parents=True, exist_ok=True)
     except OSError as error:

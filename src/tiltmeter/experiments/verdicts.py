@@ -110,7 +110,8 @@ def _number(count: int, one: str, many: str | None = None) -> str:
 def overview_row(outcome: Outcome) -> tuple[str, ...]:
     """An outcome as cells of the overview."""
     took = f"{outcome.seconds:.0f} s" if outcome.state == "run" else ""
-    return outcome.name, outcome.scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
+    scale = f"{outcome.scale}, in part" if outcome.partial else outcome.scale
+    return outcome.name, scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
 
 
 def against(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
@@ -148,9 +149,10 @@ def made(outcome: Outcome) -> str:
     seeds = f"{outcome.seeds} seed{'s' if outcome.seeds != 1 else ''}"
     asked = "" if outcome.scale == "quick" else f" --scale {outcome.scale}"
     asked += f" --seeds {outcome.seeds}" if outcome.variant.endswith("-seeds") else ""
+    some = f" An interrupted run, judged in part (`--partial`): {outcome.partial}." if outcome.partial else ""
     return (
         f"Scale {outcome.scale}, {seeds}, {outcome.seconds:.0f} s, {outcome.date}, tiltmeter {outcome.version}: "
-        f"`tiltmeter reproduce {outcome.name}{asked}`."
+        f"`tiltmeter reproduce {outcome.name}{asked}`.{some}"
     )
 
 
