@@ -50,7 +50,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(steps=500, points=256, fraction=1 / 2, seeds=8)
+FULL = Setting(fraction=1 / 3)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
