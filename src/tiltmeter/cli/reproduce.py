@@ -53,7 +53,7 @@ def reproduce(
         Compute nothing: judge what an interrupted experiment has so far, with its counts. For those whose runs are
         cells of a study.
     markdown
-        Also write all verdicts as a page of the documentation.
+        Also write all verdicts into this page of the documentation; sections of other experiments there stay.
     """
     for name in names:
         known(name)
@@ -64,7 +64,8 @@ def reproduce(
         raise ValueError("Name experiments, or pass --all, or --list to see all names.")
     from tiltmeter.cli.one_experiment import one_experiment, side_by_side
     from tiltmeter.experiments.reproduce import outcomes_in
-    from tiltmeter.experiments.verdicts import write_markdown, write_verdicts
+    from tiltmeter.experiments.verdict_page import write_markdown
+    from tiltmeter.experiments.verdicts import write_verdicts
 
     for word, number in (("seeds", seeds), ("jobs", jobs)):
         if number is not None and number < 1:

@@ -21,9 +21,9 @@ from tiltmeter.report.page import Table
 
 TITLE = "Of the group bias that a training ends with, how much comes from each part of the pipeline"
 PAPER = (
-    "A question of Bell and Sagun (2023) and others; single claims of these and of Sagawa et al. (2020), Francazi et al. "
-    "(2023), Ganesh et al. (2023), Iofinova et al. (2023), Jain et al. (2024), Kolahdouzi et al. (2025), Barsbey et al. "
-    "(2025)"
+    "A question of Bell and Sagun (2023) and others; single claims of these and of Sagawa et al. (2020), Francazi et "
+    "al. (2023), Ganesh et al. (2023), Iofinova et al. (2023), Jain et al. (2024), Kolahdouzi et al. (2025), Barsbey "
+    "et al. (2025)"
 )
 NEEDS: tuple[str, ...] = ()
 #: The parts of the pipeline and the factors of each.
@@ -200,7 +200,7 @@ def _guess_by_depth(runs: Runs, seeds: int) -> Claim:
 
 
 def _guess_by_scale(runs: Runs, seeds: int) -> Claim:
-    """Without biases, the decisions of a ReLU network do not change when all its weights are multiplied."""
+    """Francazi et al.; exact without biases: multiplying all weights of a ReLU network then changes no decision."""
     guess = table_of(runs, "mixture", "initial_guess")
     size, error = contrast(guess.sel(activation="relu"), "scale", 0.5, 1.5)
     tanh = contrast(guess.sel(activation="tanh"), "scale", 0.5, 1.5)[0]
