@@ -355,9 +355,18 @@ def tables(runs: Runs) -> dict[str, Table]:
 
 
 def pictures(runs: Runs) -> dict[str, Any]:
-    """What explains the group bias; the gap by pruning and width, and by curriculum and optimiser."""
+    """Where the group bias is made; by factors; the gap by pruning and width, and by curriculum and optimiser."""
     gaps = table_of(runs, "digits", "final_gap")
-    drawn = {
+    by_part = [
+        found.by_groups(GROUPS, luck="luck")
+        for response in SHOWN
+        for name in data_sets(runs)
+        if (found := shares_of(runs, name, response)) is not None
+    ]
+    drawn = (
+        {"Where the group bias is made": plot.variance_shares(by_part, (*GROUPS, "rest", "luck"))} if by_part else {}
+    )
+    drawn |= {
         "Final gap by pruning and width (digits)": plot.cell_means(gaps, x="pruning", colour="width"),
         "Final gap by curriculum and optimiser (digits)": plot.cell_means(gaps, x="curriculum", colour="optimiser"),
     }
