@@ -358,10 +358,10 @@ def pictures(runs: Runs) -> dict[str, Any]:
     """Where the group bias is made; by factors; the gap by pruning and width, and by curriculum and optimiser."""
     gaps = table_of(runs, "digits", "final_gap")
     by_part = [
-        found.by_groups(GROUPS, luck="luck")
+        one.by_groups(GROUPS, luck="luck")
         for response in SHOWN
         for name in data_sets(runs)
-        if (found := shares_of(runs, name, response)) is not None
+        if (one := shares_of(runs, name, response)) is not None
     ]
     drawn = (
         {"Where the group bias is made": plot.variance_shares(by_part, (*GROUPS, "rest", "luck"))} if by_part else {}
