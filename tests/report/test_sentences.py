@@ -150,6 +150,16 @@ class TestAnswers:
         assert "The sign is the same in 5 of 5 starts, the difference " in answers.chance(five)
         assert answers.chance(equal).startswith("That is not ruled out.")
 
+    def test_a_difference_that_only_one_look_would_show_is_explained(self, made):
+        """40 of 100 against 55 of 100 are 2.1 standard errors apart: enough for one look, not for 3 looks, 5 curves."""
+        found = findings(made.decided([(380, 20, 60, 40), (380, 20, 45, 55)], ["a", "b"]), "", "benefit")
+        text = answers.chance(found)
+        assert text.startswith("That is not ruled out. With groups shuffled among the positives, 95 of 100 ")
+        assert "This one is larger, but among so many looks and measures one of that size is not rare." in text
+        assert "This one is larger" not in answers.chance(
+            findings(made.decided([(380, 20, 60, 40)] * 2, ["a", "b"]), "", "benefit")
+        )
+
     def test_shuffled_groups_by_the_normal_law(self, census):
         """Two standard errors of a difference of shares among 686 positives, 264 of them found."""
         share = 264 / 686

@@ -140,6 +140,8 @@ def chance(found: Findings) -> str:
             of = {"tpr": " among the positives", "fpr": " among the negatives"}.get(found.headline.term.curve, "")
             size = points(level) if found.headline.term.share else number(level)
             parts.append(f"With groups shuffled{of}, 95 of 100 differences at this look stay below {size}.")
+            if not shown and abs(found.headline.differences[0].value) > level:
+                parts.append("This one is larger, but among so many looks and measures one of that size is not rare.")
     parts.append(f"The limits hold for {found.standing.family.rsplit(',', 1)[0]}; {_wrong(found)}.")
     if found.standing.scope == "run":
         parts.append("One run only: another start may differ.")
