@@ -15,8 +15,8 @@ from tiltmeter.record import Trajectory
 WRONG = 0.2
 #: A final leader is named if its lead is so many times the error.
 SURE = 2.0
-#: The study of 24 trainings in `tests/forecast/test_early_warning.py`: final leaders that were named where the end showed
-#: one, how many of them wrongly; changes of the lead that were dated, how many of them within a factor 1.5.
+#: The study of 24 trainings in `tests/forecast/test_early_warning.py`: final leaders named where the end showed one,
+#: and how many wrongly; changes of the lead that were dated, and how many within a factor 1.5.
 NAMED, WRONGLY, DATED, NEAR = 60, 0, 4, 3
 
 
@@ -73,8 +73,7 @@ def outlook_of(rest: Trajectory, curve: str = "loss") -> Outlook:
     >>> coords = {"time": [10, 20, 40], "group": ["a", "b"]}
     >>> loss = xr.DataArray([[0.5, 0.6], [0.4, 0.4], [0.3, 0.1]], dims=("time", "group"), coords=coords)
     >>> print(outlook_of(Trajectory({"loss": loss, "loss_se": 0.001 * loss}, "step", Origin("forecast"))))
-    Step 10: a's lead will end near step 20; b is forecast to lead at the end, step 40. In a study 0 of 60 leaders
-    named so were wrong, and 3 of 4 dates were within a factor 1.5.
+    Step 10: a's lead will end near step 20; b is forecast to lead at the end, step 40. In a study ...
     """
     given = rest[curve]
     values = (given.mean("seed") if "seed" in given.dims else given).transpose("time", "group")
