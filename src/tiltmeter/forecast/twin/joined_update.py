@@ -49,7 +49,7 @@ class _Adam:
     """Adam and AdamW, with their moments."""
 
     def __init__(self, settings: Mapping[str, Any], decoupled: bool) -> None:
-        self._formula = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        self._formula: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
         first, second = (float(beta) for beta in settings["betas"])
         decay, eps = float(settings["weight_decay"]), float(settings["eps"])
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
@@ -61,7 +61,7 @@ class _Adam:
                 self._state[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), torch.zeros(())
         means, squares, counts = (list(one) for one in zip(*(self._state[name] for name in names), strict=True))
         torch._foreach_add_(counts, 1.0)
-        flags = {"amsgrad": False, "maximize": False}
+        flags: dict[str, Any] = {"amsgrad": False, "maximize": False}
         self._formula(parameters, gradients, means, squares, [], counts, lr=lr, **self._settings, **flags)
 
 

@@ -77,7 +77,7 @@ def _scaled(found: Cut, outputs: int) -> ScaledTwin:
             if name in scales:
                 parameter.mul_(scales[name].weight)
     if scales:  # convolutions of few channels are faster where the channels of a place lie together
-        found.model.to(memory_format=torch.channels_last)
+        found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return ScaledTwin(found.model, scales, found)
 
 
