@@ -133,7 +133,7 @@ class Prepared:
         recipe = self.task.recipe(self.setting.steps, order)
         if kind.startswith("trained"):
             return train(model, *self.points(1), recipe, seed=order, watch=watch)
-        routes = {
+        routes: dict[str, Any] = {
             "twins": Twin(),
             "coordinates": Coordinates(self.setting.coordinates),
             "kernel": Kernel(self.setting.sample, horizon=False),
@@ -239,5 +239,6 @@ def _median(every: Sequence[Scored], kind: str, start: str) -> tuple[float, floa
 def _better(every: Sequence[Scored], kind: str, start: str) -> tuple[float, float | None]:
     """The median with this start less that from scratch, of the same tasks and seeds."""
     (one, tasks), (other, _) = _values(every, kind, start), _values(every, kind, STARTS[0])
-    pairs = np.stack([one, other], axis=1) if one else np.empty((0, 2))
-    return clustered(pairs, tasks, lambda both: np.nanmedian(both[:, 0]) - np.nanmedian(both[:, 1]))
+    return clustered(
+        list(zip(one, other, strict=True)), tasks, lambda both: np.nanmedian(both[:, 0]) - np.nanmedian(both[:, 1])
+    )
