@@ -42,36 +42,36 @@ class LawMemory:
         self._sums: list[float] = arrays["sums"].ravel().tolist()
         self._counts: list[float] = arrays["counts"].ravel().tolist()
         self._noted: list[Tensor] = []
-        self._codes: list[int] = []
+        self._codes: list[Tensor] = []
+        self._done = int(self._steps)
         self._factor: Tensor | None = None
         self._written: np.ndarray | None = None
         self._made_for: Any = None
 
     @property
     def steps(self) -> int:
-        return int(self._steps)
+        return self._done
 
     def add(self, losses: Tensor, codes: Tensor) -> None:
-        """Note the losses of a batch and the codes of their groups (and runs)."""
+        """Note the losses of a batch and the codes of their groups (and runs), which the caller may overwrite later."""
         self._noted.append(losses)
-        self._codes.extend((codes if codes.ndim == 1 else codes.flatten()).tolist())
+        self._codes.append(codes if self._law.every == 1 else codes.clone())
 
     def _add_up(self) -> None:
         """Add what was noted to the sums, point by point in order."""
-        noted, codes = self._noted, self._codes
-        if not noted:
+        if not self._noted:
             return
-        flat = noted[0] if len(noted) == 1 and noted[0].ndim == 1 else torch.cat([one.flatten() for one in noted])
+        losses, codes = _in_a_row(self._noted), _in_a_row(self._codes)
         sums, counts = self._sums, self._counts
         if len(codes) <= FEW:
-            for code, loss in zip(codes, flat.tolist(), strict=True):
+            for code, loss in zip(codes.tolist(), losses.tolist(), strict=True):
                 sums[code] += loss
                 counts[code] += 1.0
-        else:
-            more = np.asarray(sums)
-            np.add.at(more, codes, flat.double().cpu().numpy())
-            self._sums = more.tolist()
-            self._counts = (np.asarray(counts) + np.bincount(codes, None, len(counts))).tolist()
+        else:  # the sums so far come first, so that all is added in the same order
+            places, size = codes.cpu().numpy(), len(sums)
+            values = np.concatenate([sums, losses.double().cpu().numpy()])
+            self._sums = np.bincount(np.concatenate([np.arange(size), places]), values, size).tolist()
+            self._counts = (np.bincount(places, None, size) + counts).tolist()
         self._noted, self._codes = [], []
 
     def settle(self) -> None:
@@ -83,14 +83,15 @@ class LawMemory:
     def learn(self) -> None:
         """Count the step; at the end of a block remember, change the state, say what comes."""
         law = self._law
-        done = int(self._steps) + 1
+        done = self._done = self._done + 1
         self._steps.fill(done)
         if done % law.every:
             return
         known = self._known()
         seen = Seen(float(done), self._groups, self._shares, known, self._sizes, self._gram)
         z = changed(law, self.z, seen, float(law.every))
-        self.z[...] = z
+        if z is not self.z:
+            self.z[...] = z
         self.remembered[...] = known
         self._sums, self._counts = [0.0] * len(self._sums), [0.0] * len(self._counts)
         if not law.sees_gram:
@@ -141,3 +142,10 @@ class LawMemory:
             self._made_for = key
         assert self._factor is not None
         return self._factor
+
+
+def _in_a_row(parts: list[Tensor]) -> Tensor:
+    """The numbers of several tensors one after the other."""
+    if len(parts) == 1 and parts[0].ndim == 1:
+        return parts[0]
+    return torch.cat([part.flatten() for part in parts])
