@@ -117,7 +117,7 @@ class JudgedAdvice:
 
     @property
     def places(self) -> tuple[tuple[str, int, int], ...]:
-        """Name, and its place by the forecast and as trained, among the runs that were trained; best as trained first."""
+        """Name, place by the forecast and place as trained, among the runs that were trained; best as trained first."""
         names, forecast, trained = zip(*self.pairs, strict=True)
         ahead, real = (_finite(values).argsort(kind="stable").argsort() + 1 for values in (forecast, trained))
         found = [(name, int(a), int(r)) for name, a, r in zip(names, ahead, real, strict=True)]

@@ -58,7 +58,8 @@ class SteeredRun:
             table = weights[first - begin : end - begin] if len(weights) > 1 else weights
             if one_call is not None and end - first == every:
                 P = self._pulls()
-                found = one_call.steer(first, end, some, table, P, self._memory) if P.shape == self._shares.shape else -1
+                fits = P.shape == self._shares.shape
+                found = one_call.steer(first, end, some, table, P, self._memory) if fits else -1
                 if found < 0:
                     self._refuse()
                 self._step = end
