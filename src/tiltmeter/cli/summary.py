@@ -26,7 +26,7 @@ SHOWN = ("loss", "error", "positive_rate")
 #: Those that it shows of a training set that is used many times.
 SHOWN_OF_SET = ("loss", "error", "training_loss")
 #: With more groups than this, each has its own row.
-WIDE = 5
+WIDE = 2
 
 
 class Summary:
