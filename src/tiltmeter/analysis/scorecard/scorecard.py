@@ -111,8 +111,9 @@ def scorecard(
     A smaller gap alone is no improvement: see `levels_down` and `paid`. Best-ever values are chosen after the fact.
     """
     if not isinstance(runs, Mapping):
-        found_kind = type(runs).__name__
-        raise TypeError(f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {found_kind}.')
+        raise TypeError(
+            f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'
+        )
     if len(runs) < 2:
         raise ValueError(f"A scorecard needs at least two runs, the baseline first. Found {len(runs)}.")
     for part in levels:
