@@ -180,7 +180,7 @@ class TestTables:
         assert np.mean([found[1][1] for _, found in rates]) == pytest.approx(rate, abs=0.1)
         code, out, err = run("report", "one", "--positive", "benefit")
         assert out.splitlines()[0] == f"Positive label: {yes}."
-        assert ("Nobody declared >50K to be the positive label" in err) == (not declared)
+        assert ("Nobody declared >50K to be the positive label" in out) == (not declared)
         assert run("report", "one", "--positive", "benefit", "--json")[0] == 0
         page = (tmp_path / "tiltmeter-report.html").read_text()
         assert f"<span>yes = {yes.replace('<', '&lt;').replace('>', '&gt;')}</span>" in page

@@ -65,14 +65,22 @@ class TestHeadline:
         guessed = findings(made.read_as(run, ["approved", "denied"], None), "", "benefit")
         assert headline.headline(guessed) == "The model finds 40% of the positives (denied) in a and 70% in b."
         assert "yes = denied" in headline.kicker(guessed)
-        assert headline.scope_line(guessed).startswith(
-            '"Yes" is the decision for the positive label, denied. Nobody declared denied to be the positive label: it is '
-            "the last in sorted order. If a yes should mean the other label, everything here is the wrong way round: say "
-            "positive= where the table is read. To find someone is to say yes rightly."
+        guess = (
+            "Nobody declared denied to be the positive label: it is the last in sorted order. If a yes should mean the other "
+            "label, everything here is the wrong way round: say positive= where the table is read. "
         )
+        assert headline.lead(guessed).startswith(f"{guess}b is better off by positives found")
+        yes, rightly = (
+            '"Yes" is the decision for the positive label, denied. ',
+            "To find someone is to say yes rightly.",
+        )
+        assert headline.scope_line(guessed).startswith(f"{yes}{rightly}")
+        undeclared = findings(made.read_as(run, ["approved", "denied"], None))
+        assert headline.scope_line(undeclared).startswith(f"{yes}{guess}{rightly}")
+        assert "Nobody" not in headline.lead(undeclared)
         declared = findings(made.read_as(run, ["denied", "approved"], "approved"), "", "burden")
         assert headline.headline(declared).startswith("The model wrongly says yes (approved) to 5.0% of the negatives")
-        assert "Nobody" not in headline.scope_line(declared)
+        assert "Nobody" not in headline.scope_line(declared) + headline.lead(declared)
         assert "yes = approved" in headline.kicker(declared)
 
     def test_labels_that_are_numbers_or_many_have_no_name(self, made):

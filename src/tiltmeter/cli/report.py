@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json as machine
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from tiltmeter.cli.flags import Json
-from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.runs import page as write
 
 
@@ -42,8 +40,6 @@ def report(
     label = told.get("positive_label")
     if label is not None and "tpr" in told["measures"]:
         print(f"Positive label: {label['name']}.")
-        if not label["declared"]:
-            print(PositiveLabel(**label).guess, file=sys.stderr)
     for words in (told.get("headline"), told.get("who")):
         if words:
             print(words)

@@ -88,7 +88,9 @@ def scope_line(found: Findings) -> str:
     text = f"Numbers are of {who}, {at}{on}; brackets are {_level(found)} limits."
     if "tpr" in found.rows and found.headline.term.curve in ("tpr", "fpr"):
         label = positive_label(found.run)
-        yes = '"Yes" is the decision for the positive label.' if label is None else label.sentence
+        yes = '"Yes" is the decision for the positive label.' if label is None else label.meaning
+        if label is not None and found.positive is None:
+            yes = label.sentence
         text = f"{yes} To find someone is to say yes rightly. {text}"
         if found.positive is None:
             text += ' It was not declared what a yes does to a person (positive="benefit" or "burden").'
@@ -103,7 +105,16 @@ def lead(found: Findings) -> str:
     """Who is better off by each measure, what "better off" means there, and why measures disagree."""
     if found.standing.notes and not found.standing.differences:
         return " ".join(f"{note}." for note in found.standing.notes)
-    return " ".join(part for part in (_by_measure(found), _reason(found), calibration_sentence(found)) if part)
+    parts = (_guessed(found), _by_measure(found), _reason(found), calibration_sentence(found))
+    return " ".join(part for part in parts if part)
+
+
+def _guessed(found: Findings) -> str:
+    """Which way is better rests on a label that nobody chose: to be read before anything else."""
+    label = positive_label(found.run)
+    if label is None or label.declared or found.positive is None or "tpr" not in found.rows:
+        return ""
+    return label.guess
 
 
 def _by_measure(found: Findings) -> str:

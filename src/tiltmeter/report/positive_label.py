@@ -25,11 +25,16 @@ class PositiveLabel(NamedTuple):
         >>> PositiveLabel("approved", True).sentence
         '"Yes" is the decision for the positive label, approved.'
         """
-        text = f'"Yes" is the decision for the positive label, {self.name}.'
-        return text if self.declared else f"{text} {self.guess}"
+        return self.meaning if self.declared else f"{self.meaning} {self.guess}"
+
+    @property
+    def meaning(self) -> str:
+        """What a yes is."""
+        return f'"Yes" is the decision for the positive label, {self.name}.'
 
     @property
     def guess(self) -> str:
+        """That nobody chose the label, and what to do about it."""
         return (
             f"Nobody declared {self.name} to be the positive label: it is the last in sorted order. If a yes should "
             "mean the other label, everything here is the wrong way round: say positive= where the table is read."
