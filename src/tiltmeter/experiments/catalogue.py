@@ -44,6 +44,7 @@ EXPERIMENTS: dict[str, str] = {
     "forecast-what-if": "forecast_what_if",
     "forecast-routes": "forecast_routes",
     "forecast-bands": "forecast_bands",
+    "forecast-bands-new-tasks": "forecast_bands_new_tasks",
     # interventions
     "group-dro-rings": "group_dro_rings",
     "upweight-or-upsample": "upweight_or_upsample",
