@@ -50,8 +50,8 @@ class GapFound:
     def sentence(self) -> str:
         """Who is lower and by how much, with limits."""
         lower, higher = self.pair if self.gap < 0 else self.pair[::-1]
-        low, high = sorted((abs(self.low), abs(self.high)))
-        limits = "" if low == high else f", between {low:.4f} and {high:.4f}"
+        low, high = (f"{size:.4f}" for size in sorted((abs(self.low), abs(self.high))))
+        limits = "" if low == high else f", between {low} and {high}"
         return f"{lower} is lower than {higher} by {abs(self.gap):.4f}{limits}"
 
 
