@@ -30,7 +30,8 @@ export function verdictsPage(main, query, start) {
     if (state.value !== "all") address.set("state", state.value);
     writeAddress("verdicts", address);
     count.textContent = `${found.length} of ${all.length} experiments`;
-    list.replaceChildren(...found.map(entry));
+    const ran = (one) => stateOf(one) !== STATES[1];
+    list.replaceChildren(...[...found.filter(ran), ...found.filter((one) => !ran(one))].map(entry));
   }
 
   function entry(one) {
