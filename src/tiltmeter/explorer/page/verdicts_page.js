@@ -60,7 +60,7 @@ export function verdictsPage(main, query, start) {
       return details;
     });
     return make("section", {}, make("h3", {}, outcome.variant),
-      make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows)),
+      make("div", { class: "scroll-across", tabindex: "0", role: "region", "aria-label": `Claims of ${name}` }, make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows))),
       make("p", { class: "small" }, outcome.made), ...pictures);
   }
 
