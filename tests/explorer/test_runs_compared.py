@@ -77,7 +77,7 @@ def test_what_is_chosen_stays_chosen_when_a_run_appears(tmp_path, start_explorer
 def test_an_empty_folder_says_what_to_do(tmp_path, start_explorer, look):
     with start_explorer(tmp_path) as found:
         page = look(found.address + "#runs")
-        page.wait_for_function("() => document.querySelector('#why').textContent.startsWith('There are no runs')")
+        page.wait_for_function("() => document.querySelector('#why')?.textContent.startsWith('There are no runs')")
         write(tmp_path / "first")
         page.wait_for_selector(LINE, state="attached")
         page.close()

@@ -38,7 +38,7 @@ export function lessonsPage(main, query, start) {
     if (problem.samples) {
       try {
         const answer = start.answers?.[step.state] ?? await ask("/api/theory", Object.fromEntries(new URLSearchParams(step.state)));
-        chart.show(answerShown(answer, "loss", problem.until));
+        chart.show(answerShown(answer, "loss"));
         text = answer.sentence;
       } catch (error) {
         if (wasReplaced(error)) return;

@@ -81,7 +81,7 @@ export function theoryPage(main, query, start) {
   }
 
   function drawRates() {
-    charts.rates.show(answer === null ? NOTHING : answerShown(answer, rate.value, problem.until));
+    charts.rates.show(answer === null ? NOTHING : answerShown(answer, rate.value));
   }
 
   // A moment after the last movement: what is read out, the address, the copied text, and what only Python knows.
@@ -113,7 +113,7 @@ export function theoryPage(main, query, start) {
     if (!isClosed(problem)) {
       tell(answer.sentence, answer.phases);
       said.textContent = why.textContent;
-      charts.loss.show(answerShown(answer, "loss", problem.until));
+      charts.loss.show(answerShown(answer, "loss"));
     }
     drawRates();
     stopping.replaceChildren(stoppingTable(answer, "at t", "mean loss"));
