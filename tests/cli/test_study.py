@@ -1,11 +1,14 @@
 """`tiltmeter study`: files, folders, tables and sentences."""
 
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+import tiltmeter as tm
 from tiltmeter.cli import main
 
 FILE = """
@@ -72,3 +75,22 @@ def test_resume_says_how_a_study_goes_on(run):
     code, _, error = run("study", "resume", "mine.toml")
     assert code != 0
     assert "There is no `study resume`: `tiltmeter study mine.toml` goes on where it stopped." in error
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("address", ["local", "tcp"])
+def test_dask_from_the_command_line(file, address, capsys, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    folder = str(Path(__file__).parents[1] / "study")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*filter(None, sys.path), folder]))
+    with contextlib.ExitStack() as stack:
+        if address == "tcp":
+            cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+            address = stack.enter_context(cluster).scheduler_address
+        assert main(["study", str(file), "--dask", address, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 4
+    by_dask = tm.study.Study.load(file.parent / "found").table()
+    file.write_text(FILE.replace('"found"', '"slots"'))
+    assert main(["study", str(file), "--jobs", "2"]) == 0
+    assert by_dask.identical(tm.study.Study.load(file.parent / "slots").table()), "the same table to the bit"
