@@ -27,7 +27,7 @@ def test_is_what_the_constructor_makes(case, known, monkeypatch):
     found = same_labels(blank, values)
     expected = blank.copy(data=values)
     xr.testing.assert_identical(found, expected)
-    xr.testing.assert_identical(found.isel({dim: 0 for dim in found.dims}), expected.isel({d: 0 for d in found.dims}))
+    xr.testing.assert_identical(found.isel(dict.fromkeys(found.dims, 0)), expected.isel(dict.fromkeys(found.dims, 0)))
     xr.testing.assert_identical((found + found).sum(), (expected + expected).sum())
     assert repr(found) == repr(expected)
 
