@@ -139,7 +139,8 @@ class Recorder:
             if value._coords is before._coords:
                 # The private fields hold the same as the public ones, which take longer than the comparison.
                 now, then = value._variable, before._variable
-                array, first = now._data, then._data
+                array: Any = now._data
+                first: Any = then._data
                 same = type(array) is type(first) is np.ndarray and array.shape == first.shape
                 if same and array.dtype == first.dtype and now._dims == then._dims and now._attrs == then._attrs:
                     return found, array
