@@ -89,7 +89,8 @@ class JudgedAdvice(NotebookText):
     """Advice compared with the results of training.
 
     `correlation` is Spearman's rank correlation of the worst group's loss over training, forecast against trained, over
-    all runs that were trained (NaN with fewer than three, or where all are alike). It says nothing about interventions that were not trained.
+    all runs that were trained (NaN with fewer than three, or where all are alike). It says nothing about interventions
+    that were not trained.
     """
 
     advice: Advice
