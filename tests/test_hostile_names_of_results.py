@@ -150,7 +150,7 @@ def test_pictures_and_forecasts_in_a_browser(tmp_path):
             "request", lambda asked: None if asked.url.startswith(("file:", "data:")) else problems.append(asked.url)
         )
         for path in pages:
-            page.goto(path.as_uri())
+            page.goto(path.as_uri(), timeout=120_000)
             charts = page.locator("div[id^=chart]").count()
             drawn = f"() => document.querySelectorAll('div[id^=chart] svg').length >= {charts}"
             page.wait_for_function(drawn, timeout=120_000)
