@@ -119,7 +119,14 @@ class TestTrain:
             "[training]\nlr = 0.1\nsteps = 20\n"
         )
         assert run("train", "t.toml", "--to", "run")[0] == 0
-        assert tm.load("run")["loss"].group.values.tolist()[0] == ("F", "x")
+        groups = tm.load("run")["loss"].group.values.tolist()
+        assert groups[0] == ("F", "x")
+        assert len(groups) == 6
+        out = run("show", "run")[1]
+        assert "against the mean of all, at the end" in " ".join(out.split())
+        rows = [line for line in out.splitlines() if line.strip().startswith("('")]
+        assert len(rows) == 6  # one for each group, and none without a verdict
+        assert all(any(word in row for word in ("above (", "below (", "no difference", "not judged")) for row in rows)
 
     @pytest.mark.parametrize(
         ("text", "sentence"),

@@ -264,11 +264,14 @@ def test_rewinding_forgets_the_dead_lineage(to, origin, same):
         same(load(to), run)
         report = check(to)
         assert (report.ok, report.looks, report.looks_with_points) == (True, 10, 10)
+        assert report.taken_up == (3,)  # where the new course begins
+        assert "It was continued after 3; the looks that it had there before were dropped." in str(report)
         with Recorder(to, clock="step", origin=origin, resume=True) as recorder:
             recorder.rewind(None)
             assert (recorder.last_time, recorder.looks) == (None, 0)
             recorder.append(0, {"loss": 5.0})
         assert load(to)["loss"].values.tolist() == [5.0]
+        assert "It was continued from its beginning;" in str(check(to))
         assert list(load(to)) == ["loss"]
 
 

@@ -150,6 +150,16 @@ class TestAnswers:
         assert "The sign is the same in 5 of 5 starts, the difference " in answers.chance(five)
         assert answers.chance(equal).startswith("That is not ruled out.")
 
+    def test_a_difference_that_only_one_look_would_show_is_explained(self, made):
+        """40 of 100 against 55 of 100 are 2.1 standard errors apart: enough for one look, not for 3 looks, 5 curves."""
+        found = findings(made.decided([(380, 20, 60, 40), (380, 20, 45, 55)], ["a", "b"]), "", "benefit")
+        text = answers.chance(found)
+        assert text.startswith("That is not ruled out. With groups shuffled among the positives, 95 of 100 ")
+        assert "This one is larger, but among so many looks and measures one of that size is not rare." in text
+        assert "This one is larger" not in answers.chance(
+            findings(made.decided([(380, 20, 60, 40)] * 2, ["a", "b"]), "", "benefit")
+        )
+
     def test_shuffled_groups_by_the_normal_law(self, census):
         """Two standard errors of a difference of shares among 686 positives, 264 of them found."""
         share = 264 / 686
@@ -176,6 +186,34 @@ class TestAnswers:
     def test_when(self, census, equal):
         assert onset.when_did_it_arise(census).startswith("It is shown from step 500 of 500 on to the end.")
         assert onset.when_did_it_arise(equal) == "No difference is shown at any look."
+
+    def test_when_says_in_how_many_starts(self, five, made):
+        """Three looks, shown from the last one on: five starts decide nearly alike, so all keep the sign."""
+        text = onset.when_did_it_arise(five)
+        assert text.startswith(
+            "It is shown from step 500 of 500 on to the end. It keeps its sign from there on in 5 of 5"
+        )
+        assert "starts" not in onset.when_did_it_arise(findings(made.census(), "", "benefit"))
+
+    def test_all_looks_that_showed_it_are_told(self, census):
+        def one(first, last, looks):
+            return onset.Stretch(first, last, "men", looks, 0.1)
+
+        spans = [one(10, 20, 3), one(40, 40, 1)]
+        assert onset._spans(census, spans) == "from step 10 to 20 and at step 40"
+        assert onset._spans(census, [*spans, one(60, 80, 2), one(100, 100, 1)]) == (
+            "at 7 looks between step 10 and 100"
+        )
+
+    def test_why_of_several_groups_begins_with_base_rates(self, made, many):
+        """Of 700 in c 350 are positive; of 1,560 others 600."""
+        cells = [(300, 20, 100, 100), (300, 20, 40, 160), (175, 175, 310, 40), (300, 20, 100, 100)]
+        found = findings(made.decided(cells, list("abcd")), "", "benefit")
+        assert found.headline.worse_off(found.groups) == ("c",)
+        assert answers.measures(found).startswith("Base rates: 50% of c and 38% of the others are positive. Worse off ")
+        level = findings(made.decided([(380, 20, 60, 40)] * 3 + [(190, 10, 60, 40)], list("abcd")), "", "benefit")
+        assert answers.measures(level).startswith("Base rates differ: from 20% positives in a to 33% in d.")
+        assert answers.measures(many).startswith("Base rates: 38% of x & g and 38% of the others are positive.")
 
     def test_what_would_change_it(self, census, made):
         other = findings(

@@ -12,7 +12,7 @@ from tiltmeter.analysis.shuffled_groups import shuffled_groups
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.claim import claim
-from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.findings import FEWEST, Findings, Row
 from tiltmeter.report.headline import MANY, disagree, values_of
 from tiltmeter.report.onset import when_did_it_arise
 from tiltmeter.report.wording import COUNTED, between, listed, minus, number, percent, percents, points
@@ -140,6 +140,8 @@ def chance(found: Findings) -> str:
             of = {"tpr": " among the positives", "fpr": " among the negatives"}.get(found.headline.term.curve, "")
             size = points(level) if found.headline.term.share else number(level)
             parts.append(f"With groups shuffled{of}, 95 of 100 differences at this look stay below {size}.")
+            if not shown and abs(found.headline.differences[0].value) > level:
+                parts.append("This one is larger, but among so many looks and measures one of that size is not rare.")
     parts.append(f"The limits hold for {found.standing.family.rsplit(',', 1)[0]}; {_wrong(found)}.")
     if found.standing.scope == "run":
         parts.append("One run only: another start may differ.")
@@ -180,7 +182,8 @@ def measures(found: Findings) -> str:
             return "There is no other measure to compare with." if not rest else _each(found, rest)
         return _each(found, rest)
     if not found.two or found.look is None:
-        return _each(found, [row for row in found.rows.values() if row is not found.headline])
+        told = _each(found, [row for row in found.rows.values() if row is not found.headline])
+        return f"{_base_rates(found)} {told}".strip()
     row, rates = found.rows["error"], found.look.rates()
     low, high = (0, 1) if row.values[0].value <= row.values[1].value else (1, 0)
     errors = percents(row.values[low].value, row.values[high].value)
@@ -215,6 +218,25 @@ def reason(found: Findings) -> str:
     elif not parts and found.look is None and found.scope != "exact":
         parts.append("The reason is not known from this run.")
     return " ".join(parts)
+
+
+def _base_rates(found: Findings) -> str:
+    """The share of positives in the groups that are worse off beside that of all others; without any, the range."""
+    if found.look is None:
+        return ""
+    counts, rates = found.look.counts, found.look.rates().base_rate
+    worse = [found.groups.index(group) for group in found.headline.worse_off(found.groups)]
+    if not worse or len(worse) > 3 or len(worse) == len(found.groups):
+        known = [place for place in range(len(found.groups)) if counts[place].sum() >= FEWEST]
+        if len(known) < 2:
+            return ""
+        low, high = min(known, key=lambda place: rates[place]), max(known, key=lambda place: rates[place])
+        least, most = percents(float(rates[low]), float(rates[high]))
+        return f"Base rates differ: from {least} positives in {found.names[low]} to {most} in {found.names[high]}."
+    others = np.delete(counts, worse, axis=0).sum(0)
+    shares = percents(*(float(rates[place]) for place in worse), float(others[1] / others.sum()))
+    told = listed([f"{share} of {found.names[place]}" for share, place in zip(shares, worse, strict=False)])
+    return f"Base rates: {told} and {shares[-1]} of the others are positive."
 
 
 def _removed(row: Row, place: int, name: str) -> str:

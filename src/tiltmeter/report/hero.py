@@ -91,7 +91,7 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
     times = row.course.coords["time"].values.astype(float)
     x = frame.left + axis.place(times) * frame.room
     error = found.run.get(f"{row.term.curve}_se")
-    parts, labels = [], []
+    areas, parts, labels = [], [], []
     order = sorted(range(len(found.groups)), key=lambda place: kinds[place] != "rest")
     for place in order:
         if not found.enough(place) and kinds[place] == "rest":
@@ -103,14 +103,18 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
             low, high = values - width, values + width
             if row.term.share:
                 low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
-            parts.append(svg.area(x, scale.place(low), scale.place(high), f"band {kinds[place]}"))
+            areas.append(svg.area(x, scale.place(low), scale.place(high), f"band {kinds[place]}"))
         parts += _seeds(found, x, scale, place, kinds[place])
         parts.append(svg.path(x, scale.place(values), f"line {kinds[place]}"))
         if kinds[place] != "rest":
             labels.append(place)
     if len(found.groups) >= MANY and found.look is not None and row.judged:
         parts.append(svg.path(x, scale.place(_together(row)), "line all"))
-    return [*parts, *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], scale, frame)]
+    return [
+        *areas,
+        *parts,
+        *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], scale, frame),
+    ]
 
 
 def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:

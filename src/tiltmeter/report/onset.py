@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,8 @@ from tiltmeter.analysis.difference import Change, Difference, Stretch
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.wording import moment, percents, points, when
+from tiltmeter.report.starts import lasting, turning
+from tiltmeter.report.wording import listed, moment, percents, points, when
 
 #: The model begins or ceases to say yes where its share passes this.
 HARDLY = 0.005
@@ -48,72 +48,80 @@ def when_did_it_arise(found: Findings) -> str:
             parts = ["No difference from the rest is shown at the end."]
     for curve in ("error", "loss"):
         if curve in found.rows and curve != row.term.curve and found.two:
-            parts += [_change(found, curve, one.low, one.high, one.after) for one in _changes(found.rows[curve])]
+            parts += [_change(found, one, change) for one in found.rows[curve].judged[:1] for change in one.changes]
     return " ".join(parts)
 
 
 def _two(found: Findings, one: Difference) -> str:
     start, clock = onset(one), found.clock
     end = f"of {moment(found.last)}" if clock != "t" else f"up to t = {moment(found.last)}"
-    changes = "".join(f" {_change(found, one.curve, c.low, c.high, c.after)}" for c in one.changes)
+    changes = "".join(f" {_change(found, one, change)}" for change in one.changes)
     if start is None:
         shown = [stretch for stretch in one.stretches if stretch.leader != NOBODY]
         if not shown:
             return "No difference is shown at any look."
-        return f"It is not shown at the end. It was {_span(found, shown[-1])}.{changes}"
+        return f"It is not shown at the end. It was shown {_spans(found, shown)}.{changes}"
+    starts = lasting(found, one, start)
     if start == one.times[0]:
-        return f"It is there from the first look, {when(clock, start)}, to the end, {when(clock, found.last)}."
+        return f"It is there from the first look, {when(clock, start)}, to the end, {when(clock, found.last)}.{starts}"
     before = [s for s in one.stretches[:-1] if s.leader == one.stretches[-1].leader]
-    again = f"It was {_span(found, before[0])}, and is shown again" if len(before) == 1 else "It is shown"
-    return f"{again} from {when(clock, start)} {end} on to the end.{changes}"
+    again = f"It was shown {_spans(found, before)}, and is shown again" if before else "It is shown"
+    return f"{again} from {when(clock, start)} {end} on to the end.{starts}{changes}"
 
 
-def _span(found: Findings, one: Stretch) -> str:
-    if one.looks == 1:
-        return f"shown at {when(found.clock, one.first)}"
-    return f"shown from {when(found.clock, one.first)} to {moment(one.last)}"
+def _spans(found: Findings, stretches: list[Stretch]) -> str:
+    """The looks of up to three stretches; of more, how many looks and between which."""
+    if len(stretches) > 3:
+        looks = sum(one.looks for one in stretches)
+        return f"at {looks} looks between {when(found.clock, stretches[0].first)} and {moment(stretches[-1].last)}"
+    return listed(
+        [
+            f"at {when(found.clock, one.first)}"
+            if one.looks == 1
+            else f"from {when(found.clock, one.first)} to {moment(one.last)}"
+            for one in stretches
+        ]
+    )
 
 
-def _changes(row: Row) -> tuple[Change, ...]:
-    return row.judged[0].changes if row.judged else ()
-
-
-def _change(found: Findings, curve: str, low: float, high: float, after: Hashable) -> str:
+def _change(found: Findings, one: Difference, change: Change) -> str:
+    starts = turning(found, one, change.low, change.high)
     return (
-        f"By {curve.replace('_', ' ')} the lead passes to {group_name(after)} between {when(found.clock, low)} and "
-        f"{moment(high)}."
+        f"By {one.curve.replace('_', ' ')} the lead passes to {group_name(change.after)} between "
+        f"{when(found.clock, change.low)} and {moment(change.high)}{starts}."
     )
 
 
 def events(found: Findings) -> list[Event]:
     """What changed when, from the positive rate, the leaders and the headline's difference, in order of time."""
-    listed: list[Event] = []
+    told: list[Event] = []
     yes = found.rows.get("positive_rate")
     if yes is not None and yes.course is not None:
-        listed += _saying_yes(found, yes)
+        told += _saying_yes(found, yes)
     if found.two:
-        for curve, row in found.rows.items():
+        for row in found.rows.values():
             for one in row.judged[:1]:
-                for change in one.changes:
-                    listed.append(
-                        Event(change.low, change.high, _change(found, curve, change.low, change.high, change.after))
-                    )
+                told += [Event(change.low, change.high, _change(found, one, change)) for change in one.changes]
+        title = found.headline.term.title.lower()
         for one in found.headline.judged[:1]:
             start = onset(one)
             if start is not None and start > one.times[0]:
-                title = found.headline.term.title.lower()
-                listed.append(Event(start, start, f"From here on the difference in {title} is shown, to the end."))
+                told.append(Event(start, start, f"From here on the difference in {title} is shown, to the end."))
+            passed = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
+            if passed:
+                text = f"The difference in {title} is shown {_spans(found, passed)}."
+                told.append(Event(passed[0].first, passed[0].last, text))
     else:
         for one in found.headline.judged:
             start = onset(one)
             if start is not None:
                 ahead = one.stretches[-1].leader == one.pair[0]
                 word = "better" if ahead else "worse"
-                listed.append(
+                told.append(
                     Event(start, start, f"{group_name(one.pair[0])} is shown {word} off than the rest from here on.")
                 )
-    listed.append(_end(found))
-    return sorted(listed, key=lambda event: (event.first, event.last))
+    told.append(_end(found))
+    return sorted(told, key=lambda event: (event.first, event.last))
 
 
 def _saying_yes(found: Findings, row: Row) -> list[Event]:
@@ -121,14 +129,14 @@ def _saying_yes(found: Findings, row: Row) -> list[Event]:
     times, values = row.course.coords["time"].values.astype(float), row.course.values
     first = percents(*(float(value) for value in values[0][:4]))
     names = found.names[: len(first)]
-    told = ", ".join(f"{share} of {name}" for share, name in zip(first, names, strict=True))
-    listed = [Event(times[0], times[0], f"At the first look the model says yes to {told}.")]
+    shares = ", ".join(f"{share} of {name}" for share, name in zip(first, names, strict=True))
+    told = [Event(times[0], times[0], f"At the first look the model says yes to {shares}.")]
     quiet = np.nanmax(values, axis=1) < HARDLY
     edges = np.flatnonzero(np.diff(quiet.astype(int))) + 1
     for edge in edges[:6]:
         word = "hardly says yes to anyone" if quiet[edge] else "begins to say yes"
-        listed.append(Event(times[edge], times[edge], f"The model {word}."))
-    return listed
+        told.append(Event(times[edge], times[edge], f"The model {word}."))
+    return told
 
 
 def _end(found: Findings) -> Event:

@@ -76,10 +76,14 @@ def between(limits: Estimate, digits: int | None = None) -> str:
 
     >>> between(Estimate(0.21, 0.131, 0.284)), between(Estimate(0.013, 0.0071, 0.0192))
     ('13 to 28', '0.7 to 1.9')
+    >>> between(Estimate(0.08, 0.002, 0.16))  # 0 lies outside, and is not printed
+    '0.2 to 16.0'
     """
     if not limits.known:
         return "limits not known"
     places = (0 if max(abs(limits.low), abs(limits.high)) >= 0.0995 else 1) if digits is None else digits
+    while limits.shown and places < 3 and min(abs(limits.low), abs(limits.high)) * 100 < 0.5 * 10.0**-places:
+        places += 1
     return f"{minus(100 * limits.low, places)} to {minus(100 * limits.high, places)}"
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from tiltmeter import plot
 from tiltmeter.experiments.catalogue import Keep, Runs
-from tiltmeter.experiments.claim import Claim, not_run, whether
+from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.kept import beside
 from tiltmeter.experiments.named import forecast_routes
-from tiltmeter.experiments.shared.band_scores import BandScore, band_scores, by_task
+from tiltmeter.experiments.shared.band_promise import leaders_named, promise, table_line
+from tiltmeter.experiments.shared.band_scores import BandScore, band_scores
 from tiltmeter.experiments.shared.band_table import band_table
 from tiltmeter.experiments.shared.forecast_tasks import PICTURES
-from tiltmeter.experiments.shared.route_rows import ScoredRuns, rows
+from tiltmeter.experiments.shared.route_rows import ScoredRuns
 from tiltmeter.experiments.shared.route_runs import DEFAULT, task_runs
 from tiltmeter.experiments.shared.route_tasks import CALIBRATION, JUDGED, perceptrons
-from tiltmeter.forecast.bands.conformal import conformal_factor
-from tiltmeter.forecast.bands.forecast_band import LEVEL
-from tiltmeter.forecast.bands.kind import KINDS, Kind
-from tiltmeter.forecast.bands.scale import scaled
-from tiltmeter.forecast.bands.shipped_scores import CURVES, What, shipped_scores
+from tiltmeter.forecast.bands.kind import KINDS
+from tiltmeter.forecast.bands.shipped_scores import CURVES, shipped_scores
 from tiltmeter.record import Trajectory
 from tiltmeter.report.page import Table
 
@@ -74,30 +70,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     every = []
     for kind in KINDS:
         for what, words in (("gap", "gaps between groups"), ("level", "losses of groups")):
-            every.append(_promise(kind, what, words, made, found, seeds))
+            every.append(promise(kind, what, words, made, found, seeds))
     shipped = shipped_scores()
     if shipped.get("tasks") == sorted({int(name.split()[0]) for name in calibrating}):
         same = shipped["scores"] == made
         every.append(whether("The calibration shipped is that of these runs", same, "are all scores equal", safe=False))
     return tuple(every)
-
-
-def _promise(kind: Kind, what: Any, words: str, made: Any, found: Sequence[BandScore], seeds: int) -> Claim:
-    sentence = f"The 90 % band of {kind} holds whole {words}"
-    factor = conformal_factor(made[kind]["loss"][what], LEVEL)
-    chosen = [one for one in found if (one.kind, one.curve, one.what) == (kind, "loss", what)]
-    if not np.isfinite(factor) or len({one.task for one in chosen}) < 3:
-        return not_run(sentence, "Too few tasks to calibrate or to judge.")
-    share, low, high = _coverage(by_task(list(found), kind, "loss", what), factor)
-    return whether(
-        sentence,
-        low <= 1.0 - LEVEL <= high,
-        "does the 95 % interval of the coverage, clustered by task, contain .90",
-        f"{share:.3f} of {len(chosen)} runs of {len({one.task for one in chosen})} tasks, interval {low:.3f} to "
-        f"{high:.3f}; half the width is {_width(chosen, factor):.2f} of the largest movement forecast (median).",
-        seeds=seeds,
-        safe=False,
-    )
 
 
 def tables(runs: Runs) -> Mapping[str, Table]:
@@ -109,7 +87,7 @@ def tables(runs: Runs) -> Mapping[str, Table]:
         for kind in KINDS
         for curve in CURVES
         for what in ("gap", "level")
-        if (line := _line(made, found, kind, curve, what, f"{curve}, {what}")) is not None
+        if (line := table_line(made, found, kind, curve, what, f"{curve}, {what}")) is not None
     ]
     parts: dict[str, Callable[[BandScore], bool]] = {
         "SGD": lambda one: one.task.optimiser == "SGD",
@@ -123,12 +101,12 @@ def tables(runs: Runs) -> Mapping[str, Table]:
         line
         for kind in KINDS
         for name, belongs in parts.items()
-        if (line := _line(made, [one for one in found if belongs(one)], kind, "loss", "gap", name)) is not None
+        if (line := table_line(made, [one for one in found if belongs(one)], kind, "loss", "gap", name)) is not None
     ]
     return {
         "Coverage of whole curves": Table(head, lines),
         "Gaps of the loss, by optimiser, network and groups": Table(head, split),
-        "Who leads at the end, by the band": _leaders(_judged(runs), made),
+        "Who leads at the end, by the band": leaders_named(_judged(runs), made),
     }
 
 
@@ -139,56 +117,6 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         both = (runs[name], runs[name.replace("trained", "twins")])
         charts[f"Task {name}, and the band of twins"] = plot.curves(*both, labels=("trained", "twins"))
     return charts
-
-
-def _line(
-    made: Any, found: Sequence[BandScore], kind: Kind, curve: str, what: What, name: str
-) -> tuple[str, ...] | None:
-    chosen = [one for one in found if (one.kind, one.curve, one.what) == (kind, curve, what)]
-    if not chosen:
-        return None
-    factor = conformal_factor(made[kind][curve][what], LEVEL)
-    if not np.isfinite(factor):
-        return (kind, name, "", str(len(chosen)), "", "", "")
-    share, low, high = _coverage(by_task(list(found), kind, curve, what), factor)
-    width = f"{_width(chosen, factor):.2f}"
-    return (kind, name, f"{factor:.2f}", str(len(chosen)), f"{share:.3f}", f"{low:.2f} to {high:.2f}", width)
-
-
-def _coverage(scores: Sequence[Sequence[float]], factor: float) -> tuple[float, float, float]:
-    """Return the share of runs inside, every task counting as one, and its 95 % interval over tasks.
-
-    Two tasks that are all inside and two that are all outside are added for the interval (Agresti and Coull, 1998): it
-    has a width where all runs agree.
-    """
-    means = np.asarray([np.mean(np.asarray(task) <= factor) for task in scores])
-    more = np.concatenate([means, [1.0, 1.0, 0.0, 0.0]])
-    half = 1.96 * more.std(ddof=1) / np.sqrt(len(more))
-    return float(means.mean()), float(max(0.0, more.mean() - half)), float(min(1.0, more.mean() + half))
-
-
-def _width(chosen: Sequence[BandScore], factor: float) -> float:
-    """Half the width, averaged over looks, over the largest movement that was forecast; the median over runs."""
-    return float(np.median([factor * one.width / one.size for one in chosen if one.size > 0]))
-
-
-def _leaders(judged: Runs, made: Any) -> Table:
-    """How often the band names the final leader of pairs, and whether the run shows it."""
-    counts = {kind: np.zeros(5, dtype=int) for kind in KINDS}
-    for row in rows(judged):
-        for kind in [kind for kind in KINDS if kind in row.scores and row.task.perceptron]:
-            ahead = judged[f"{row.run}, {kind}"]
-            groups = ahead["loss"].coords["group"].values.tolist()
-            weights = np.zeros((1, len(groups)))
-            weights[0, groups.index(row.truth.pair[0])], weights[0, groups.index(row.truth.pair[1])] = 1.0, -1.0
-            found, factor = scaled(ahead, "loss", weights), conformal_factor(made[kind]["loss"]["gap"], LEVEL)
-            told, half = float(found.told[-1, 0]), factor * float(found.scale[-1, 0])
-            named = int(np.sign(told)) if abs(told) > half else 0
-            real = row.truth.final
-            place = (3 if not named else 4) if real is None else 2 if not named else int(named != real)
-            counts[kind][place] += 1
-    head = ("band", "right", "wrong", "none named", "none shown, none named", "none shown, one named")
-    return Table(head, [(kind, *map(str, counts[kind])) for kind in KINDS])
 
 
 def _calibrating(runs: Runs) -> Runs:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: Part of every seed of these tasks.
 STREAM = 17
 DATA = ("mnist", "adult", "fashion-mnist", "compas", "cifar10", "german")
-#: Four cycles of tasks that judge, six that calibrate.
-JUDGED, CALIBRATION = range(102, 126), range(204, 240)
+#: Four cycles of tasks that judge, six that calibrate, and eight that judge what was calibrated once more.
+JUDGED, CALIBRATION, FURTHER = range(102, 126), range(204, 240), range(300, 348)
 #: The networks of people in a cycle, and the MLPs from which those of images are dealt.
 TABULAR, PERCEPTRONS = ("256", "256", "1024"), ("256", "1024", "1024-1024")
 DEEP = ("resnet", "transformer")

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.directory.contents import Contents
 from tiltmeter.record.directory.journal import CURVES, read
+from tiltmeter.record.directory.layout import Time
 from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.record.directory.small_files import END, LOCK, RUN, End, Ending, read_end, read_header
 from tiltmeter.record.quoted import quoted, shortened
@@ -22,7 +23,11 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Check(NotebookText):
-    """What was found in a run directory. `state` is "unknown" if nothing says how the run ended."""
+    """What was found in a run directory. `state` is "unknown" if nothing says how the run ended.
+
+    `taken_up` holds the times at which the run was continued from an older state: the looks after it are of the new
+    course, and those of the abandoned one are dropped. None stands for the beginning.
+    """
 
     path: Path
     state: State
@@ -32,6 +37,7 @@ class Check(NotebookText):
     reason: str | None = None
     points: tuple[str, ...] = ()
     looks_with_points: int = 0
+    taken_up: tuple[Time | None, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -43,9 +49,10 @@ class Check(NotebookText):
         names = f" of {_listed(self.curves)}" if self.curves else ""
         reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
         points = f", {self.looks_with_points} with points ({_listed(self.points)})" if self.points else ""
+        again = "".join(f" {_taken_up(time)}" for time in self.taken_up)
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
         verdict = f"Damaged: {wrong}." if wrong else "No damage found."
-        return f"{self.path}: {self.state}{reason}, {looks}{names}{points}. {verdict}"
+        return f"{self.path}: {self.state}{reason}, {looks}{names}{points}.{again} {verdict}"
 
 
 def check(path: str | os.PathLike[str]) -> Check:
@@ -68,7 +75,7 @@ def check(path: str | os.PathLike[str]) -> Check:
     reason = None if end is None else end.reason
     if contents is None:
         return Check(directory, state, 0, (), tuple(problems), reason)
-    points = tuple(contents.points), contents.looks_with_points
+    points = tuple(contents.points), contents.looks_with_points, contents.taken_up
     return Check(directory, state, contents.looks, contents.names, tuple(problems), reason, *points)
 
 
@@ -110,6 +117,11 @@ def _contents(directory: Path, unchecked: int | None, end: End | None, problems:
         except (ValueError, TypeError) as error:
             problems.append(str(error))
     return contents
+
+
+def _taken_up(time: Time | None) -> str:
+    where = "from its beginning" if time is None else f"after {time}"
+    return f"It was continued {where}; the looks that it had there before were dropped."
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -46,6 +46,8 @@ class Contents:
         self.point_files: set[str] = set()
         self.last_time: Time | None = None
         self.diverged: xr.DataArray | None = None
+        #: The times after which looks were forgotten and the run went on anew; None: from its beginning.
+        self.taken_up: tuple[Time | None, ...] = ()
         self._times: list[Time] = []
         self._whole_times: set[Time] = set()
         self._arrays: dict[str, xr.DataArray] = {}
@@ -110,7 +112,7 @@ class Contents:
         return self.points[name]
 
     def rewind(self, last: Time | None) -> None:
-        """Forget every look after this time (None: all of them)."""
+        """Forget every look after this time (None: all of them), and note that a new course begins there."""
         for column in self.columns.values():
             column.cut(last)
         for kept_beside in self.points.values():
@@ -121,6 +123,9 @@ class Contents:
         self._times = [] if last is None else [time for time in self._times if time <= last]
         self._whole_times = set() if last is None else {time for time in self._whole_times if time <= last}
         self.last_time = max([*self._times, *self._whole_times], default=None)
+        last_kept = self.last_time
+        before = [time for time in self.taken_up if last_kept is not None and time is not None and time < last_kept]
+        self.taken_up = (*before, last_kept)
         if self.diverged is not None:
             kept = self.diverged.where(self.diverged <= (-math.inf if last is None else last))
             self.diverged = None if bool(kept.isnull().all()) else kept
