@@ -43,6 +43,7 @@ TINY = {
         "block": 3,
         "points": 60,
         "groups": (30,),
+        "other_groups": (30,),
         "draws": 2,
         "recipe_draws": 2,
         "recipe_runs": 10,
