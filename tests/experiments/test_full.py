@@ -109,6 +109,14 @@ TINY = {
         "sizes.coordinates": 400,
         "sizes.sample": 60,
     },
+    "forecast-bands-new-tasks": {
+        "tasks": (323,),
+        "few": 1,
+        "sizes.steps": 12,
+        "sizes.deep_steps": 12,
+        "sizes.look": 40,
+        "sizes.sample": 60,
+    },
     "forecast-bands": {
         "tasks": (219,),
         "judged.tasks": (123,),
