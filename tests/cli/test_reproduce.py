@@ -89,6 +89,12 @@ def test_a_claim_that_does_not_hold_is_no_failure(run):
     assert run("reproduce", "small")[0] == 0
 
 
+def test_what_is_not_made_of_cells_cannot_be_judged_in_part(run):
+    code, out, _ = run("reproduce", "large", "--partial", "--to", "here")
+    assert code == 1
+    assert "not made of parts" in out
+
+
 def test_json(run):
     code, out, _ = run("reproduce", "small", "large", "--json")
     assert code == 0

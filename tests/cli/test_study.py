@@ -1,11 +1,14 @@
 """`tiltmeter study`: files, folders, tables and sentences."""
 
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
+import tiltmeter as tm
 from tiltmeter.cli import main
 
 FILE = """
@@ -66,3 +69,22 @@ def test_bad_flags_are_refused_in_one_sentence(file, capsys):
     ]:
         assert main(["study", str(file), *flags]) == 2
         assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("address", ["local", "tcp"])
+def test_dask_from_the_command_line(file, address, capsys, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    folder = str(Path(__file__).parents[1] / "study")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*filter(None, sys.path), folder]))
+    with contextlib.ExitStack() as stack:
+        if address == "tcp":
+            cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+            address = stack.enter_context(cluster).scheduler_address
+        assert main(["study", str(file), "--dask", address, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 4
+    by_dask = tm.study.Study.load(file.parent / "found").table()
+    file.write_text(FILE.replace('"found"', '"slots"'))
+    assert main(["study", str(file), "--jobs", "2"]) == 0
+    assert by_dask.identical(tm.study.Study.load(file.parent / "slots").table()), "the same table to the bit"

@@ -36,8 +36,9 @@ TINY = {
         "criteria": ("worst-group error",),
         "d": 20,
     },
-    "cifar-groups": {"steps": 6, "hidden": 4},
-    "rotated-mnist": {"steps": 6, "hidden": 4, "look": 100, "points": 90},
+    # In this process, which knows the tiny data.
+    "cifar-groups": {"steps": 6, "hidden": 4, "together": None},
+    "rotated-mnist": {"steps": 6, "hidden": 4, "look": 100, "points": 90, "together": None},
     "tabular-groups": {"steps": 6, "hidden": 4},
     "false-alarms": {
         "block": 3,
@@ -127,6 +128,7 @@ TINY = {
         "judged.sizes.coordinates": 400,
         "judged.sizes.sample": 60,
     },
+    "forecast-fine-tuning": {"tasks": 2, "steps": 8, "before": 8, "look": 40, "width": 32, "sample": 40},
     "forecast-what-if": {"tasks": 2, "steps": 8, "sample": 40, "look": 20},
     "spectral-1d": {"frequencies": (5, 10), "points": 32, "width": 16, "steps": 40, "look": 10},
     "spectral-interpolation": {"width": 8, "steps": 20, "lines": 4},

@@ -1,19 +1,15 @@
 """Verdicts as pages: everything that was found stands there, pictures are small, nothing is fetched."""
 
 import re
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
 
+from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.reproduce import reproduce, without
-from tiltmeter.experiments.verdicts import (
-    MOST_BYTES,
-    against,
-    in_short,
-    small_png,
-    write_markdown,
-    write_verdicts,
-)
+from tiltmeter.experiments.verdict_page import read_sections, write_markdown
+from tiltmeter.experiments.verdicts import MOST_BYTES, against, in_short, small_png, write_verdicts
 
 
 @pytest.fixture
@@ -43,10 +39,27 @@ def test_the_markdown_has_tables_dates_and_small_pictures(outcomes, tmp_path):
     assert 0 < (tmp_path / picture).stat().st_size < MOST_BYTES
 
 
+def test_sections_of_other_experiments_stay_on_the_page(outcomes, tmp_path):
+    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+    whole = page.read_text()
+    write_markdown(outcomes[1:], page)
+    assert page.read_text() == whole, "the quick section was kept, word for word and picture by picture"
+    write_markdown(outcomes[:1], page)
+    assert page.read_text() == whole
+    assert [one.heading for one in read_sections(whole)] == ["toy", "toy (full)"]
+
+
 def test_pictures_that_are_gone_from_the_page_are_gone_from_the_folder(outcomes, tmp_path):
-    write_markdown(outcomes, tmp_path / "verdicts.md")
-    write_markdown(outcomes[1:], tmp_path / "verdicts.md")
+    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+    assert len(list((tmp_path / "_static" / "verdicts").iterdir())) == 1
+    write_markdown([replace(outcomes[0], pictures=())], page)
     assert not list((tmp_path / "_static" / "verdicts").iterdir())
+
+
+def test_an_experiment_that_left_the_catalogue_leaves_the_page(outcomes, tmp_path, monkeypatch):
+    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+    monkeypatch.delitem(EXPERIMENTS, "toy")
+    assert "toy" not in write_markdown([], page).read_text()
 
 
 def test_a_picture_shrinks_until_it_fits(monkeypatch):

@@ -105,6 +105,25 @@ def test_a_forecast_is_compared_with_its_run(tmp_path):
     assert "The forecast has the same group ahead." in text
 
 
+def test_a_nowcast_goes_on_from_its_run(tmp_path):
+    run = recorded()
+    last = int(run["error"]["time"][-1])
+    steps = last + np.array([0, 200, 1000])
+    rest = {name: curve.isel(time=slice(-3, None)).assign_coords(time=steps) for name, curve in run.items()}
+    settings = {"steps": last + 1000, "calculation": {"from_step": last}}
+    ahead = tm.Trajectory(rest, "step", tm.Origin("forecast", run.origin.problem, settings))
+    text = words(tm.report([ahead, run], tmp_path / "run.html"))
+    assert "How the training is forecast to go on" in text
+    assert "What was forecast before training" not in text
+    assert "on, forecast from the weights and the optimiser at that step." in text
+    assert "the run has" not in text  # it is not there yet
+    chart = text.split("The runs compared")[1].split("</svg>")[0]
+    ticks = re.findall(r'class="tick"[^>]*>([^<]*)</text>', chart)
+    assert (
+        ticks[3] == f"{run['error']['time'].values[0]:g}"
+    )  # the axis begins with the run, not where the forecast does
+
+
 def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):
     theory = tm.predict(*tm.cases.no_crossing(), curves=("loss", "error"))
     text = words(tm.report([recorded(), theory], tmp_path / "run.html"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -204,6 +205,43 @@ def test_a_full_disk_stops_the_study_in_one_sentence(tmp_path):
     assert study.status().failed == 0
     with ThreadPoolExecutor(1) as pool:
         assert study.run(pool, progress=False).complete
+
+
+ON_A_SMALL_DISK = """
+mount -t tmpfs -o size=3m tmpfs {disk} || exit 77
+{python} -c '{code}'; echo "exit $?"
+mount -o remount,size=60m {disk}
+{python} -c '{code}'
+"""
+FILLS_THE_DISK = """
+import cells_for_tests as cells
+from tiltmeter.study import Study
+study = Study(cells.too_large, {{"a": list(range(6))}}, to="{disk}/study")
+try:
+    print(study.run(progress=False, jobs=2), flush=True)
+except OSError as error:
+    print(error, study.status(), sorted(study.places.keys("cells")), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="a small disk of one's own takes unshare")
+def test_a_disk_that_is_full_indeed_stops_the_processes_and_loses_nothing(tmp_path):
+    """Six results of 1.6 MB on a disk of 3 MB, which is then made larger."""
+    code = FILLS_THE_DISK.format(disk=tmp_path).replace("'", '"')
+    script = ON_A_SMALL_DISK.format(disk=tmp_path, python=sys.executable, code=code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(Path(__file__).parent)])}
+    found = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", script], env=environment, capture_output=True, text=True, timeout=280
+    )
+    if found.returncode in (1, 77) and "exit" not in found.stdout:
+        pytest.skip("this machine does not let us mount")
+    first, code, second = found.stdout.splitlines()
+    assert "The study stopped." in first
+    assert "No space left on device" in first
+    assert "1 of 6 cells done, 0 failed, 5 left." in first
+    assert code == "exit 0", "in one sentence, without a traceback"
+    assert second == "6 of 6 cells done, 0 failed, 0 left."
 
 
 def test_a_fraction_is_the_same_everywhere_and_grows(tmp_path):

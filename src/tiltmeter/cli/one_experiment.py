@@ -17,11 +17,13 @@ from tiltmeter.study import Study
 if TYPE_CHECKING:
     from tiltmeter.experiments.outcome import Outcome
 
-#: Arguments of `one_experiment`: name, scale, seeds, folder, and its position in the list.
-Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str]
+#: Arguments of `one_experiment`: name, scale, seeds, folder, its position in the list, and whether to judge it in part.
+Work: TypeAlias = tuple[str, Literal["quick", "full"], int | None, Path, str, bool]
 
 
-def one_experiment(name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str) -> Outcome:
+def one_experiment(
+    name: str, scale: Literal["quick", "full"], seeds: int | None, to: Path, place: str, partial: bool = False
+) -> Outcome:
     """Run one experiment; its failure is reported and does not stop the others."""
     from tiltmeter.experiments.reproduce import failure, without
     from tiltmeter.experiments.reproduce import reproduce as run
@@ -32,7 +34,7 @@ def one_experiment(name: str, scale: Literal["quick", "full"], seeds: int | None
     progress("begins")
     began = time.perf_counter()
     try:
-        outcome = run(name, scale, seeds, to, progress)
+        outcome = run(name, scale, seeds, to, progress, partial)
     except Exception as error:
         outcome = without(name, scale, failure(error), "failed")
     progress(f"{outcome.state}, {time.perf_counter() - began:.1f} s")
@@ -41,8 +43,8 @@ def one_experiment(name: str, scale: Literal["quick", "full"], seeds: int | None
 
 def experiment_cell(settings: dict[str, Any]) -> xr.Dataset:
     """The outcome as text: a cell of a study may hold attributes only."""
-    work = (settings["name"], settings["scale"], settings["seeds"], Path(settings["to"]), settings["place"])
-    return xr.Dataset(attrs={"outcome": json.dumps(one_experiment(*work).to_json())})
+    work = {**settings, "to": Path(settings["to"])}
+    return xr.Dataset(attrs={"outcome": json.dumps(one_experiment(**work).to_json())})
 
 
 def side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
@@ -50,8 +52,8 @@ def side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
     from tiltmeter.experiments.outcome import Outcome
     from tiltmeter.experiments.reproduce import without
 
-    names = ("name", "scale", "seeds", "to", "place")
-    cells = [dict(zip(names, (*each[:3], str(each[3].resolve()), each[4]), strict=True)) for each in work]
+    names = ("name", "scale", "seeds", "to", "place", "partial")
+    cells = [dict(zip(names, (*each[:3], str(each[3].resolve()), *each[4:]), strict=True)) for each in work]
     # In a folder that is thrown away: what an experiment keeps are its runs, and claims are judged anew every time.
     # It is tried once, since an experiment goes on from its runs when the command is repeated.
     with TemporaryDirectory() as folder:

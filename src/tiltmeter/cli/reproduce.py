@@ -23,6 +23,7 @@ def reproduce(
     seeds: int | None = None,
     to: Path = Path("runs/reproduce"),
     jobs: int = 1,
+    partial: Switch = False,
     markdown: Path | None = None,
     json: Json = False,
 ) -> int:
@@ -48,8 +49,11 @@ def reproduce(
         Folder for the runs and the page verdicts.html; complete experiments there are not run again.
     jobs
         Number of experiments to run at the same time, each in its own process.
+    partial
+        Compute nothing: judge what an interrupted experiment has so far, with its counts. For those whose runs are
+        cells of a study.
     markdown
-        Also write all verdicts as a page of the documentation.
+        Also write all verdicts into this page of the documentation; sections of other experiments there stay.
     """
     for name in names:
         known(name)
@@ -60,13 +64,14 @@ def reproduce(
         raise ValueError("Name experiments, or pass --all, or --list to see all names.")
     from tiltmeter.cli.one_experiment import one_experiment, side_by_side
     from tiltmeter.experiments.reproduce import outcomes_in
-    from tiltmeter.experiments.verdicts import write_markdown, write_verdicts
+    from tiltmeter.experiments.verdict_page import write_markdown
+    from tiltmeter.experiments.verdicts import write_verdicts
 
     for word, number in (("seeds", seeds), ("jobs", jobs)):
         if number is not None and number < 1:
             raise ValueError(f"`{word}` should be a number of them, at least 1. Found {word} = {number}.")
     chosen = tuple(EXPERIMENTS) if all else tuple(dict.fromkeys(names))
-    work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]") for i, name in enumerate(chosen, start=1)]
+    work = [(name, scale, seeds, to, f"[{i}/{len(chosen)}]", partial) for i, name in enumerate(chosen, start=1)]
     try:
         to.mkdir(parents=True, exist_ok=True)
     except OSError as error:

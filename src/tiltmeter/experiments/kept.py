@@ -40,8 +40,12 @@ class Kept:
     always returned as read back from disk, so that the second time gives the same numbers as the first.
     """
 
-    def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent) -> None:
+    def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent, partial: bool = False) -> None:
         self.place, self._tell = place, tell
+        #: Whether to judge what is complete, without computing more.
+        self.partial = partial
+        #: Of the runs made of cells: how many seeds are complete, and how many were planned.
+        self.counts: dict[str, tuple[int, int]] = {}
         self.fresh = 0
         self._files: dict[str, str] = {}
         # Through JSON and back, so that tuples and lists, or different number types, compare as equal.
@@ -60,6 +64,11 @@ class Kept:
             self._made = json.loads((place / MADE).read_text(encoding="utf-8"))
 
     @property
+    def tells(self) -> bool:
+        """Whether somebody listens."""
+        return self._tell is not silent
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The directories of the runs asked for so far."""
         return tuple(self._files)
@@ -76,11 +85,10 @@ class Kept:
         return max(days, default=today())
 
     def __call__(self, name: str, make: Callable[[], Trajectory]) -> Trajectory:
-        file = file_name(name)
-        if file in self._files:
-            raise ValueError(f"Two runs of this experiment are kept as {file!r}: {self._files[file]!r} and {name!r}.")
-        self._files[file] = name
+        file = self._listed(name)
         where = self.place / file
+        if not where.exists() and self.partial:
+            raise ValueError(f"The run {name!r} is not there, and it is not made of parts that could be: run it whole.")
         if not where.exists():
             began = time.perf_counter()
             made = make()
@@ -97,6 +105,24 @@ class Kept:
         loaded = load(where)
         assert isinstance(loaded, Trajectory)
         return loaded
+
+    def collected(
+        self, name: str, run: Trajectory, seconds: float, planned: int, done: int | None = None
+    ) -> Trajectory:
+        """Take note of a run that was put together from complete cells of a study, maybe not all that were planned."""
+        file = self._listed(name)
+        self.counts[name] = (len(run.origin.seeds) if done is None else done, planned)
+        self._made.setdefault(file, {"date": today()})["seconds"] = round(seconds, 3)
+        write_json(self.place / MADE, self._made)
+        return run
+
+    def _listed(self, name: str) -> str:
+        """The directory of a run, which no other run of this experiment may have."""
+        file = file_name(name)
+        if file in self._files:
+            raise ValueError(f"Two runs of this experiment are kept as {file!r}: {self._files[file]!r} and {name!r}.")
+        self._files[file] = name
+        return file
 
 
 def beside(keep: Any, name: str, setting: Any) -> Any:

@@ -28,7 +28,8 @@ class Outcome:
 
     `date` and `seconds` are those of the runs; loading stored runs does not change them. `runs` are the names of the
     runs and `pictures` maps titles to file names without suffix, both within `folder`. `tables` hold further numbers:
-    (title, header, rows of text). `reason` says why an experiment was not run, or how it failed.
+    (title, header, rows of text). `reason` says why an experiment was not run, or how it failed; `partial` how much of
+    it was judged, if not all.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Outcome:
     folder: str = ""
     state: State = "run"
     reason: str = ""
+    partial: str = ""
 
     @property
     def variant(self) -> str:
@@ -60,7 +62,9 @@ class Outcome:
         tested = [claim for claim in self.claims if claim.verdict != "not run"]
         holding = sum(claim.holds for claim in tested)
         many = f"{self.seeds} seed{'s' if self.seeds != 1 else ''}"
-        return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
+        some = f" In part: {self.partial}." if self.partial else ""
+        told = f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
+        return told + some
 
     def to_json(self) -> dict[str, JSON]:
         """Return plain JSON that `from_json` reads back; NaN is written as null and infinity as "inf"."""

@@ -29,6 +29,7 @@ def reproduce(
     seeds: int | None = None,
     to: str | os.PathLike[str] = "runs/reproduce",
     tell: Callable[[str], None] = silent,
+    partial: bool = False,
 ) -> Outcome:
     """Run an experiment in `to`/name/scale, or continue it there, and judge its claims.
 
@@ -36,6 +37,9 @@ def reproduce(
     folder's name. `tell` is called after every run. The outcome is written to `outcome.json`, next to its pictures. If
     data or PyTorch are missing, the outcome is "not run", with the reason; an outcome stored earlier is kept. torch
     uses one thread meanwhile, so that results do not depend on the number of cores.
+
+    `partial` computes nothing: it judges what an interrupted experiment has, and says how much of it. It needs an
+    experiment whose runs are cells of a study.
 
     A verdict tells whether the statistic met the rule in these runs. It does not prove the sentence.
     """
@@ -54,7 +58,7 @@ def reproduce(
         setting = dataclasses.replace(
             setting, **{name: seeds for name in names if name == "seeds" or name.endswith("_seeds")}
         )
-    keep = Kept(place, setting, tell)
+    keep = Kept(place, setting, tell, partial)
     try:
         if absent := _absent(module.NEEDS):
             do = f"`tiltmeter data get {' '.join(absent)}` brings them, or says how to"
@@ -90,9 +94,21 @@ def reproduce(
                 for title, table in tables.items()
             ),
             folder=str(place),
+            partial=_so_far(keep.counts),
         ),
         place,
     )
+
+
+def _so_far(counts: Mapping[str, tuple[int, int]]) -> str:
+    """How much is complete, in words; "" if all is.
+
+    >>> _so_far({"a": (5, 10), "b": (4, 10)}), _so_far({"a": (5, 5)})
+    ('9 of 20 complete: a 5 of 10, b 4 of 10', '')
+    """
+    done, planned = (sum(pair[k] for pair in counts.values()) for k in (0, 1))
+    told = ", ".join(f"{name} {one} of {whole}" for name, (one, whole) in counts.items())
+    return f"{done} of {planned} complete: {told}" if done < planned else ""
 
 
 def without(name: str, scale: str, reason: str, state: State = "not run") -> Outcome:

@@ -1,10 +1,9 @@
-"""verdicts: the outcomes of all experiments as one HTML page, and as the page of the documentation."""
+"""verdicts: the outcomes of all experiments as one HTML page, and in words."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -30,56 +29,11 @@ def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
         sections.append(Section("What does not hold", tables=[Table(("experiment", "claimed", "measured"), failing)]))
     for one in outcomes:
         text = [f"{one.paper}.".removeprefix("."), made(one).replace("`", "")]
-        charts = [_Drawn(spec) for _, spec in _specs(one)]
+        charts = [_Drawn(spec) for _, spec in drawn_specs(one)]
         tables = [Table(HEADER, [row(claim) for claim in one.claims])]
         tables += [Table(header, rows) for _, header, rows in one.tables]
-        sections.append(Section(f"{_heading(one)}: {one.title}", [line for line in text if line], tables, charts))
+        sections.append(Section(f"{heading(one)}: {one.title}", [line for line in text if line], tables, charts))
     return write_page(Path(path), "What was published, and what was found", sections, f"tiltmeter {__version__}")
-
-
-def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
-    """Write the page of the documentation; pictures go to `_static/verdicts` next to it, each below 60 kB."""
-    page = Path(path)
-    static = page.parent / "_static" / "verdicts"
-    static.mkdir(parents=True, exist_ok=True)
-    for old in static.glob("*.png"):
-        old.unlink()
-    lines = [
-        "# What was published, and what was found",
-        "",
-        "Written by `tiltmeter reproduce --all --markdown`, never by hand. A verdict says whether a number met a rule "
-        "in these runs; see [experiments](experiments.md) for how to run them and what the words mean.",
-        "",
-        in_short(outcomes),
-        "",
-        *_markdown(OVERVIEW, [(_linked(one), *overview_row(one)[1:]) for one in outcomes]),
-    ]
-    for one in outcomes:
-        lines += [
-            "",
-            f"## {_heading(one)}",
-            "",
-            f"{one.title}. {one.paper}".rstrip(". ") + ".",
-            "",
-        ]
-        if one.state == "run":
-            lines += [*_markdown(HEADER, [row(claim) for claim in one.claims]), ""]
-        lines.append(made(one))
-        for title, header, rows in one.tables:
-            lines += ["", f"{title}:", "", *_markdown(header, rows)]
-        for number, (title, spec) in enumerate(_specs(one), start=1):
-            variant = "" if one.variant == "quick" else f"-{one.variant}"
-            file = static / f"{one.name}{variant}-{number}.png"
-            file.write_bytes(small_png(spec))
-            lines += ["", f"![{_plain(title)}](_static/verdicts/{file.name})"]
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return page
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table as lines of Markdown."""
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    return lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in rows]
 
 
 def in_short(outcomes: Sequence[Outcome]) -> str:
@@ -89,17 +43,22 @@ def in_short(outcomes: Sequence[Outcome]) -> str:
     '0 experiments: 0 claims hold, 0 do not, 0 were not run.'
     """
     claims = [claim for one in outcomes if one.state != "failed" for claim in one.claims]
-    hold, fail, rest = (
-        sum(claim.verdict == word for claim in claims) for word in ("holds", "does not hold", "not run")
-    )
-    text = (
-        f"{_number(len(outcomes), 'experiment')}: {_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}, "
-        f"{fail} {'does' if fail == 1 else 'do'} not, {rest} {'was' if rest == 1 else 'were'} not run."
-    )
-    if close := sum(claim.close for claim in claims):
-        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the threshold."
+    words = [claim.verdict for claim in claims]
+    text = counted_in_words(len(outcomes), words, sum(claim.close for claim in claims))
     if failed := [one.name for one in outcomes if one.state == "failed"]:
         text += f" Failed: {', '.join(failed)}."
+    return text
+
+
+def counted_in_words(experiments: int, verdicts: Sequence[str], close: int) -> str:
+    """How many of these verdicts say what, and how many of them are close."""
+    hold, fail, rest = (verdicts.count(word) for word in ("holds", "does not hold", "not run"))
+    text = (
+        f"{_number(experiments, 'experiment')}: {_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}, "
+        f"{fail} {'does' if fail == 1 else 'do'} not, {rest} {'was' if rest == 1 else 'were'} not run."
+    )
+    if close:
+        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the threshold."
     return text
 
 
@@ -110,7 +69,8 @@ def _number(count: int, one: str, many: str | None = None) -> str:
 def overview_row(outcome: Outcome) -> tuple[str, ...]:
     """An outcome as cells of the overview."""
     took = f"{outcome.seconds:.0f} s" if outcome.state == "run" else ""
-    return outcome.name, outcome.scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
+    scale = f"{outcome.scale}, in part" if outcome.partial else outcome.scale
+    return outcome.name, scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
 
 
 def against(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
@@ -148,9 +108,10 @@ def made(outcome: Outcome) -> str:
     seeds = f"{outcome.seeds} seed{'s' if outcome.seeds != 1 else ''}"
     asked = "" if outcome.scale == "quick" else f" --scale {outcome.scale}"
     asked += f" --seeds {outcome.seeds}" if outcome.variant.endswith("-seeds") else ""
+    some = f" An interrupted run, judged in part (`--partial`): {outcome.partial}." if outcome.partial else ""
     return (
         f"Scale {outcome.scale}, {seeds}, {outcome.seconds:.0f} s, {outcome.date}, tiltmeter {outcome.version}: "
-        f"`tiltmeter reproduce {outcome.name}{asked}`."
+        f"`tiltmeter reproduce {outcome.name}{asked}`.{some}"
     )
 
 
@@ -187,7 +148,8 @@ class _Drawn:
         return self._spec
 
 
-def _specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
+def drawn_specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
+    """Titles and specifications of the stored pictures."""
     folder = Path(outcome.folder) / PICTURES
     found = []
     for title, file in outcome.pictures:
@@ -197,14 +159,6 @@ def _specs(outcome: Outcome) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _heading(outcome: Outcome) -> str:
+def heading(outcome: Outcome) -> str:
+    """Name the section of an outcome."""
     return outcome.name if outcome.variant == "quick" else f"{outcome.name} ({outcome.variant})"
-
-
-def _linked(outcome: Outcome) -> str:
-    anchor = re.sub(r"[^a-z0-9 -]", "", _heading(outcome)).replace(" ", "-")
-    return f"[{outcome.name}](#{anchor})"
-
-
-def _plain(title: str) -> str:
-    return re.sub(r"[\[\]\n|]", " ", title)

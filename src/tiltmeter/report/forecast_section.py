@@ -1,6 +1,8 @@
-"""Forecast: what was forecast before training, beside the run, up to where it is to be trusted."""
+"""Forecast: what was forecast before or during training, beside the run, up to where it is to be trusted."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -27,6 +29,17 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
         )
     told = _ends(row, ahead.names)
     real = _ends(found.headline, ahead.names)
+    begun = _from_step(ahead.run)
+    if begun is not None:
+        last = float(row.course.coords["time"][-1])
+        texts.insert(0, f"From step {moment(begun)} on, forecast from the weights and the optimiser at that step.")
+        texts.append(f"At step {moment(last)} the forecast of {row.term.title.lower()} is {told}.")
+        return section(
+            "forecast",
+            "How the training is forecast to go on",
+            paragraph(" ".join(texts)),
+            figure(f"{row.term.title}. Circles: forecast. Lines: run.", _draw(found, row, step), middle=True),
+        )
     texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
     picture = _draw(found, row, step)
@@ -37,6 +50,13 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
         paragraph(" ".join(texts)),
         figure(caption, picture, middle=True),
     )
+
+
+def _from_step(ahead: Trajectory) -> float | None:
+    """The step from which a nowcast goes on; None for a forecast from the beginning."""
+    account = ahead.origin.settings.get("calculation")
+    step = account.get("from_step") if isinstance(account, Mapping) else None
+    return float(step) if isinstance(step, (int, float)) else None
 
 
 def _trusted(ahead: Trajectory, curve: str) -> tuple[list[str], float | None]:
@@ -75,7 +95,8 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
     assert row.course is not None
     times, values = real.coords["time"].values.astype(float), real.values
     steps, circles = row.course.coords["time"].values.astype(float), row.course.values
-    axis = stretched_axis(times)
+    # A nowcast goes on beyond the last look of the run.
+    axis = stretched_axis(np.union1d(times, steps) if steps[0] > times[0] else times)
     every = np.concatenate([values.ravel(), circles.ravel()])
     finite = every[np.isfinite(every)]
     low, high = min(0.0, float(finite.min())), float(finite.max()) or 1.0
@@ -87,7 +108,7 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
         return np.asarray(60 + axis.place(part) * 480)
 
     parts = []
-    if step is not None and step < times[-1]:
+    if step is not None and step < axis.last:
         parts.append(svg.box(float(x(step)), 14, 540 - float(x(step)), 200, "dim"))
     for level in (low, (low + high) / 2, high):
         at = float(y(np.asarray(level)))
@@ -98,6 +119,6 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
     for place, kind in enumerate(colours(found)):
         parts.append(svg.path(x(times), y(values[:, place]), f"line thin {kind}"))
         for at, value in list(zip(steps, circles[:, place], strict=True))[::2]:
-            if np.isfinite(value) and at <= times[-1] and kind != "rest":
+            if np.isfinite(value) and at <= axis.last and kind != "rest":
                 parts.append(svg.mark(float(x(at)), float(y(np.asarray(value))), f"dot {kind}", size=2.6))
     return svg.picture(600, 240, parts, f"{row.term.title}: forecast and run", _ends(found.headline, found.names), "")

@@ -65,9 +65,23 @@ class Affine:
         flipped = weight.transpose(1, 2)
         return x.bmm(flipped) if bias is None else torch.baddbmm(bias, x, flipped)
 
+    def back(self, parameters: Mapping[str, Tensor], slopes: Tensor) -> Tensor:
+        """The derivatives with respect to the inputs, from those with respect to the outputs."""
+        weight = parameters[self.weight]
+        return slopes * weight if weight.shape[1] == 1 else slopes.bmm(weight)
+
 
 #: A Linear layer, or a function of every number by itself.
 Layer: TypeAlias = Affine | Callable[[Tensor], Tensor]
+
+#: For activations whose derivative follows from their outputs: derivatives with respect to their inputs, from those
+#: with respect to their outputs. Autograd calls the same functions.
+BACK: dict[type, Callable[[Tensor, Tensor], Tensor]] = {
+    nn.ReLU: lambda slopes, outputs: torch.ops.aten.threshold_backward(slopes, outputs, 0),
+    nn.Tanh: lambda slopes, outputs: torch.ops.aten.tanh_backward(slopes, outputs),
+    nn.Sigmoid: lambda slopes, outputs: torch.ops.aten.sigmoid_backward(slopes, outputs),
+    nn.Identity: lambda slopes, outputs: slopes,  # noqa: ARG005
+}
 
 
 def linear_layers(model: nn.Module) -> tuple[Layer, ...] | None:
@@ -107,9 +121,11 @@ def differentiate_chain(
 ) -> tuple[Tensor, dict[str, Tensor | Product]]:
     """The losses of all runs, and the gradient of their sum by parameter.
 
-    Autograd takes only the derivatives with respect to the outputs of Linear layers. Their product with the layer's
-    inputs is the gradient of the weights.
+    Autograd takes only the derivatives with respect to the outputs of Linear layers, or of the last layer if all
+    activations are known. Their product with the layer's inputs is the gradient of the weights.
     """
+    if all(isinstance(layer, Affine) or type(layer) in BACK for layer in layers):
+        return _differentiate_known(layers, parameters, x, loss)
     inputs: list[Tensor] = []
     outputs: list[Tensor] = []
     for layer in layers:
@@ -125,9 +141,37 @@ def differentiate_chain(
     for layer, seen, slope in zip(
         (layer for layer in layers if isinstance(layer, Affine)), inputs, slopes, strict=True
     ):
-        gradients[layer.weight] = Product(seen.detach(), slope)
+        gradients[layer.weight] = Product(seen.detach().expand(len(slope), -1, -1), slope)
         if layer.bias is not None:
             gradients[layer.bias] = slope.sum(1)
+    return losses.detach(), gradients
+
+
+def _differentiate_known(
+    layers: Sequence[Layer], parameters: Mapping[str, Tensor], x: Tensor, loss: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, dict[str, Tensor | Product]]:
+    """The same, going back through the layers without autograd, which costs more than the work on small layers."""
+    with torch.no_grad():
+        seen = [x]
+        for layer in layers:
+            seen.append(layer(parameters, seen[-1]) if isinstance(layer, Affine) else layer(seen[-1]))
+    scores = seen[-1].detach().requires_grad_()
+    with torch.enable_grad():
+        losses = loss(scores)
+        (slopes,) = torch.autograd.grad(losses.sum(), scores)
+    first = next(place for place, layer in enumerate(layers) if isinstance(layer, Affine))
+    gradients: dict[str, Tensor | Product] = {}
+    with torch.no_grad():
+        for place in range(len(layers) - 1, first - 1, -1):
+            layer = layers[place]
+            if not isinstance(layer, Affine):
+                slopes = BACK[type(layer)](slopes, seen[place + 1])
+                continue
+            gradients[layer.weight] = Product(seen[place].expand(len(slopes), -1, -1), slopes)
+            if layer.bias is not None:
+                gradients[layer.bias] = slopes.sum(1)
+            if place > first:
+                slopes = layer.back(parameters, slopes)
     return losses.detach(), gradients
 
 

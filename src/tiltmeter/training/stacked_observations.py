@@ -97,4 +97,7 @@ class StackedObservations:
             kept = {str(dim): values.coords[dim].values for dim in values.dims[1:]}
             coords: dict[str, Any] = {"group": self._groups, **kept, **self._coords}
             self._layouts[name] = xr.DataArray(array, dims=list(coords), coords=coords, attrs=values.attrs)
-        return self._layouts[name].copy(deep=False, data=array)
+        blank = self._layouts[name]
+        # Labels and their index are shared, not copied: the recorder then does not read them again.
+        fresh = xr.Variable(blank.dims, array, blank.attrs, fastpath=True)
+        return xr.DataArray(fresh, blank._coords, name=blank._name, indexes=blank._indexes, fastpath=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -20,9 +20,6 @@ Gradients: TypeAlias = Mapping[str, Tensor | Product | None]
 #: Changes the parameters of all runs, by name, given their gradients and the learning rate of this step.
 Update: TypeAlias = Callable[[Mapping[str, Tensor], Gradients, Rate], None]
 
-#: Numbers from which one pass over a tensor pays.
-LARGE = 10_000
-
 #: A formula for one parameter: its name, itself, its gradient, spare memory of its size, the learning rate.
 Formula: TypeAlias = Callable[[str, Tensor, Tensor, Tensor, Rate], None]
 
@@ -32,13 +29,11 @@ def stacked_update(
     weight_decay: Rate,
     clip: float | None = None,
     memory: dict[str, Any] | None = None,
-    at_once: bool = False,
 ) -> Update:
     """The update that this optimiser makes, for stacked parameters, with this weight decay instead of its own.
 
     The formulas are those of `torch.optim`, in the same order of operations. What is remembered from step to step
-    (velocities, moments) is kept in `memory`, so that it can be saved and put back. `at_once` lets torch make the steps
-    of Adam in one pass over large tensors, which rounds differently.
+    (velocities, moments) is kept in `memory`, so that it can be saved and put back.
     """
     kept: dict[str, Any] = {} if memory is None else memory
     defaults = {**settings.defaults, **settings.param_groups[0]}
@@ -55,7 +50,7 @@ def stacked_update(
     if kind is torch.optim.SGD:
         return _sgd(weight_decay, defaults["momentum"], defaults["dampening"], defaults["nesterov"], clip, kept)
     decoupled = kind is torch.optim.AdamW or bool(defaults.get("decoupled_weight_decay"))
-    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip, kept, at_once)
+    return _adam(weight_decay, defaults["betas"], defaults["eps"], decoupled, clip, kept)
 
 
 def _sgd(
@@ -103,25 +98,15 @@ def _adam(
     decoupled: bool,
     clip: float | None,
     states: dict[str, tuple[Tensor, Tensor, int]],
-    at_once: bool = False,
 ) -> Update:
     first, second = (float(beta) for beta in betas)
-    settings: dict[str, Any] = {"beta1": first, "beta2": second, "eps": eps, "decoupled_weight_decay": decoupled}
 
     def change(name: str, parameter: Tensor, gradient: Tensor, spare: Tensor, lr: Rate) -> None:
         if name not in states:
             states[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), 0
-        mean, square, before = states[name]
-        count = before + 1
+        mean, square, count = states[name]
+        count += 1
         states[name] = mean, square, count
-        if at_once and parameter.numel() >= LARGE and isinstance(lr, float) and isinstance(weight_decay, float):
-            four = [parameter, gradient, mean, square]
-            if parameter.stride() == gradient.stride() == mean.stride():
-                if parameter.dim() == 3 and not parameter.is_contiguous():  # stored transposed
-                    four = [one.transpose(1, 2) for one in four]
-                if four[0].is_contiguous():
-                    _in_one_pass(four, before, lr, weight_decay, settings)
-                    return
         if not decoupled:
             gradient = _decayed(gradient, parameter, weight_decay, spare)
         elif _is_set(weight_decay):
@@ -136,18 +121,6 @@ def _adam(
             parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
     return _for_each(change, lambda *_: False, clip)
-
-
-def _in_one_pass(
-    tensors: Sequence[Tensor], done: int, lr: float, weight_decay: float, settings: Mapping[str, Any]
-) -> None:
-    """A step of torch's own Adam, all operations on a number at once: parameter, gradient, both moments."""
-    from torch.optim.adam import adam
-
-    flags: dict[str, Any] = {"fused": True, "amsgrad": False, "maximize": False}
-    count = torch.tensor(float(done))
-    parameter, gradient, mean, square = ([one] for one in tensors)
-    adam(parameter, gradient, mean, square, [], [count], lr=lr, weight_decay=weight_decay, **settings, **flags)
 
 
 def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import xarray as xr
@@ -80,6 +80,19 @@ class Shares(NotebookText):
             low, high = np.clip(np.quantile(drawn[1:] if len(drawn) > 1 else drawn, [tail, 1 - tail]), 0, 1)
             found.append(Share(group, float(np.clip(drawn[0], 0, 1)), float(low), float(high)))
         return (*found, *(self[name] for name in (REST, SEED)))
+
+    def by_groups(self, groups: Mapping[str, Sequence[str]], luck: str = SEED) -> Shares:
+        """`grouped` as Shares, to be drawn; without groups that do not vary. `luck` names the part of chance.
+
+        >>> noise = np.random.default_rng(0).normal(size=(3, 2, 6))
+        >>> found = shares(xr.DataArray(noise, dims=("width", "lr", "seed")), draws=20, permutations=0)
+        >>> [row.term for row in found.by_groups({"architecture": ["width"], "data": ["share"]}, "luck").rows]
+        ['architecture', 'rest', 'luck']
+        """
+        varied = {factor for term in self.draws for factor in term.split(" x ")}
+        rows = [row for row in self.grouped(groups) if row.term not in groups or varied & set(groups[row.term])]
+        named = tuple(replace(row, term=luck) if row.term == SEED else row for row in rows)
+        return replace(self, rows=named, draws={})
 
 
 def shares(

@@ -50,7 +50,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(steps=500, points=256, fraction=1 / 2, seeds=8)
+FULL = Setting(fraction=1 / 3)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -241,12 +241,18 @@ def tables(runs: Runs) -> dict[str, Table]:
                 told = [f"{row.share:.0%} ({row.low:.0%} to {row.high:.0%})" for row in found.grouped(GROUPS)]
                 rows.append((bias, moment, *told))
     when = [(bias, space, *shown(runs, bias)) for bias, (_, space) in BIASES.items()]
+    pairs = correlations(runs)
+    pairs |= {(two, one): value for (one, two), value in pairs.items()}
+    together = [(one, *(f"{pairs[one, two]:+.2f}" if (one, two) in pairs else "" for two in BIASES)) for one in BIASES]
     return {
         "Share of variance of each simplicity bias (90 % intervals)": Table(
             ("bias", "read at", *GROUPS, "rest", "chance"), tuple(rows)
         ),
         "When each bias shows, and in which space: median over settings (share of them above 0)": Table(
             ("bias", "space", *MOMENTS, f"first above 0 in {SHOWS:.0%} of settings"), tuple(when)
+        ),
+        "Which biases move together: rank correlation over settings, at the end": Table(
+            ("bias", *BIASES), tuple(together)
         ),
     }
 
@@ -277,5 +283,8 @@ def pictures(runs: Runs) -> dict[str, Any]:
     for moment in ("end", "matched loss"):
         found = [one for bias in BIASES if (one := shares_of(runs, bias, moment)) is not None]
         if found:
+            by_part = [one.by_groups(GROUPS, luck="chance") for one in found]
+            title = f"Which part of a training makes which simplicity bias, {moment}"
+            drawn[title] = plot.variance_shares(by_part, (*GROUPS, "rest", "chance"))
             drawn[f"What explains each simplicity bias, {moment}"] = plot.variance_shares(found)
     return drawn

@@ -15,6 +15,7 @@ from tiltmeter.data.public.grouping import by_classes, set_aside
 from tiltmeter.data.public.images import standardised
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.shared.seed_study import seed_study
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.recipe import Recipe, Watch
@@ -53,10 +54,11 @@ class Setting:
     lr: float = 2e-3
     look: int = 4000
     per_decade: int = 3
+    together: int | None = None
 
 
 QUICK = Setting()
-FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, per_decade=20)
+FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, per_decade=20, together=2)
 
 
 @cache
@@ -73,27 +75,30 @@ def points() -> tuple[GroupedData, GroupedData]:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """One ensemble of seeds for every share."""
+    arms = [f"rho {rho:g}" for rho in setting.rhos]
+    return seed_study(keep, "cifar-groups", setting, arms, range(FRESH, FRESH + setting.seeds))
+
+
+def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
+    """Some seeds at one share."""
     train, test = points()
     enough = all(setting.look < size for size in test.sizes.values())
     look = set_aside(test, setting.look, np.random.default_rng(0))[1] if enough else test
-
-    def at(rho: float) -> Trajectory:
-        return ensemble(
-            partial(mlp, 3072, (setting.hidden,), 1),
-            train,
-            look,
-            Recipe(
-                lr=setting.lr,
-                steps=setting.steps,
-                batch=setting.batch,
-                proportions={FIRST: rho, SECOND: 1.0 - rho},
-                loss=Square(),
-            ),
-            watch=Watch(when=log_spaced(setting.per_decade)),
-            seeds=range(FRESH, FRESH + setting.seeds),
-        )
-
-    return {f"rho {rho:g}": keep(f"rho {rho:g}", partial(at, rho)) for rho in setting.rhos}
+    rho = next(rho for rho in setting.rhos if name == f"rho {rho:g}")
+    return ensemble(
+        partial(mlp, 3072, (setting.hidden,), 1),
+        train,
+        look,
+        Recipe(
+            lr=setting.lr,
+            steps=setting.steps,
+            batch=setting.batch,
+            proportions={FIRST: rho, SECOND: 1.0 - rho},
+            loss=Square(),
+        ),
+        watch=Watch(when=log_spaced(setting.per_decade)),
+        seeds=seeds,
+    )
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

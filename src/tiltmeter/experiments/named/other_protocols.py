@@ -11,8 +11,10 @@ from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim, whether
 from tiltmeter.experiments.shared.lead import leaders
 from tiltmeter.experiments.shared.network_students import train_students
+from tiltmeter.experiments.shared.seed_study import seed_study
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.record import Trajectory
 
 TITLE = "The double crossing with weight decay and Adam, in losses and errors"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), figure 10"
@@ -38,14 +40,20 @@ class Setting:
     width: int = 64
     steps: int = 3000
     seeds: int = 10
+    together: int | None = None
 
 
 QUICK = Setting()
-FULL = Setting(batch=1, width=256, steps=40000)
+FULL = Setting(batch=1, width=256, steps=40000, together=5)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Two-layer ReLU networks under each protocol."""
+    return seed_study(keep, "other-protocols", setting, PROTOCOLS, range(setting.seeds))
+
+
+def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
+    """Some seeds under one protocol."""
     import torch
 
     makers = dict(
@@ -62,13 +70,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     )
     problem = cases.three_phases().problem
     sgd = SGD(lr=setting.lr * setting.d, batch=setting.batch)
-    return {
-        name: keep(
-            name,
-            partial(train_students, problem, sgd, (setting.width,), setting.d, setting.steps, setting.seeds, maker),
-        )
-        for name, maker in makers.items()
-    }
+    return train_students(problem, sgd, (setting.width,), setting.d, setting.steps, seeds, makers[name])
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

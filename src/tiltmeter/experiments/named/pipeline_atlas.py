@@ -21,8 +21,9 @@ from tiltmeter.report.page import Table
 
 TITLE = "Of the group bias that a training ends with, how much comes from each part of the pipeline"
 PAPER = (
-    "A question of Bell and Sagun (2023) and others; single claims of Sagawa et al. (2020), Francazi et al. (2023), "
-    "Ganesh et al. (2023), Iofinova et al. (2023), Jain et al. (2024)"
+    "A question of Bell and Sagun (2023) and others; single claims of these and of Sagawa et al. (2020), Francazi et "
+    "al. (2023), Ganesh et al. (2023), Iofinova et al. (2023), Jain et al. (2024), Kolahdouzi et al. (2025), Barsbey "
+    "et al. (2025)"
 )
 NEEDS: tuple[str, ...] = ()
 #: The parts of the pipeline and the factors of each.
@@ -52,7 +53,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(steps=600, fraction=1 / 8, orders=16, seeds=8)
+FULL = Setting(fraction=1 / 8, orders=16)
 
 #: The stopping rule and pruning are two more factors: every network is stopped and pruned in all ways.
 LEVELS: dict[str, list[Any]] = {
@@ -152,7 +153,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         size, error = contrast(
             abs(array) if response == "final_gap" and factor == "pruning" else array, factor, low, high
         )
-        what = f"change of {RESPONSES[response]}, from {factor} {low} to {high}"
+        size_of = "the size of the " if response == "final_gap" and factor == "pruning" else ""
+        what = f"change of {size_of}{RESPONSES[response]}, from {factor} {low} to {high}"
         return Claim(sentence, sign * size, what, 0.0, error=error, seeds=seeds, safe=False)
 
     tuned = ("nine tenths", "nine tenths, tuned")
@@ -160,6 +162,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         moved("The less a group is represented, the worse it ends", "final_gap", "share", 0.5, 0.8),
         moved("The group of larger variance is ahead early", "early_gap", "variance", 1, 4, -1.0),
         moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 64),
+        moved("Deeper networks leave a larger gap", "final_gap", "depth", 1, 3),
+        moved("AdamW leaves a smaller gap than SGD", "final_gap", "optimiser", "SGD", "AdamW", -1.0),
+        moved("A larger learning rate leaves a smaller gap", "final_gap", "lr", 0.03, 0.1, -1.0),
+        moved("Weight decay spares the worst group", "worst_loss", "decay", 0.0, 0.03, -1.0),
         moved("Label noise hurts the worst group", "worst_loss", "noise", 0.0, 0.2),
         moved("Pruning makes the gap larger", "final_gap", "pruning", "none", "nine tenths"),
         moved("Pruning makes the gap larger on digits", "final_gap", "pruning", "none", "nine tenths", name="digits"),
@@ -168,6 +174,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         moved("Untrained ReLU networks guess one class more than tanh networks", "initial_guess", "activation",
               "tanh", "relu"),
         _guess_by_depth(runs, seeds),
+        _guess_by_scale(runs, seeds),
         *(_order(runs, name, seeds) for name in data_sets(runs)),
         _curriculum(runs, seeds),
         _from_data(runs, seeds),
@@ -186,6 +193,24 @@ def _guess_by_depth(runs: Runs, seeds: int) -> Claim:
         f"change of {RESPONSES['initial_guess']}, from depth 1 to 3",
         0.0,
         f"With tanh: {contrast(guess.sel(activation='tanh'), 'depth', 1, 3)[0]:+.3f}.",
+        error=error,
+        seeds=seeds,
+        safe=False,
+    )
+
+
+def _guess_by_scale(runs: Runs, seeds: int) -> Claim:
+    """Francazi et al.; exact without biases: multiplying all weights of a ReLU network then changes no decision."""
+    guess = table_of(runs, "mixture", "initial_guess")
+    size, error = contrast(guess.sel(activation="relu"), "scale", 0.5, 1.5)
+    tanh = contrast(guess.sel(activation="tanh"), "scale", 0.5, 1.5)[0]
+    return Claim(
+        "The initial guess of a ReLU network comes from its architecture, not from the scale of its weights",
+        abs(size),
+        f"size of the change of {RESPONSES['initial_guess']}, from scale 0.5 to 1.5",
+        0.05,
+        f"With tanh: {tanh:+.3f}.",
+        rule="at most",
         error=error,
         seeds=seeds,
         safe=False,
@@ -330,9 +355,18 @@ def tables(runs: Runs) -> dict[str, Table]:
 
 
 def pictures(runs: Runs) -> dict[str, Any]:
-    """What explains the group bias; the gap by pruning and width, and by curriculum and optimiser."""
+    """Where the group bias is made; by factors; the gap by pruning and width, and by curriculum and optimiser."""
     gaps = table_of(runs, "digits", "final_gap")
-    drawn = {
+    by_part = [
+        one.by_groups(GROUPS, luck="luck")
+        for response in SHOWN
+        for name in data_sets(runs)
+        if (one := shares_of(runs, name, response)) is not None
+    ]
+    drawn = (
+        {"Where the group bias is made": plot.variance_shares(by_part, (*GROUPS, "rest", "luck"))} if by_part else {}
+    )
+    drawn |= {
         "Final gap by pruning and width (digits)": plot.cell_means(gaps, x="pruning", colour="width"),
         "Final gap by curriculum and optimiser (digits)": plot.cell_means(gaps, x="curriculum", colour="optimiser"),
     }

@@ -18,6 +18,7 @@ from tiltmeter.data.public.mnist import mnist
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.lead import of_each_seed
+from tiltmeter.experiments.shared.seed_study import seed_study
 from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.recipe import Recipe, Watch
@@ -48,10 +49,13 @@ class Setting:
     points: int = 20_000
     look: int = 2000
     per_decade: int = 10
+    together: int | None = None
 
 
 QUICK = Setting()
-FULL = Setting(rates=(0.55, 0.6, 0.62, 0.65, 0.7), seeds=100, steps=6000, look=10_000, points=30_000, per_decade=20)
+FULL = Setting(
+    rates=(0.55, 0.6, 0.62, 0.65, 0.7), seeds=100, steps=6000, look=10_000, points=30_000, per_decade=20, together=5
+)
 
 
 def two_groups(setting: Setting, contrast: tuple[float, float], rate: float | None) -> tuple[GroupedData, GroupedData]:
@@ -83,29 +87,34 @@ def network(hidden: int) -> nn.Sequential:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Two groups; the same with more even digits among the upright, at several rates; the same with equal contrast."""
+    return seed_study(keep, "rotated-mnist", setting, list(arms(setting)), range(setting.seeds))
+
+
+def arms(setting: Setting) -> dict[str, tuple[tuple[float, float], float | None]]:
+    """Contrasts of the two groups and rate of even digits, by name."""
     equal = (setting.contrast[1], setting.contrast[1])
     asked: dict[str, tuple[tuple[float, float], float | None]] = {PLAIN: (setting.contrast, None)}
     asked |= {f"{IMBALANCED} {rate:g}": (setting.contrast, rate) for rate in setting.rates}
-    asked |= {CONTROL: (equal, None)}
+    return asked | {CONTROL: (equal, None)}
 
-    def make(contrast: tuple[float, float], rate: float | None) -> Trajectory:
-        train, look = two_groups(setting, contrast, rate)
-        return ensemble(
-            partial(network, setting.hidden),
-            train,
-            look,
-            Recipe(
-                lr=setting.lr,
-                steps=setting.steps,
-                batch=setting.batch,
-                proportions={UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho},
-                loss=Square(),
-            ),
-            watch=Watch(when=log_spaced(setting.per_decade)),
-            seeds=setting.seeds,
-        )
 
-    return {name: keep(name, partial(make, *how)) for name, how in asked.items()}
+def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
+    """Some seeds of one of them."""
+    train, look = two_groups(setting, *arms(setting)[name])
+    return ensemble(
+        partial(network, setting.hidden),
+        train,
+        look,
+        Recipe(
+            lr=setting.lr,
+            steps=setting.steps,
+            batch=setting.batch,
+            proportions={UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho},
+            loss=Square(),
+        ),
+        watch=Watch(when=log_spaced(setting.per_decade)),
+        seeds=seeds,
+    )
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

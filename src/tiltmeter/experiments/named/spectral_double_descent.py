@@ -20,6 +20,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.plain_digits import plain_digits
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.shared.seed_study import seed_study
 from tiltmeter.measures.named.line_spectrum import LineSpectrum
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.networks.mlp import mlp
@@ -32,6 +33,7 @@ TITLE = "Memorising label noise raises high frequencies along lines through trai
 PAPER = "Zhang, Xiong and Wu, Rethink the Connections among Generalization, Memorization and the Spectral Bias (2021)"
 NEEDS: tuple[str, ...] = ()
 
+WRONG, RIGHT = "wrong labels", "right labels"
 #: Frequencies from here on count as high, in periods per line.
 HIGH = 4
 
@@ -47,10 +49,11 @@ class Setting:
     steps: int = 1500
     lines: int = 100
     seeds: int = 3
+    together: int | None = None
 
 
 QUICK = Setting()
-FULL = Setting(points=900, width=2048, lr=1e-4, steps=200_000, lines=1000, seeds=5)
+FULL = Setting(points=900, width=512, lr=1e-4, steps=60_000, lines=300, seeds=5, together=1)
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,12 @@ class HeldOut:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """The same images with some wrong labels, and with right ones only."""
-    return {name: keep(name, partial(_arm, setting, name)) for name in ("wrong labels", "right labels")}
+    return seed_study(keep, "spectral-double-descent", setting, (WRONG, RIGHT), range(setting.seeds))
 
 
-def _arm(setting: Setting, name: str) -> Trajectory:
-    return stack(
-        [_train(setting, setting.noise if name == "wrong labels" else 0.0, seed) for seed in range(setting.seeds)]
-    )
+def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
+    """Some seeds with wrong or with right labels."""
+    return stack([_train(setting, setting.noise if name == WRONG else 0.0, seed) for seed in seeds])
 
 
 def _train(setting: Setting, noise: float, seed: int) -> Trajectory:
@@ -112,7 +114,7 @@ def high_share(trajectory: Trajectory) -> xr.DataArray:
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """Return the claims: from the best held-out error to the end, with wrong labels against right ones."""
-    noisy, clean = runs["wrong labels"], runs["right labels"]
+    noisy, clean = runs[WRONG], runs[RIGHT]
     share, other, failed = high_share(noisy), high_share(clean), noisy["held_out_error"]
     seeds = share.sizes["seed"]
     best = failed.argmin("time")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,9 +12,11 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.experiments.catalogue import Keep
+from tiltmeter.experiments.kept import Kept
 from tiltmeter.record import Origin, Trajectory
 from tiltmeter.record.labelled import JSON
 from tiltmeter.study import Study
+from tiltmeter.study.places import CELL
 
 #: The folder of the cells, beside the runs of the experiment.
 CELLS = "study"
@@ -34,29 +37,36 @@ def study_run(
     Every variable of the table is a curve whose first dimension, `moment`, became `time`: 0, 1, ... in its order.
     """
 
-    def make() -> Trajectory:
-        place = getattr(keep, "place", None)
-        if place is not None:
-            return _computed(cell, factors, seeds, fraction, version, Path(place) / CELLS / name)
+    def study_in(place: Path) -> Study:
+        return Study(cell, {**factors, "seeds": [seeds]}, None, place, fraction=fraction, version=version)
+
+    if not isinstance(keep, Kept):
         with TemporaryDirectory() as folder:
-            return _computed(cell, factors, seeds, fraction, version, Path(folder))
+            return keep(name, lambda: _computed(study_in(Path(folder)), factors, seeds, False))
+    study = study_in(Path(keep.place) / CELLS / name)
+    status = study.status()
+    if keep.partial and not status.complete:
+        if not status.done:
+            raise ValueError(f"Nothing to judge yet: no cell of {name!r} is complete.")
+        return keep.collected(name, _as_run(study, factors, seeds), sum(cell_seconds(study)), status.total, status.done)
+    return keep(name, lambda: _computed(study, factors, seeds, keep.tells))
 
-    return keep(name, make)
 
-
-def _computed(
-    cell: Callable[[dict[str, Any]], xr.Dataset],
-    factors: Mapping[str, Sequence[Any]],
-    seeds: int,
-    fraction: float | None,
-    version: str,
-    place: Path,
-) -> Trajectory:
-    study = Study(cell, {**factors, "seeds": [seeds]}, None, place, fraction=fraction, version=version)
-    status = study.run(progress=False)
+def _computed(study: Study, factors: Mapping[str, Sequence[Any]], seeds: int, progress: bool) -> Trajectory:
+    status = study.run(progress=progress)
     if status.failed:
         failure = study.failures()[0]
         raise RuntimeError(f"{status.failed} of {status.total} cells failed, first: {failure}")
+    return _as_run(study, factors, seeds)
+
+
+def cell_seconds(study: Study) -> list[float]:
+    """What every complete cell took, in the order of `results`."""
+    places = [study.places.result(cell.key) / CELL for cell in study.all_cells]
+    return [float(json.loads(place.read_bytes())["seconds"]) for place in places if place.exists()]
+
+
+def _as_run(study: Study, factors: Mapping[str, Sequence[Any]], seeds: int) -> Trajectory:
     table = study.table()
     curves = {}
     for variable in table.data_vars:

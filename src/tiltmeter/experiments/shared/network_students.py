@@ -21,7 +21,7 @@ def train_students(
     hidden: Sequence[int],
     d: int,
     steps: int,
-    seeds: int,
+    seeds: int | Sequence[int],
     optimizer: Any = None,
     points: int = 6000,
     per_decade: int = 10,

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.strata import Stratum
+from tiltmeter.forecast.one_pass import one_pass
 from tiltmeter.recipe.recipe import Recipe
 
 #: Loss of a batch from its scores (points, outputs) and the places of its points.
@@ -140,5 +141,5 @@ def optimiser_of_parts(
     for number, group in enumerate(whole.param_groups):
         kept = {key: value for key, value in group.items() if key != "params"}
         own = [tensor for tensor, place in zip(tensors, numbers, strict=True) if place == number]
-        made.add_param_group({**kept, "params": own})
+        made.add_param_group({**kept, "params": own, **one_pass(made, group)})
     return made

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
@@ -21,6 +22,7 @@ from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.scaled_recipe import scaled_recipe
 from tiltmeter.forecast.twin.taken_up import kept_places, remembered
 from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted
+from tiltmeter.forecast.twin.untrained import Untrained
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.passes.forward import like_weights
 from tiltmeter.passes.untouched import untouched
@@ -57,11 +59,12 @@ def twins_from(
     looks = [step for step in sorted({begun.step, *watch.when.steps(total), total}) if step >= begun.step]
     rest = replace(watch, when=at([step - begun.step for step in looks]))
     twins, networks, recipes = list[ScaledTwin](), list[nn.Module](), list[Recipe]()
+    wide = Untrained(own, train, (x[0], x[1]), watch.read)
     for number in range(len(seeds)):
         twin = scaled_twin(own, x[0][:2], route.share, route.seed + number, outputs, watch.read)
         places = kept_places(own, x[0][:2], route.share, route.seed + number, watch.read)
         twins.append(twin)
-        networks.append(shifted(own, twin, train, (x[0], x[1]), watch.read))
+        networks.append(shifted(wide, twin))
         recipes.append(_rest(recipe, own, twin, places, begun, total, Later(sampling, begun.step)))
     found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False)
     account: dict[str, Any] = {
@@ -112,7 +115,9 @@ def _resumed(make: Any, names: list[str], kept: Mapping[str, Mapping[str, Any]],
     for name, parameter in zip(names, given, strict=True):
         if name in kept:
             made.state[parameter] = {
-                key: value.to(parameter) if isinstance(value, Tensor) and value.shape == parameter.shape else value
+                key: torch.empty_like(parameter, requires_grad=False).copy_(value)  # in the order of its numbers
+                if isinstance(value, Tensor) and value.shape == parameter.shape
+                else value
                 for key, value in kept[name].items()
             }
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +38,14 @@ def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None 
 
     `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
     """
-    trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+    return next(cuts(model, x, share, [seed], read))
+
+
+def cuts(model: nn.Module, x: Tensor, share: float, seeds: Iterable[int], read: Read | None = None) -> Iterator[Cut]:
+    """The same for several seeds; the network is traced once."""
     if share == 1.0:
-        return Cut(deep_copy(model), {}, {}, ())
+        yield from (Cut(deep_copy(model), {}, {}, ()) for _ in seeds)
+        return
     traced = deep_copy(model)
     try:
         dimensions = coupled_units(traced, x, read)
@@ -49,10 +55,25 @@ def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None 
             f"`model` should be a network whose units can be followed from layer to layer. Found: {said}. The kernel "
             "and the coordinates need no cut."
         ) from error
+    expected = _outputs(traced, x, read).shape
+    for seed in seeds:
+        yield _cut(model, traced, dimensions, x, share, seed, read, expected)
+
+
+def _cut(
+    model: nn.Module,
+    traced: nn.Module,
+    dimensions: Sequence[Coupled],
+    x: Tensor,
+    share: float,
+    seed: int,
+    read: Read | None,
+    expected: torch.Size,
+) -> Cut:
+    trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
     names = {module: name for name, module in traced.named_modules()}
     rng = np.random.default_rng(seed)
     wanted = [(one, one.chosen(one.left(share), rng)) for one in dimensions if one.left(share) < one.count]
-    expected = _outputs(traced, x, read).shape
     taken, whole = list[tuple[Coupled, np.ndarray]](), list[str]()
     if wanted and (all_of_them := _attempt(traced, wanted, x, read, expected)) is not None:
         taken, made = wanted, all_of_them

@@ -18,7 +18,8 @@ from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.side_by_side import chain, train_side_by_side
 from tiltmeter.forecast.twin.stacked_rates import Rates
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted, shifted_anywhere
+from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twins, shifted, shifted_anywhere
+from tiltmeter.forecast.twin.untrained import Untrained, seen_places
 from tiltmeter.measures.answers import Answers, trial_scores
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.output_kind import gives_probabilities
@@ -68,17 +69,16 @@ def forecast_by_twins(
     # The order of the run if the recipe gives one; else every twin has its own order.
     seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
     rates = _rates(twins, recipe, steps, watch)
+    # Laws may look at points that no batch shows.
+    wide = Untrained(own, train, x, watch.read, None if asked.interventions else seen_places(train, recipe, seeds))
     if rates is None:
         recipes = [twin.recipe(asked, steps) for twin in twins]
         own_points = needs_points(asked)
-        networks: list[Any] = [
-            shifted_anywhere(own, twin, train, watch.read) if own_points else shifted(own, twin, train, x, watch.read)
-            for twin in twins
-        ]
+        networks: list[Any] = [shifted_anywhere(wide, twin) if own_points else shifted(wide, twin) for twin in twins]
         places = (train, look) if own_points else by_place(train, look)
         found = train_one_by_one(networks, recipes, seeds, *places, watch, progress)
     else:
-        shifts = [shifted(own, twin, train, x, watch.read) for twin in twins]
+        shifts = [shifted(wide, twin) for twin in twins]
         measures = forecast_measures(watch)
         with untouched(shifts[0]):
             keep = len(measures) > len(DEFAULTS)
@@ -94,21 +94,18 @@ def _points(model: nn.Module, data: GroupedData) -> Tensor:
 
 
 def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: int, watch: Watch) -> list[ScaledTwin]:
-    first = scaled_twin(model, x[:2], route.share, route.seed, outputs, watch.read)
-    if first.whole:
+    seeds = range(route.seed, route.seed + route.count)
+    found = scaled_twins(model, x[:2], route.share, seeds, outputs, watch.read)
+    if found[0].whole:
         if route.share < 1.0:
             raise ValueError(
                 f"A twin of share {route.share:g} needs dimensions of more than 8 units that can be cut. Found none in "
                 f"{type(model).__name__}: routes Kernel and Coordinates take it as it is."
             )
         if recipe.order is not None:
-            return [first]  # every twin would be the network itself, trained on the same batches
-    others = (
-        scaled_twin(model, x[:2], route.share, route.seed + number, outputs, watch.read)
-        for number in range(1, route.count)
-    )
-    first.kind(recipe)
-    return [first, *others]
+            return found[:1]  # every twin would be the network itself, trained on the same batches
+    found[0].kind(recipe)
+    return found
 
 
 def _rates(twins: list[ScaledTwin], recipe: Recipe, steps: int, watch: Watch) -> Rates | None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.passes.forward import Read, flat_scores, scores
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.passes.forward import Read, flat_scores
 
 
 def by_place(train: GroupedData, look: GroupedData) -> tuple[GroupedData, GroupedData]:
@@ -73,9 +71,3 @@ def unsettled(module: nn.Module, layer: _BatchNorm | None) -> float:
     if module.training or layer is None or layer.num_batches_tracked is None:
         return 0.0
     return float((1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked))
-
-
-def all_scores(model: nn.Module, points: tuple[Tensor, Tensor], read: Read | None, chunk: int = 256) -> Tensor:
-    """The scores of a network at all points, in evaluation mode; those to train on come first."""
-    with untouched(model):
-        return torch.cat([part for x in points for _, part in scores(model, x, read, chunk)])

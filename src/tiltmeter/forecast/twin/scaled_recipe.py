@@ -13,6 +13,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from tiltmeter.forecast.begun import Begun
+from tiltmeter.forecast.one_pass import one_pass
 from tiltmeter.forecast.optimiser_kind import Kind
 from tiltmeter.forecast.twin.rule import Scale
 from tiltmeter.recipe.recipe import Recipe
@@ -57,19 +58,12 @@ def _pieces(recipe: Recipe, scales: list[Scale], kind: Kind, begun: Begun | None
             own = {**group, "params": members, "_own": number, "_rate": rate_factor(scale, kind)}
             # What laws of steps need to know, see interventions.shared.uphill.
             own |= {"gradient_norm": scale.norm, "gradient_step": scale.proportional_rate}
-            made.add_param_group({**own, **scaled_settings(group, scale, kind), **_at_once(made, group)})
+            made.add_param_group({**own, **scaled_settings(group, scale, kind), **one_pass(made, group)})
     # The schedule runs on groups as the user made them: a smallest rate, or a cycle, is then the user's own.
     made.reference = recipe.make_optimiser([one.detach().clone().requires_grad_() for one in given])
     if recipe.clip is not None:
         made.register_step_pre_hook(_clipping(recipe.clip))
     return made
-
-
-def _at_once(made: Any, group: Mapping[str, Any]) -> dict[str, Any]:
-    """Adam's formula in one pass over the numbers, where torch has it: small tensors take as long as their calls."""
-    usual = group.get("foreach") is None and group.get("fused") is None and not group.get("differentiable")
-    known = type(made) in (torch.optim.Adam, torch.optim.AdamW) and not isinstance(group["lr"], torch.Tensor)
-    return {"fused": True} if usual and known else {}
 
 
 def scaled_settings(group: Mapping[str, Any], scale: Scale, kind: Kind) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.twin.joined_update import joined_update
 from tiltmeter.forecast.twin.places import Shifted, by_place
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import ScaledTwin
@@ -24,11 +25,10 @@ from tiltmeter.training.network_laws import NetworkLaws
 from tiltmeter.training.point_keeper import PointKeeper
 from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_linear_layers import Product, linear_layers
+from tiltmeter.training.stacked_linear_layers import linear_layers
 from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
-from tiltmeter.training.stacked_updates import Gradients, Rate, Update, stacked_update
 from tiltmeter.training.steering import Steering
 
 
@@ -65,7 +65,9 @@ def train_side_by_side(
     laws = NetworkLaws(steering=tuple(recipe.interventions))  # type: ignore[arg-type]  # checked by `stackable`
     laws.check_loss(answers.loss)
     chains = [chain(twin.network) for twin in twins]
-    stack = ShiftedStack([one for one in chains if one is not None], shifts)
+    # Twins that share the order share the batch.
+    orders = list(dict.fromkeys(recipe.batch_seed(seed) for seed in seeds))
+    stack = ShiftedStack([one for one in chains if one is not None], shifts, shared=len(orders) == 1)
     total = recipe.total_steps(len(train))
     own = by_place(train, look)
     like = next(twins[0].network.parameters())
@@ -76,15 +78,13 @@ def train_side_by_side(
     pull = PullCurve.of(asked, train, steering)
     keeper = PointKeeper(look, runs, end=total) if watch.points else None
     places = torch.as_tensor(own[0].x, device=like.device)
-    # Twins that share the order share the batch.
-    orders = list(dict.fromkeys(recipe.batch_seed(seed) for seed in seeds))
     batches = stacked_batches(recipe.batches(train), train, recipe.batch_size(len(train)), orders)
     names = tuple(range(stack.runs)) if stack.runs > 1 else ()
     with Recorder(None, clock="step", origin=Origin("forecast", seeds=names)) as recorder:
         seen = torch.as_tensor(own[1].x, device=like.device)
         train_stacked(
             stack,  # type: ignore[arg-type]  # a stack in all that is asked of it
-            _update(twins[0], rates, recipe.clip),
+            joined_update(twins[0], rates, recipe.clip),
             lambda step: float(step),  # the update looks its own rates up
             batches,
             places,
@@ -98,7 +98,8 @@ def train_side_by_side(
 class ShiftedStack:
     """Several chains at once, at places among the points, plus what is known of each place for each of them."""
 
-    def __init__(self, chains: Sequence[nn.Module], shifts: Sequence[Shifted]) -> None:
+    def __init__(self, chains: Sequence[nn.Module], shifts: Sequence[Shifted], shared: bool) -> None:
+        self._shared = shared  # all chains have the same batch
         self._stacked = Stacked(chains)
         points = shifts[0].points
         self._count = points.count
@@ -111,10 +112,15 @@ class ShiftedStack:
     def differentiate(self, places: Tensor, loss: Callable[[Tensor], Tensor]) -> Any:
         """As `Stacked.differentiate`, at places (runs, batch, 1)."""
         where = places[..., 0]
-        x = self._x[0][where]
-        if self._added is None:
+        if self._shared:
+            x = self._x[0].index_select(0, where[0])[None]
+            added = None if self._added is None else self._added.index_select(1, where[0])
+        else:
+            x = self._x[0][where]
+            runs = torch.arange(self.runs, device=where.device)[:, None]
+            added = None if self._added is None else self._added[runs, where]
+        if added is None:
             return self._stacked.differentiate(x, loss)
-        added = self._added[torch.arange(self.runs, device=where.device)[:, None], where]
         return self._stacked.differentiate(x, lambda outputs: loss(outputs + added))
 
     def evaluate(self, places: Tensor) -> Tensor:
@@ -138,29 +144,3 @@ def _labels(data: GroupedData, answers: Answers) -> Tensor:
 
 def _all_labels(data: GroupedData) -> list[float]:
     return [float(label) for label in data.labels]
-
-
-def _update(twin: ScaledTwin, rates: Rates, clip: float | None) -> Update:
-    """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
-    apart = {name: stacked_update(rates.settings(name), rates.decay(name), at_once=True) for name in rates.names}
-
-    def update(parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
-        if clip is not None:
-            gradients = _clipped(parameters, gradients, clip, twin)
-        assert isinstance(step, float)
-        for name, gradient in gradients.items():
-            apart[name](parameters, {name: gradient}, rates.rate(name, int(step)))
-
-    return update
-
-
-def _clipped(parameters: Mapping[str, Tensor], gradients: Gradients, largest: float, twin: ScaledTwin) -> Gradients:
-    """Clip every run by the norm that the gradient of its wide network would have."""
-    dense = {
-        name: gradient.dense(torch.empty_like(parameters[name])) if isinstance(gradient, Product) else gradient
-        for name, gradient in gradients.items()
-        if gradient is not None
-    }
-    squares = [twin.scale(name).norm * one.flatten(1).pow(2).sum(1) for name, one in dense.items()]
-    factors = (largest / (torch.stack(squares).sum(0).sqrt() + 1e-6)).clamp(max=1.0)
-    return {name: one * factors.reshape(-1, *(1,) * (one.dim() - 1)) for name, one in dense.items()}

@@ -42,8 +42,10 @@ class Rates:
         given = {key: value for key, value in self._settings[name].items() if key not in ("params", "initial_lr")}
         return self._kind([{**given, "params": [torch.zeros(1, requires_grad=True)]}])
 
-    def decay(self, name: str) -> float:
-        return float(self._settings[name]["weight_decay"])
+    def key(self, name: str) -> tuple[Any, ...]:
+        """Equal for parameters that the optimiser treats alike at every step."""
+        settings = self._settings[name]
+        return self._group[name], self._factors[name], settings.get("weight_decay"), settings.get("eps")
 
     def rate(self, name: str, step: int) -> float:
         """The learning rate of the update that makes `step` into `step + 1`."""

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
-from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.batch_statistics import fresh, gather_statistics
+from tiltmeter.forecast.batch_statistics import fresh
 from tiltmeter.forecast.optimiser_kind import Kind, kind_of
 from tiltmeter.forecast.twin.anywhere import Pair, ShiftedAnywhere
-from tiltmeter.forecast.twin.cut import Cut, cut
+from tiltmeter.forecast.twin.cut import Cut, cuts
 from tiltmeter.forecast.twin.layers import Shares
-from tiltmeter.forecast.twin.places import Points, Shifted, all_scores
+from tiltmeter.forecast.twin.places import Points, Shifted
 from tiltmeter.forecast.twin.rule import Scale, scale_of
 from tiltmeter.forecast.twin.scaled_recipe import scaled_recipe
+from tiltmeter.forecast.twin.untrained import Untrained
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read
 from tiltmeter.recipe.recipe import Recipe
-
-#: Points whose statistics batch normalisation gets before the difference of both networks is taken.
-GATHERED = 2500
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +58,17 @@ class ScaledTwin:
 
 def scaled_twin(model: nn.Module, x: Tensor, share: float, seed: int, outputs: int, read: Read | None) -> ScaledTwin:
     """Cut a twin and scale its weights by the rule; `outputs` is how many scores the network gives a point."""
-    found = cut(model, x, share, seed, read)
+    return scaled_twins(model, x, share, [seed], outputs, read)[0]
+
+
+def scaled_twins(
+    model: nn.Module, x: Tensor, share: float, seeds: Sequence[int], outputs: int, read: Read | None
+) -> list[ScaledTwin]:
+    """A twin for every seed."""
+    return [_scaled(found, outputs) for found in cuts(model, x, share, seeds, read)]
+
+
+def _scaled(found: Cut, outputs: int) -> ScaledTwin:
     scales = {
         name: scale_of(shares, _reads_out(found.model, name, shares, outputs)) for name, shares in found.shares.items()
     }
@@ -69,45 +76,31 @@ def scaled_twin(model: nn.Module, x: Tensor, share: float, seed: int, outputs: i
         for name, parameter in found.model.named_parameters():
             if name in scales:
                 parameter.mul_(scales[name].weight)
+    if scales:  # convolutions of few channels are faster where the channels of a place lie together
+        found.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return ScaledTwin(found.model, scales, found)
 
 
-def shifted(
-    model: nn.Module, twin: ScaledTwin, train: GroupedData, x: tuple[Tensor, Tensor], read: Read | None
-) -> Shifted:
-    """The twin plus what the user's untrained network says beyond the untrained twin, at every point.
-
-    Batch normalisation that has seen no batch gets the statistics of the data first, in copies of both.
-    """
+def shifted(wide: Untrained, twin: ScaledTwin) -> Shifted:
+    """The twin plus what the user's untrained network says beyond the untrained twin, at every point."""
     if twin.whole:
-        return Shifted(twin.network, Points(*x, None), read)
-    settled, early, layer = _pairs(model, twin, train, read)
-    added, fresh = (None if pair is None else _difference(pair, x, read) for pair in (settled, early))
-    return Shifted(twin.network, Points(*x, added, fresh), read, layer, twin.norms)
+        return Shifted(twin.network, Points(*wide.x, None), wide.read)
+    names = list(fresh(twin.network))
+    added = wide.settled - wide.scores(wide.gathered(twin.network) if names else twin.network)
+    early = wide.early - wide.scores(twin.network) if names and wide.early is not None else None
+    layer: Any = twin.network.get_submodule(names[0]) if names else None
+    return Shifted(twin.network, Points(*wide.x, added, early), wide.read, layer, twin.norms)
 
 
-def shifted_anywhere(model: nn.Module, twin: ScaledTwin, train: GroupedData, read: Read | None) -> ShiftedAnywhere:
+def shifted_anywhere(wide: Untrained, twin: ScaledTwin) -> ShiftedAnywhere:
     """The same for points that are not known yet."""
     if twin.whole:
-        return ShiftedAnywhere(twin.network, read)
-    return ShiftedAnywhere(twin.network, read, *_pairs(model, twin, train, read), twin.norms)
-
-
-def _pairs(
-    model: nn.Module, twin: ScaledTwin, train: GroupedData, read: Read | None
-) -> tuple[Pair, Pair | None, _BatchNorm | None]:
-    """Both untrained networks with the statistics of the data; where these are new, also without, and a layer."""
+        return ShiftedAnywhere(twin.network, wide.read)
     names = list(fresh(twin.network))
-    early = Pair(deep_copy(model), deep_copy(twin.network)) if names else None
-    settled = Pair(deep_copy(model), deep_copy(twin.network))
-    for network in settled:
-        gather_statistics(network, train, GATHERED, read)
+    early = Pair(deep_copy(wide.model), deep_copy(twin.network)) if names else None
+    settled = Pair(wide.gathered(wide.model), wide.gathered(twin.network))
     layer: Any = twin.network.get_submodule(names[0]) if names else None
-    return settled, early, layer
-
-
-def _difference(pair: Pair, x: tuple[Tensor, Tensor], read: Read | None) -> Tensor:
-    return all_scores(pair.wide, x, read) - all_scores(pair.thin, x, read)
+    return ShiftedAnywhere(twin.network, wide.read, settled, early, layer, twin.norms)
 
 
 def _reads_out(model: nn.Module, name: str, shares: Shares, outputs: int) -> bool:

@@ -1,0 +1,116 @@
+"""joined_update: one step of the user's optimiser on all parameters of stacked twins, those of equal settings at once.
+
+Twins are small, so a step of Adam takes as long as its calls. Parameters that share every setting go through the
+optimiser's formula together, in one pass over their numbers (torch's fused kernels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiltmeter.forecast.twin.stacked_rates import Rates
+from tiltmeter.forecast.twin.twins import ScaledTwin
+from tiltmeter.training.stacked_linear_layers import Product
+from tiltmeter.training.stacked_updates import Gradients, Rate, Update
+
+
+def joined_update(twin: ScaledTwin, rates: Rates, clip: float | None) -> Update:
+    """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
+    alike: dict[Any, list[str]] = {}
+    for name in rates.names:
+        alike.setdefault(rates.key(name), []).append(name)
+    parts = [(names, _step_of(rates.settings(names[0]))) for names in alike.values()]
+    spares: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def update(parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
+        assert isinstance(step, float)
+        dense = {name: _dense(name, one, parameters, spares) for name, one in gradients.items() if one is not None}
+        if clip is not None:
+            dense = _clipped(dense, clip, twin)
+        for names, take in parts:
+            own = [name for name in names if name in dense]
+            if own:
+                take(
+                    own,
+                    [_in_order(parameters[name]) for name in own],
+                    [_in_order(dense[name]) for name in own],
+                    rates.rate(own[0], int(step)),
+                )
+
+    return update
+
+
+class _Adam:
+    """Adam and AdamW, with their moments."""
+
+    def __init__(self, settings: Mapping[str, Any], decoupled: bool) -> None:
+        self._formula: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
+        first, second = (float(beta) for beta in settings["betas"])
+        decay, eps = float(settings["weight_decay"]), float(settings["eps"])
+        self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
+        self._state: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def __call__(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+        for name, parameter in zip(names, parameters, strict=True):
+            if name not in self._state:
+                self._state[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), torch.zeros(())
+        means, squares, counts = (list(one) for one in zip(*(self._state[name] for name in names), strict=True))
+        torch._foreach_add_(counts, 1.0)
+        flags: dict[str, Any] = {"amsgrad": False, "maximize": False}
+        self._formula(parameters, gradients, means, squares, [], counts, lr=lr, **self._settings, **flags)
+
+
+class _Descent:
+    """SGD, with its velocities."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        names = ("weight_decay", "momentum", "dampening")
+        self._settings: dict[str, Any] = {name: float(settings[name]) for name in names}
+        self._settings["nesterov"] = bool(settings["nesterov"])
+        self._state: dict[str, Tensor] = {}
+
+    def __call__(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+        first = names[0] not in self._state
+        speeds: list[Tensor] = []
+        if self._settings["momentum"]:
+            for name, parameter in zip(names, parameters, strict=True):
+                if name not in self._state:
+                    self._state[name] = torch.zeros_like(parameter)
+            speeds = [self._state[name] for name in names]
+        torch._fused_sgd_(parameters, gradients, speeds, lr=lr, maximize=False, is_first_step=first, **self._settings)
+
+
+def _step_of(optimiser: torch.optim.Optimizer) -> _Adam | _Descent:
+    settings = {**optimiser.defaults, **optimiser.param_groups[0]}
+    if isinstance(optimiser, torch.optim.SGD):
+        return _Descent(settings)
+    return _Adam(settings, isinstance(optimiser, torch.optim.AdamW) or bool(settings.get("decoupled_weight_decay")))
+
+
+def _dense(
+    name: str, gradient: Tensor | Product, parameters: Mapping[str, Tensor], spares: dict[str, Tensor]
+) -> Tensor:
+    if not isinstance(gradient, Product):
+        return gradient
+    if name not in spares:
+        spares[name] = torch.empty_like(parameters[name])
+    return gradient.dense(spares[name])
+
+
+def _in_order(stacked: Tensor) -> Tensor:
+    """The same numbers as they lie in memory: weights are stored transposed."""
+    found = stacked.transpose(1, 2) if stacked.dim() == 3 and not stacked.is_contiguous() else stacked
+    assert found.is_contiguous()  # one pass over memory is only then the formula of every number
+    return found
+
+
+def _clipped(dense: dict[str, Tensor], largest: float, twin: ScaledTwin) -> dict[str, Tensor]:
+    """Clip every run by the norm that the gradient of its wide network would have."""
+    squares = [twin.scale(name).norm * one.flatten(1).pow(2).sum(1) for name, one in dense.items()]
+    factors = (largest / (torch.stack(squares).sum(0).sqrt() + 1e-6)).clamp(max=1.0)
+    return {name: one * factors.reshape(-1, *(1,) * (one.dim() - 1)) for name, one in dense.items()}
