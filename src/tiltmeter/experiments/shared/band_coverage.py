@@ -15,7 +15,6 @@ from tiltmeter.experiments.shared.deal_tasks import trained_for
 from tiltmeter.experiments.shared.random_deals import ANY, five_curves, misses
 from tiltmeter.record import Trajectory
 
-
 #: The first seed of the networks that judge two-way bands. Smaller ones were used while the bands were developed.
 JUDGED = 5000
 
