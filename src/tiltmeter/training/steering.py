@@ -145,10 +145,9 @@ class Steering(nn.Module):
         if law is None:
             return heavy.mean(-1)
         codes = self._codes(losses, group)
-        learn = learn and self.training
         if law.sees_gram:
-            return self._by_gradients(heavy, each, codes, learn)
-        memory = self._memory()
+            return self._by_gradients(heavy, each, codes, learn and self.training)
+        memory = self._kept or self._memory()
         if law.by != "weights":
             value = heavy.mean(-1)
         else:
@@ -157,7 +156,7 @@ class Steering(nn.Module):
                 value = torch.dot(factor.index_select(0, codes), heavy)
             else:
                 value = (factor[codes] * heavy).sum(-1)
-        if learn:
+        if learn and self.training:
             self._learn(memory, each, codes)
         return value
 
@@ -196,7 +195,7 @@ class Steering(nn.Module):
         return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
 
     def _learn(self, memory: LawMemory, each: Tensor, codes: Tensor) -> None:
-        memory.add(each.detach(), codes)
+        memory.add(each, codes)
         memory.learn()
         if memory is not self._kept:  # the buffers lie on another device
             memory.settle()
