@@ -94,3 +94,23 @@ def test_lessons_on_the_served_page(explorer, look):
     page.get_by_role("link", name="Play with this problem").click()
     page.wait_for_selector("#slider-rho")
     assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lesson_works_from_a_disk_to_its_last_question(explorer, look, tmp_path, name):
+    file = tmp_path / f"{name}.html"
+    file.write_text(explorer.ask(f"/lesson.html?lesson={name}").text, encoding="utf-8")
+    page = look(file.as_uri())
+    lesson = lesson_named(name)
+    for place, step in enumerate(lesson.steps, 1):
+        page.wait_for_selector(f"text=Question {place} of {len(lesson.steps)}")
+        page.get_by_label(step.choices[step.answer], exact=True).check()
+        page.get_by_role("button", name="Reveal").click()
+        page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
+        page.wait_for_function("() => document.querySelector('#why').textContent.startsWith('Right. ')")
+        said = page.locator("#why").inner_text().replace("−", "-")
+        assert said == f"Right. {step.sentence}".replace("−", "-")
+        assert page.locator("#because").inner_text() == step.why
+        if place < len(lesson.steps):
+            page.get_by_role("link", name="Next").click()

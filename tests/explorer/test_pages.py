@@ -218,8 +218,44 @@ def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, look):
     found.wait_for_function("() => document.querySelector('#job').textContent.includes('cancelled')")
     entry.get_by_role("button", name="Run quick").click()
     found.wait_for_function("() => document.querySelector('#job').textContent === 'three-phases: done'")
-    found.get_by_label("state").select_option("every claim holds")
-    assert found.locator("#verdicts > details").count() == 1
+    found.get_by_label("state").select_option("every claim holds")  # what is chosen stays while the list is read again
+    found.wait_for_function("() => document.querySelectorAll('#verdicts > details').length === 1")
+    assert found.get_by_label("state").input_value() == "every claim holds"
+    found.close()
+
+
+@pytest.mark.parametrize("name", ["Best weights", "Compare interventions", "Train it"])
+def test_long_work_shows_progress_and_can_be_cancelled(served, look, name):
+    pytest.importorskip("torch")
+    steps = "?steps=60000" if name == "Train it" else ""
+    found = look(f"{served.address}#forecast{steps}")
+    found.get_by_role("button", name=name).click()
+    bar = found.get_by_role("progressbar", name="Progress")
+    bar.wait_for(state="visible")
+    if name == "Train it":
+        found.wait_for_function("() => /step [1-9]/.test(document.querySelector('#job').textContent)")
+        assert 0 < bar.evaluate("(one) => one.value") < 1
+        found.wait_for_selector("#chart-forecast svg .mark-symbol path", state="attached")
+    found.get_by_role("button", name="Cancel").click()
+    found.wait_for_function("() => document.querySelector('#job').textContent.startsWith('Cancelled.')")
+    assert not bar.is_visible()
+    found.get_by_role("slider", name="Learning rate").focus()  # the page goes on
+    found.keyboard.press("ArrowRight")
+    found.wait_for_function("() => location.hash.includes('lr=')")
+    found.close()
+
+
+def test_verdicts_are_filtered_by_paper(served, look):
+    found = opened(look, served, "verdicts")
+    papers = found.get_by_label("paper").locator("option").all_text_contents()
+    assert len(papers) > 5
+    all_of_them = found.locator("#verdicts > details").count()
+    found.get_by_label("paper").select_option(papers[1])
+    shown = found.locator("#verdicts > details")
+    assert 0 < shown.count() < all_of_them
+    shown.first.locator("summary").first.click()
+    assert papers[1] in shown.first.inner_text()
+    assert "paper=" in found.url
     found.close()
 
 

@@ -145,13 +145,15 @@ def test_judgement_is_that_of_the_library(tmp_path):
     assert told["sentence"] == "- leads until t = 5.643, then +."
     assert told["crossings"][0]["time"] == pytest.approx(5.643, abs=1e-3)
     assert [rule["rule"] for rule in told["stopping"]] == ["smallest gap", "best mean", "best worst group"]
+    assert told["stopping_note"] == "Among the looks whose mean loss is within 10% of the best."
     assert run_summaries(str(tmp_path), ["theory"])["theory"]["leader"] == "+"
 
 
-def test_a_long_run_keeps_its_extremes_and_crosses_where_it_crosses(tmp_path):
-    steps, values = day(tmp_path / "day", 30_000)
+@pytest.mark.parametrize("looks", [30_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_run_keeps_its_extremes_and_crosses_where_it_crosses(tmp_path, looks):
+    steps, values = day(tmp_path / "day", looks)
     told = run_curves(str(tmp_path), ["day"], "loss", {})["day"]
-    assert told["looks"] == 30_000
+    assert told["looks"] == looks
     assert told["all_looks"] is False
     assert len(told["times"]) < 2000
     shown = np.array(told["values"])[1:]

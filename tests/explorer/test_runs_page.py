@@ -109,9 +109,16 @@ def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, star
         answer = found.ask("/report?run=mine")
         assert answer.status == 200
         assert answer.getheader("Content-Security-Policy").startswith("sandbox allow-scripts")
-        page = look(found.address + "report?run=mine")
-        page.wait_for_selector(".chart svg", state="attached")
-        assert page.evaluate("() => window.origin") == "null"
+        page = look(found.address + "#runs?run=mine")
+        page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="Report").click()
+        report = opened.value
+        report.wait_for_selector("svg[aria-label='Loss of every group by step'] .line", state="attached")
+        assert report.evaluate("() => window.origin") == "null"
+        assert report.evaluate("() => fetch('/api/start').then(() => 'read', () => 'refused')") == "refused"
+        report.close()
+        page.close()
 
 
 @pytest.mark.parametrize("width", [390, 640])

@@ -131,3 +131,86 @@ def test_everything_can_be_reached_by_keyboard(explorer, look):
             )
         )
     assert {"slider-rho", "slider-lr", "map-across", "copied", "BUTTON:three phases", "CANVAS:"} <= reached
+
+
+@pytest.mark.slow
+def test_a_slider_is_dragged_by_the_pointer(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
+    slider = page.get_by_role("slider", name="Share of +", exact=True)
+    before, box = path_of(page), slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.8 * box["width"], middle)
+    page.mouse.down()
+    seen = set()
+    for share in (0.7, 0.6, 0.5, 0.4, 0.3):
+        page.mouse.move(box["x"] + share * box["width"], middle)
+        page.wait_for_timeout(60)
+        seen.add(path_of(page))
+    page.mouse.up()
+    assert before not in seen
+    assert len(seen) >= 3  # the curves move with the pointer, not only when it is let go
+    page.wait_for_function("() => location.hash.includes('rho=')")
+    assert 0.2 < float(slider.get_attribute("aria-valuetext")) < 0.4
+
+
+@pytest.mark.slow
+def test_words_are_explained_on_hover_and_on_focus(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
+    word = page.locator(".term", has_text="crossing").first
+    shown = "(one) => getComputedStyle(one, '::after').content"
+    assert word.evaluate(shown) == "none"
+    word.hover()
+    assert "A moment at which the lead passes" in word.evaluate(shown)
+    page.mouse.move(0, 0)
+    assert word.evaluate(shown) == "none"
+    word.focus()
+    assert "A moment at which the lead passes" in word.evaluate(shown)
+    label = page.locator("label[for=slider-rho]")
+    label.hover()
+    assert "How much of the data belongs to each group" in label.evaluate(shown)
+
+
+@pytest.mark.slow
+def test_a_first_visitor_is_told_in_plain_words(explorer, look):
+    page = look(explorer.address)
+    page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
+    plainly = page.locator("#plainly")
+    assert plainly.inner_text() == (
+        "At first the model does better on −, whose inputs vary more; then on +, which has more data."
+    )
+    pressed = page.locator("[aria-label=Presets] button[aria-pressed=true]")
+    page.wait_for_function(
+        "() => document.querySelectorAll('[aria-label=Presets] button[aria-pressed=true]').length === 1"
+    )
+    assert pressed.inner_text() == "centred crossing"
+    assert (
+        page.locator("#preset-about").inner_text() == "No shift; − has three times the variance, + four times the data."
+    )
+    page.get_by_role("button", name="no bias").click()
+    assert plainly.inner_text() == "The model is equally good for both groups at all times."
+    assert pressed.inner_text() == "no bias"
+    page.get_by_role("slider", name="Share of +", exact=True).focus()
+    page.keyboard.press("PageUp")
+    page.wait_for_function(
+        "() => document.querySelectorAll('[aria-label=Presets] button[aria-pressed=true]').length === 0"
+    )
+    page.get_by_role("link", name="the first lesson").click()
+    page.wait_for_selector("text=Question 1 of 3")
+
+
+@pytest.mark.slow
+def test_a_lesson_is_saved_and_a_program_copied_by_their_buttons(explorer, look, tmp_path):
+    page = look(explorer.address + "#theory?rho=0.6", permissions=["clipboard-read", "clipboard-write"])
+    page.wait_for_function("() => document.querySelector('#copied')?.textContent.includes('rho=0.6')")
+    page.get_by_role("button", name="Copy").click()
+    page.wait_for_function("() => document.body.textContent.includes('copied')")
+    assert page.evaluate("() => navigator.clipboard.readText()") == page.locator("#copied").text_content()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="Save as lesson").click()
+    waiting.value.save_as(tmp_path / "lesson.html")
+    saved = look((tmp_path / "lesson.html").as_uri())
+    saved.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
+    assert saved.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.6"
+    assert saved.locator("#why").inner_text() == page.locator("#why").inner_text()

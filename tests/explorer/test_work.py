@@ -126,6 +126,9 @@ def test_forecast_and_verdicts_in_the_browser(explorer, look):
     page.wait_for_selector("#chart-forecast svg .mark-line path", state="attached")
     before = page.locator("#chart-forecast svg .mark-line path").first.get_attribute("d")
     page.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20")
+    assert page.locator("#forecast-key").inner_text().split() == ["turned", "upright"]
+    assert page.locator("#band").inner_text() == "Band: 90% of trainings like it stay inside, at all looks."
+    assert page.locator("#chart-forecast svg .mark-area path").first.get_attribute("d").startswith("M")
     slider = page.get_by_role("slider", name="Loss weight of turned")
     slider.focus()
     for _ in range(5):

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
-from tiltmeter.analysis.stopping import stopping
 from tiltmeter.explorer.downsample import downsample
 from tiltmeter.explorer.live_judgement import live_differences, live_told
 from tiltmeter.explorer.run_folder import refusal, run_folder
 from tiltmeter.explorer.run_rows import state_of
+from tiltmeter.explorer.stopping_told import stopping_told
 from tiltmeter.names import NOBODY, better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, load, stack
@@ -84,7 +84,7 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
         ],
         "bands": [] if found.standing is None else [_band(one) for one in found.standing.of(curve) if one.judged],
     }
-    return {**answer, **_stopping(trajectory, curve)}
+    return {**answer, **stopping_told(trajectory, curve)}
 
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
@@ -104,19 +104,6 @@ def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
         "stopping": [],
         "stopping_refused": "Advice when to stop is given when the run is over.",
     }
-
-
-def _stopping(trajectory: Trajectory, curve: str) -> dict[str, Any]:
-    answer: dict[str, Any] = {"stopping": []}
-    try:
-        advice = stopping(trajectory, curve=curve)
-    except ValueError as error:
-        return {**answer, "stopping_refused": visible(str(error))}
-    for rule, word in zip(advice.rules, ("smallest gap", "best mean", "best worst group"), strict=True):
-        answer["stopping"].append(
-            {"rule": word, "time": rule.time, "gap": rule.gap, "mean": rule.mean, "worst": rule.worst}
-        )
-    return answer
 
 
 def run_report(root: str, runs: Sequence[str]) -> str:

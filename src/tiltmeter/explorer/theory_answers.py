@@ -10,7 +10,7 @@ import numpy as np
 
 from tiltmeter.analysis.crossings import crossings
 from tiltmeter.analysis.phases import phases
-from tiltmeter.analysis.stopping import stopping
+from tiltmeter.explorer.stopping_told import stopping_told
 from tiltmeter.explorer.theory_state import TheoryState
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.predict import predict
@@ -30,21 +30,12 @@ def theory_answers(query: Mapping[str, str]) -> dict[str, Any]:
     names = (*FIXED, *RATES) if state.samples is not None else ("loss", *RATES)
     theory = predict(state.problem, state.training, state.times, curves=names, data=state.data)
     told = _of_three(theory) if state.third is not None else _of_two(theory)
-    answer: dict[str, Any] = {
+    return {
         "times": state.times.tolist(),
         "curves": {name: theory[name].transpose("time", "group").values.tolist() for name in names},
         **told,
-        "stopping": [],
+        **stopping_told(theory),
     }
-    try:
-        advice = stopping(theory)
-    except ValueError as error:
-        return {**answer, "stopping_refused": str(error)}
-    for rule, word in zip(advice.rules, ("smallest gap", "best mean", "best worst group"), strict=True):
-        answer["stopping"].append(
-            {"rule": word, "time": rule.time, "gap": rule.gap, "mean": rule.mean, "worst": rule.worst}
-        )
-    return answer
 
 
 def _of_two(theory: Trajectory) -> dict[str, Any]:

@@ -27,7 +27,7 @@ function colour(name) {
 
 export function groupColours(groups) {
   const known = { "+": colour("plus"), "-": colour("minus") };
-  const others = [colour("plus"), colour("minus"), "#009E73", "#CC79A7", "#D55E00", "#56B4E9", colour("ink")];
+  const others = ["plus", "minus", "third", "fourth", "fifth", "sixth", "ink"].map(colour);
   return groups.map((group, i) => (groups.length === 2 && known[group]) || others[i % others.length]);
 }
 

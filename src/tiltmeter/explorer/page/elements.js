@@ -32,6 +32,8 @@ const MEANINGS = {
   variance: "How much the inputs of a group vary around their mean.",
   representation: "How much of the data belongs to each group.",
   alignment: "Cosine between the shift and a teacher: how far the group itself predicts the label.",
+  "label bias": "A constant in the rule of a group: above 0 more of its labels are positive, below 0 fewer.",
+  "loss weight": "How many times as much an example of this group counts in training.",
   "stability limit": "The learning rate at and above which training diverges.",
   band: "Limits that hold at all looks together, at the error rate that is written beside them.",
   look: "One moment at which the model was measured.",
@@ -61,8 +63,8 @@ export function glossary() {
 }
 
 // Names of curves with the look of their lines, for charts without names at the ends.
-export function legend(names) {
-  return make("p", { class: "legend", "aria-hidden": "true" }, ...names.map((name, i) => make("span", {}, svg("svg", { width: "34", height: "10" }, svg("line", { x1: "0", x2: "34", y1: "5", y2: "5", "stroke-width": "2.5", "stroke-dasharray": DASH_PATTERNS[i % DASH_PATTERNS.length], style: `stroke:${colourOf(i, names.length)}` })), name)));
+export function legend(names, colours = names.map((_, i) => colourOf(i, names.length))) {
+  return make("p", { class: "legend", "aria-hidden": "true" }, ...names.map((name, i) => make("span", {}, svg("svg", { width: "34", height: "10" }, svg("line", { x1: "0", x2: "34", y1: "5", y2: "5", "stroke-width": "2.5", "stroke-dasharray": DASH_PATTERNS[i % DASH_PATTERNS.length], style: `stroke:${colours[i]}` })), name)));
 }
 
 // A sentence of the library with the minus sign of the group that has one.

@@ -14,8 +14,8 @@ export function forecastChart(place, read) {
       layer: [
         { data: { name: "beyond" }, mark: { type: "rect", opacity: 0.15 }, encoding: { x: { ...x, field: "start" }, x2: { field: "stop" } } },
         ...(hasBand ? [{ data: { name: "bands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" }, ...own } }] : []),
-        { data: { name: "plain" }, mark: { type: "line", opacity: 0.35, strokeWidth: 1.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group") } },
+        { data: { name: "plain" }, mark: { type: "line", opacity: 0.35, strokeWidth: 1.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group", null) } },
+        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.5 }, encoding: { x, y, ...seriesEncoding(groups, colours, "group", null) } },
         { data: { name: "trained" }, mark: { type: "point", filled: true, size: 40 }, encoding: { x, y, ...own, shape: { field: "line", type: "nominal", scale: { domain: groups.map((group) => `trained ${group}`), range: ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"] }, legend: null } } },
       ],
     };

@@ -1,7 +1,8 @@
 // Forecast and what-if: a network and its data, forecast before it is trained and bent by sliders.
 import { writeAddress } from "./address.js";
 import { bendControls } from "./bend_controls.js";
-import { glossary, make, term } from "./elements.js";
+import { groupColours } from "./charts.js";
+import { glossary, legend, make, term } from "./elements.js";
 import { forecastChart, forecastData } from "./forecast_chart.js";
 import { interventionTable } from "./intervention_table.js";
 import { JobLine } from "./job_line.js";
@@ -24,6 +25,7 @@ export function forecastPage(main, query, start) {
   const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" }, "The first forecast takes some seconds …");
   const about = make("p", { class: "lead", id: "about" });
   const place = make("div", { class: "chart tall", id: "chart-forecast" });
+  const key = make("div", { id: "forecast-key", class: "key" });
   const trust = make("p", { class: "small", id: "horizon" });
   const band = make("p", { class: "small", id: "band" });
   const compared = make("div", { id: "compared" });
@@ -115,7 +117,9 @@ export function forecastPage(main, query, start) {
   }
 
   function draw() {
-    if (told !== null && open) chart.show(forecastData(told, plain, trained));
+    if (told === null || !open) return;
+    key.replaceChildren(legend(told.groups, groupColours(told.groups)));
+    chart.show(forecastData(told, plain, trained));
   }
 
   function names(select, values, chosen) {
@@ -223,7 +227,7 @@ export function forecastPage(main, query, start) {
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
         make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "marks of"), overChoice),
-        place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object."), job.element, compared)),
+        key, place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object."), job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();
   begin(query);

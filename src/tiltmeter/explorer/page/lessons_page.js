@@ -22,7 +22,7 @@ export function lessonsPage(main, query, start) {
   const chart = lossChart(chartPlace);
   const told = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
   const why = make("p", { id: "because" });
-  const shown = make("div", { class: "panel hidden" }, told, chartPlace, why);
+  const shown = make("div", { class: "panel hidden" }, told, chartPlace, make("p", { class: "small" }, "Loss over time; lower is better. Shaded: who leads."), why);
   const reveal = make("button", { type: "button", id: "reveal", onclick: () => show() }, "Reveal");
   const choices = step.choices.map((choice, i) => make("div", {}, make("input", { type: "radio", name: "guess", id: `guess-${i}`, value: String(i) }), make("label", { for: `guess-${i}` }, ` ${choice}`)));
   const link = (to, text) => make("a", { class: "button", href: `#lessons?lesson=${lesson.name}&step=${to}` }, text);
@@ -38,7 +38,7 @@ export function lessonsPage(main, query, start) {
     if (problem.samples) {
       try {
         const answer = start.answers?.[step.state] ?? await ask("/api/theory", Object.fromEntries(new URLSearchParams(step.state)));
-        chart.show(answerShown(answer, "loss", problem.until));
+        chart.show(answerShown(answer, "loss"));
         text = answer.sentence;
       } catch (error) {
         if (wasReplaced(error)) return;

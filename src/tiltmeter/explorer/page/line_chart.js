@@ -7,6 +7,9 @@ import { shortNumber } from "./theory/phases.js";
 const LEFT = 46;
 const RIGHT = 10;
 const BOTTOM = 40;
+// Room for a letter of a phase's name: what does not fit is left to the list below the chart.
+const LETTER = 6.8;
+
 export class LineChart {
   // `names` are those of the curves; `room` is free space at the top, for the names of phases.
   constructor(place, { names, title, height = 200, room = 8, xTitle = "time t = steps/d" }) {
@@ -58,8 +61,8 @@ export class LineChart {
       set(rect, { x: x(phase.start).toFixed(1), y: "0", width: Math.max(0, x(phase.stop) - x(phase.start)).toFixed(1), height: String(floor), class: `shade ${phase.leader === "+" ? "plus" : phase.leader === "-" ? "minus" : "third"}` });
     });
     const rules = [...crossings.map((one) => ({ ...one, kind: "crossing" })), ...scales.map((one) => ({ ...one, kind: "scale" }))];
-    fill(this.parts.rules, "line", rules, (line, rule) => set(line, { x1: x(rule.time).toFixed(1), x2: x(rule.time).toFixed(1), y1: "0", y2: String(floor), class: `rule ${rule.kind}` }));
-    const labels = [...phases.flatMap((phase) => phase.label.split("\n").map((text, row) => ({ x: x(phase.middle), y: 15 + 16 * row, text, class: "phase" }))),
+    fill(this.parts.rules, "line", rules, (line, rule) => set(line, { x1: x(rule.time).toFixed(1), x2: x(rule.time).toFixed(1), y1: rule.kind === "scale" ? String(this.room - 4) : "0", y2: String(floor), class: `rule ${rule.kind}` }));
+    const labels = [...phases.flatMap((phase) => phase.label.split("\n").filter((text) => LETTER * text.length <= x(phase.stop) - x(phase.start)).map((text, row) => ({ x: x(phase.middle), y: 15 + 16 * row, text, class: "phase" }))),
       ...scales.map((one) => ({ x: x(one.time) + 3, y: floor - 4, text: one.label, class: "scale" }))];
     fill(this.parts.labels, "text", labels, write);
     fill(this.parts.ends, "text", ends, (text, end) => write(text, { x: this.width - RIGHT - 6, y: y(end.value) - 8, text: end.label, class: "end", colour: colourOf(end.place, this.names.length) }));

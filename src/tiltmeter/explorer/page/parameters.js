@@ -27,12 +27,12 @@ export const PARAMETERS = [
   parameter("shift", null, "Shift between the groups", 0, 6, { word: "shift", part: "What they have in common" }),
   parameter("alignment", 0, "Alignment of the shift, +", -1, 1, { word: "alignment", part: "Labels" }),
   parameter("alignment", 1, "Alignment of the shift, −", -1, 1, { word: "alignment", part: "Labels" }),
-  parameter("label_bias", 0, "Label bias of +", -2, 2, { part: "Labels" }),
-  parameter("label_bias", 1, "Label bias of −", -2, 2, { part: "Labels" }),
+  parameter("label_bias", 0, "Label bias of +", -2, 2, { word: "label bias", part: "Labels" }),
+  parameter("label_bias", 1, "Label bias of −", -2, 2, { word: "label bias", part: "Labels" }),
   parameter("lr", null, "Learning rate", 0.005, 5, { log: true, word: "stability limit", part: "Training" }),
-  parameter("weights", 0, "Loss weight of +", 0.1, 10, { log: true, part: "Training" }),
-  parameter("weights", 1, "Loss weight of −", 0.1, 10, { log: true, part: "Training" }),
-  parameter("until", null, "Show until t", 10, 5000, { log: true, part: "Training" }),
+  parameter("weights", 0, "Loss weight of +", 0.1, 10, { log: true, word: "loss weight", part: "Training" }),
+  parameter("weights", 1, "Loss weight of −", 0.1, 10, { log: true, word: "loss weight", part: "Training" }),
+  parameter("until", null, "Show until t", 10, 5000, { log: true, word: "time", part: "Training" }),
 ];
 
 // Of a third group, where there is one; its mean lies at the origin.

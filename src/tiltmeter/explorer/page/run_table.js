@@ -51,7 +51,7 @@ export class RunTable {
     const shown = found.slice(0, this.most);
     const held = document.activeElement?.id;
     this.body.replaceChildren(...shown.map((row, i) => this.line(row, i)));
-    if (held?.startsWith("choose-")) document.getElementById(held)?.focus();
+    if (/^(choose|open)-/.test(held ?? "")) document.getElementById(held)?.focus();
     this.count.textContent = `${shown.length} of ${found.length} runs shown${found.length < this.rows.length ? `, ${this.rows.length} in the folder` : ""}`;
     this.more.classList.toggle("hidden", shown.length === found.length);
     this.onshown(shown);
@@ -62,11 +62,11 @@ export class RunTable {
     const id = `choose-${row.run}`;
     const box = make("input", { type: "checkbox", id, onchange: () => this.onchoice(row.run, box.checked, true) });
     box.checked = this.chosen.has(row.run);
-    const name = make("a", { href: "#", onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
+    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
     return make("tr", { "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
       make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
       make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
-      make("td", {}, ageOf(this.now - row.changed)));
+      make("td", { class: "nowrap" }, ageOf(this.now - row.changed)));
   }
 }

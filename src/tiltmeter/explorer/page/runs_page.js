@@ -11,6 +11,7 @@ import { shortNumber } from "./theory/phases.js";
 const POLL = 200;
 const ROWS = 2000;
 const JUDGE = 2000;
+const EMPTY = "There are no runs in this folder yet. A training that is recorded below it appears here by itself; tiltmeter explore --demo records some to look at.";
 const pause = (time) => new Promise((done) => setTimeout(done, time));
 
 export function runsPage(main, query, start) {
@@ -23,6 +24,7 @@ export function runsPage(main, query, start) {
   let judgedAt = 0;
   let judgedFor = "";
   let judgement = null;
+  let greeted = chosen.size > 0;
   let restart = () => {};
 
   const status = make("p", { role: "status", class: "small", id: "run-status" });
@@ -44,7 +46,18 @@ export function runsPage(main, query, start) {
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
   const charts = { runs: runChart(curvePlace, described), gap: gapChart(gapPlace, described) };
 
+  // Who opens the page without a choice sees the newest run.
+  function greet() {
+    const [newest] = table.rows.filter((row) => !row.cell).sort((a, b) => b.changed - a.changed);
+    if (greeted || chosen.size > 0 || !newest) return;
+    greeted = true;
+    chosen.add(newest.run);
+    table.draw();
+    change();
+  }
+
   function choose(run, on, add) {
+    greeted = true;
     if (!add) chosen.clear();
     if (on) chosen.add(run);
     else chosen.delete(run);
@@ -145,7 +158,8 @@ export function runsPage(main, query, start) {
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
     const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
-    const text = chosen.size === 0 ? "Choose a run in the table, or follow the latest." : judgement?.sentence ?? (judgement?.error ?? "");
+    const nothing = version !== "" && table.rows.length === 0 ? EMPTY : "Choose a run in the table, or follow the latest.";
+    const text = chosen.size === 0 ? nothing : judgement?.sentence ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
     if (why.textContent !== text) why.textContent = text;
     const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
     if (names.length > 0 && [...choice.options].map((one) => one.value).join() !== names.join()) {
@@ -213,6 +227,8 @@ export function runsPage(main, query, start) {
           version = answer.version;
           table.update(answer.rows, answer.now);
           followLatest();
+          greet();
+          if (chosen.size === 0) drawTexts([]);
         }
       } catch (error) {
         if (!wasReplaced(error)) await pause(500);

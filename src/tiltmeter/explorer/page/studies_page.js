@@ -74,7 +74,7 @@ export function studiesPage(main, query, start) {
     options(choices.response, told.responses, told.response);
     const at = new Map(told.squares.map((square) => [square.at.join(), square]));
     grid.replaceChildren(gridTable((square) => make("td", { class: "square" }, ...stateText(square.states)), at),
-      make("p", { class: "small" }, Object.entries(CELL_STATES).map(([state, mark]) => `${mark} ${state}`).join("   ")));
+      make("p", { class: "small legend" }, ...Object.entries(CELL_STATES).map(([state, mark]) => make("span", {}, `${mark} ${state}`))));
     const values = told.squares.map((square) => square.value).filter((value) => value !== null && value !== undefined);
     heat.replaceChildren(values.length === 0 ? make("p", { class: "small" }, "No complete cell has this number yet.") : gridTable((square) => heatCell(square, Math.min(...values), Math.max(...values)), at));
     failures.replaceChildren(...told.failures.map((text) => make("li", {}, text)));

@@ -11,6 +11,7 @@ export function numberTable(header, rows, caption = null) {
 
 // The rules of `stopping`, or why there are none; with `move`, a rule is a button that moves the marker there.
 export function stoppingTable(answer, at, mean, move = null) {
-  if (!answer || answer.stopping?.length === 0 || !answer.stopping) return make("p", { class: "small" }, answer?.stopping_refused ?? "");
-  return numberTable(["stop for the", at, "gap", mean, "worst group"], answer.stopping.map((rule) => [move ? make("button", { type: "button", onclick: () => move(rule) }, rule.rule) : rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]), "When to stop");
+  if (!answer || answer.stopping?.length === 0 || !answer.stopping) return make("p", { class: "small" }, answer === null ? "Computing …" : answer?.stopping_refused ?? "");
+  const table = numberTable(["stop for the", at, "gap", mean, "worst group"], answer.stopping.map((rule) => [move ? make("button", { type: "button", onclick: () => move(rule) }, rule.rule) : rule.rule, ...["time", "gap", "mean", "worst"].map((name) => shortNumber(rule[name]))]), "When to stop");
+  return make("div", {}, table, make("p", { class: "small" }, answer.stopping_note ?? ""));
 }

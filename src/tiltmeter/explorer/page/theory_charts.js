@@ -32,7 +32,7 @@ export function lossShown(problem, found) {
   const rates = timescales(problem);
   const scales = [["τQ", rates.Q], ...(problem.shift > 0 ? [["τM", rates.M], ["τR", rates.R]] : [["τR", rates.R]])];
   return {
-    times, curves: columns(GROUPS, values), ends: endsOf(values[LOOKS - 1]), ...phaseMarks(found, problem.until), label: labelOf("Loss", values),
+    times, curves: columns(GROUPS, values), ends: endsOf(values[LOOKS - 1]), ...phaseMarks(found), label: labelOf("Loss", values),
     scales: scales.filter(([, time]) => time > FIRST && time < problem.until).map(([label, time]) => ({ time, label })),
   };
 }
@@ -48,13 +48,11 @@ function endsOf(values) {
   return values.map((value, place) => ({ value, place, label: place < 2 ? ["+", "−"][place] : THIRD }));
 }
 
-function phaseMarks(found, until) {
-  const width = Math.log(until / FIRST);
+function phaseMarks(found) {
   return {
     phases: found.map((phase) => {
-      const room = Math.log(phase.stop / phase.start) / width;
-      const label = `${phase.leader === "-" ? "−" : phase.leader} leads${room > 0.28 && phase.reason ? `\n${phase.reason}` : ""}`;
-      return { start: phase.start, stop: phase.stop, middle: Math.sqrt(phase.start * phase.stop), leader: phase.leader, label: room > 0.1 ? label : "" };
+      const label = `${phase.leader === "-" ? "−" : phase.leader} leads${phase.reason ? `\n${phase.reason}` : ""}`;
+      return { start: phase.start, stop: phase.stop, middle: Math.sqrt(phase.start * phase.stop), leader: phase.leader, label };
     }),
     crossings: found.slice(1).map((phase) => ({ time: phase.start })),
   };
@@ -75,8 +73,8 @@ export function driversShown(problem) {
 }
 
 // A curve that Python computed, with its phases where it is the loss.
-export function answerShown(answer, curve, until) {
+export function answerShown(answer, curve) {
   const values = answer.curves[curve];
-  const marks = curve === "loss" ? phaseMarks(answer.phases, until) : {};
+  const marks = curve === "loss" ? phaseMarks(answer.phases) : {};
   return { times: answer.times, curves: columns(ALL_GROUPS.slice(0, values[0].length), values), ends: endsOf(values.at(-1)), ...marks, label: labelOf(curve.replace("_", " "), values) };
 }

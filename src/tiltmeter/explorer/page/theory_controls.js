@@ -23,6 +23,7 @@ export function theoryControls(start, read, change) {
     if (!parts.has(parameter.part)) parts.set(parameter.part, make("fieldset", {}, make("legend", {}, parameter.part)));
     parts.get(parameter.part).append(made(parameter));
   }
+  parts.get("Labels").append(make("p", { class: "small note" }, "Alignments act only with a shift."));
   const examples = start.alone ? null : examplesControl(read, change);
   const third = start.alone ? null : thirdControl(read, change, OF_THIRD.map(made));
   let marked = null;

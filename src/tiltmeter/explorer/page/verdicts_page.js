@@ -10,12 +10,14 @@ const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
 export function verdictsPage(main, query, start) {
   let all = [];
   let open = true;
+  const wanted = { paper: query.get("paper") ?? "", state: query.get("state") ?? "all" };
   const unfolded = new Set();
-  const paper = make("select", { id: "paper", onchange: () => draw() }, make("option", { value: "" }, "all papers"));
-  const state = make("select", { id: "state", onchange: () => draw() }, ...STATES.map((one) => make("option", {}, one)));
+  const paper = make("select", { id: "paper", onchange: () => { wanted.paper = paper.value; draw(); } }, make("option", { value: "" }, "all papers"));
+  const state = make("select", { id: "state", onchange: () => { wanted.state = state.value; draw(); } }, ...STATES.map((one) => make("option", {}, one)));
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
   const count = make("p", { role: "status", class: "small" });
   const job = new JobLine();
+  const hint = make("p", { class: "hidden", id: "none-run" }, "None of them has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes about a minute: ", make("code", {}, `tiltmeter reproduce three-phases --to ${start.folder}/reproduce`));
 
   function stateOf(one) {
     const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
@@ -30,7 +32,9 @@ export function verdictsPage(main, query, start) {
     if (state.value !== "all") address.set("state", state.value);
     writeAddress("verdicts", address);
     count.textContent = `${found.length} of ${all.length} experiments`;
-    list.replaceChildren(...found.map(entry));
+    hint.classList.toggle("hidden", all.some((one) => stateOf(one) !== STATES[1]));
+    const ran = (one) => stateOf(one) !== STATES[1];
+    list.replaceChildren(...[...found.filter(ran), ...found.filter((one) => !ran(one))].map(entry));
   }
 
   function entry(one) {
@@ -59,7 +63,7 @@ export function verdictsPage(main, query, start) {
       return details;
     });
     return make("section", {}, make("h3", {}, outcome.variant),
-      make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows)),
+      make("div", { class: "scroll-across", tabindex: "0", role: "region", "aria-label": `Claims of ${name}` }, make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows))),
       make("p", { class: "small" }, outcome.made), ...pictures);
   }
 
@@ -84,14 +88,14 @@ export function verdictsPage(main, query, start) {
     if (!open) return;
     const papers = [...new Set(all.map((one) => one.paper))].sort();
     paper.replaceChildren(make("option", { value: "" }, "all papers"), ...papers.map((one) => make("option", { value: one }, one)));
-    paper.value = query.get("paper") ?? "";
-    state.value = query.get("state") ?? "all";
+    paper.value = wanted.paper;
+    state.value = wanted.state;
     draw();
   }
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
     make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule that was fixed before these runs; it does not prove a theory. What did not hold is shown like the rest."),
-    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), job.element, list);
+    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), hint, job.element, list);
   load();
   return { leave: () => { open = false; job.open = false; } };
 }
