@@ -1,4 +1,7 @@
-"""Laws of groups, in processor time: a grid in one call, a steered chain, a step of a network, a forecast."""
+"""Laws of groups, in processor time: a grid in one call, a steered chain, a step of a network, a forecast.
+
+Everything runs on one thread: threads that wait for each other would count as work.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import tiltmeter as tm
 from tiltmeter.problem.student import Linear
@@ -123,6 +127,7 @@ def forecast_rows() -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
+    threadpool_limits(1)
     rows: dict[str, dict[str, float]] = {**network_rows(), **forecast_rows()}
     rng = np.random.default_rng(0)
     shares, variances = rng.uniform(0.5, 0.9, PROBLEMS), rng.uniform(1.0, 1.5, PROBLEMS)

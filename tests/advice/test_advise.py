@@ -91,6 +91,8 @@ def test_agreement_with_training_by_hand():
     assert turned.correlation == pytest.approx(-1.0)
     assert turned.place_of_first == 4
     assert "place 4 of 4" in str(turned)
+    assert turned.places == (("plain", 4, 1), ("three", 3, 2), ("two", 2, 3), ("one", 1, 4))
+    assert str(turned).splitlines()[1].split() == ["plain", "0.9000", "(4)", "0.1000", "(1)"]
 
 
 def test_nothing_better_than_plain():

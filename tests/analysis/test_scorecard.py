@@ -176,6 +176,11 @@ def test_refusals(runs, settings, sentence):
         tm.scorecard(runs, **settings)
 
 
+def test_runs_without_names_are_refused():
+    with pytest.raises(TypeError, match=r'should be \{name: run\}, as \{"plain": run, "dro": other\}. Found list.'):
+        tm.scorecard([])
+
+
 def test_curves_for_which_higher_is_better_are_refused():
     curve = run(PLAIN[0])["loss"].rename("tpr")
     runs = {name: tm.Trajectory({"tpr": curve}, "step", Origin("training")) for name in ("one", "two")}

@@ -48,6 +48,7 @@ def test_ranks_and_training_of_the_best(run, config, tmp_path):
     assert (to / "forecast" / "plain" / "run.json").exists()
     trained = (to / "trained" / "plain" / "run.json").exists()
     assert trained == ("came in at place" in out) == ("Nothing is trained" not in err)
+    assert trained == ("forecast (rank)  trained (rank)" in out)
 
 
 def test_json(run, config):

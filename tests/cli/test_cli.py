@@ -208,6 +208,9 @@ def test_show_a_run_with_three_groups(run, tmp_path):
     code, out, _ = run("show", "three")
     assert code == 0
     assert "->" in out or "No change of leader" in out
+    assert "not judged" not in out
+    assert "…" not in out  # readable at 80 columns: one row for each group
+    assert any(line.split()[:1] == ["b"] for line in out.splitlines())
 
 
 def test_the_cases_of_the_command_line_are_those_of_the_library():

@@ -45,7 +45,7 @@ class TestGate:
         code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
         assert code == 1
         assert out.startswith(
-            "Shown: a gap in tpr at step 10 above 0.05. a and b: -0.2000, between -0.2277 and -0.1723"
+            "Shown: a gap in tpr at step 10 above 0.05. a is lower than b by 0.2000, between 0.1723 and 0.2277"
         )
 
     def test_what_is_not_shown_passes_and_says_so(self, run):
@@ -53,6 +53,17 @@ class TestGate:
         code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
         assert code == 0
         assert out.startswith("Not shown: a gap in tpr at step 10 above 0.05. It could be up to 0.2386, for a and b")
+
+    def test_a_run_that_shows_nothing_fails_the_stricter_gate(self, run):
+        tm.save(trained(gap=0.1, error=0.05), "few")
+        code, out, _ = run("gate", "few", "--curve", "tpr", "--gap", "0.05", "--within")
+        assert code == 1
+        assert "Failed: --within asks that a gap above 0.05 is ruled out." in out
+        tm.save(trained(gap=0.0), "many")
+        assert run("gate", "many", "--curve", "tpr", "--gap", "0.05", "--within")[0] == 0
+        tm.save(trained(), "shown")
+        code, out, _ = run("gate", "shown", "--curve", "tpr", "--gap", "0.05", "--within", "--json")
+        assert (code, json.loads(out)["passed"]) == (1, False)
 
     def test_what_is_ruled_out_says_so(self, run):
         tm.save(trained(gap=0.0), "one")
@@ -141,7 +152,9 @@ class TestInit:
         self.people().to_csv("people.csv", index=False)
         code, out, err = run("init", "people.csv")
         assert code == 0, err
-        assert out.splitlines()[0] == "Wrote training.toml: label wage, group sex (guessed: label and group)."
+        assert out.splitlines()[0] == (
+            "Wrote training.toml: label wage, positive >50K, group sex (guessed: label, positive label, group)."
+        )
         tables = read_tables(tmp_path / "training.toml", TRAINING_FILE)
         assert tables["data"]["columns"] == ["name", "age", 'job "x"']
         assert (tmp_path / "training.toml").read_text().count("#") > 8
@@ -153,6 +166,30 @@ class TestInit:
         (tmp_path / "training.toml").write_text(text)
         assert run("train", "training.toml")[0] == 0
 
+    @pytest.mark.parametrize(
+        ("labels", "argv", "line"),
+        [
+            (("approved", "denied"), (), 'positive = "approved"  # guessed, check it: the label that is a yes'),
+            (("approved", "denied"), ("--positive", "denied"), 'positive = "denied"  # the label that is a yes'),
+            (("bad", "good"), (), 'positive = "good"  # guessed, check it'),
+            (("x", "y'\"z"), (), 'positive = "y\'\\"z"  # guessed, check it'),
+            ((1, 0), (), "positive = 1  # guessed, check it"),
+            ((True, False), (), "positive = true  # guessed, check it"),
+        ],
+    )
+    def test_which_label_is_the_yes_is_written_down(self, run, tmp_path, labels, argv, line):
+        self.people().assign(wage=list(labels) * 100).to_csv("people.csv", index=False)
+        code, _, err = run("init", "people.csv", "--label", "wage", *argv)
+        assert code == 0, err
+        assert f"\n{line}" in (tmp_path / "training.toml").read_text()
+        tables = read_tables(tmp_path / "training.toml", TRAINING_FILE)
+        assert tables["data"]["positive"] in labels
+
+    def test_of_three_labels_none_is_the_yes(self, run, tmp_path):
+        self.people()[:198].assign(wage=["a", "b", "c"] * 66).to_csv("people.csv", index=False)
+        assert run("init", "people.csv", "--label", "wage")[0] == 0
+        assert "positive" not in (tmp_path / "training.toml").read_text()
+
     def test_chosen_columns(self, run):
         self.people().to_parquet("people.parquet")
         code, out, _ = run("init", "people.parquet", "--label", "sex", "--group", "wage", "--to", "t.toml", "--json")
@@ -163,6 +200,7 @@ class TestInit:
         ("argv", "sentence"),
         [
             (("people.csv", "--label", "pay"), "--label: no column 'pay'. There are: name, age"),
+            (("people.csv", "--positive", "yes"), "--positive should be one of two labels of wage. Found 'yes', of <=50K, >50K."),
             (("none.csv",), "No file none.csv."),
             (("people.csv", "--to", "no/where.toml"), "--to should lie in an existing folder."),
             (("numbers.csv",), "No column with 2 to 20 different values is left for the label: name one with --label."),

@@ -139,6 +139,9 @@ class TestTrain:
             ('[training]\nlr = 1\nsteps = 5\nmomentum = 0.9\noptimiser = "adam"\n', "momentum belongs to sgd. Found optimiser = 'adam'."),
             ('[model]\nactivation = "sin"\n[training]\nlr = 1\nsteps = 5\n', "[model] activation: no 'sin'. There are: relu, tanh, gelu."),
             ('[data]\nsource = "none.csv"\n', "[data] source: no file none.csv."),
+            ('[data]\nsource = "t.tml"\n', "[data] source: no file t.tml. Did you mean 't.toml'?"),
+            ('[data]\nsource = "none.csv"\n[training]\noptimiser = "lion"\n', "[training] optimiser: no 'lion'."),
+            ('[data]\npositive = "a"\n', "[data] `positive` chooses a label of a table of your own. Found source = 'digits'."),
             ('[data]\nsource = "t.toml"\n', "[data] of a table needs `label`, the name of a column."),
             ("[training]\nlr = 1\n", "Say how long to train with either steps= or epochs=."),
             ("[data]\nshare = 0.1\n", "`share` should be at least 0.5 and below 1. Found share = 0.1."),
@@ -167,10 +170,27 @@ class TestTables:
         code, _, err = run("train", "t.toml", "--to", "one")
         assert code == 0, err
         assert "Dropped 100 of 300 rows with missing values (F: " in err
-        assert "Labels: <=50K = 0, >50K = 1." in err
+        assert "Labels: <=50K = 0, >50K = 1 (in sorted order; positive= sets which is 1)." in err
         kept = tm.load("one").origin
         assert sum(count for _, count in kept.problem["look"]["reading"]["dropped"]) == 100
         assert sum(count for _, count in kept.settings["train"]["reading"]["dropped"]) == 100
+
+    @pytest.mark.parametrize(("declared", "yes"), [("", ">50K"), ('positive = "<=50K"\n', "<=50K")])
+    def test_the_positive_label_reaches_the_report(self, run, tmp_path, declared, yes):
+        people(300).to_csv("people.csv", index=False)
+        text = self.TOML.format("csv").replace('group = "sex"\n', f'group = "sex"\nlook = 0.5\n{declared}')
+        (tmp_path / "t.toml").write_text(text)
+        code, _, err = run("train", "t.toml", "--to", "one")
+        assert code == 0, err
+        rate = np.mean(people(300)["wage"] == yes)
+        rates = tm.load("one").origin.settings["train"]["label_rates"]
+        assert np.mean([found[1][1] for _, found in rates]) == pytest.approx(rate, abs=0.1)
+        code, out, err = run("report", "one", "--positive", "benefit")
+        assert out.splitlines()[0] == f"Positive label: {yes}."
+        assert ("Nobody declared >50K to be the positive label" in out) == (not declared)
+        assert run("report", "one", "--positive", "benefit", "--json")[0] == 0
+        page = (tmp_path / "tiltmeter-report.html").read_text()
+        assert f"<span>yes = {yes.replace('<', '&lt;').replace('>', '&gt;')}</span>" in page
 
     def test_every_format_trains_alike(self, run, tmp_path):
         table = people(300)

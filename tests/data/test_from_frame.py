@@ -51,7 +51,7 @@ class TestWaysIn:
         assert data.reading.labels == ("<=50K", ">50K")
         assert data.reading.words == {"job": ("clerk", "cook")}
         assert data.weights.tolist() == [0.5] * ROWS
-        assert "Labels: <=50K = 0, >50K = 1." in str(data.reading)
+        assert "Labels: <=50K = 0, >50K = 1 (in sorted order; positive= sets which is 1)." in str(data.reading)
 
     @pytest.mark.parametrize("gaps", [False, True])
     def test_every_library_gives_the_same(self, gaps, tmp_path):
@@ -98,6 +98,43 @@ class TestWaysIn:
         np.testing.assert_array_equal(data.x, x)
 
 
+class TestPositive:
+    """Sorted order would make "denied" the yes."""
+
+    def table(self):
+        return people().assign(wage=np.where(np.arange(ROWS) % 4 == 0, "approved", "denied"))
+
+    def test_the_declared_label_becomes_1_and_its_name_stays(self):
+        data = read(self.table(), positive="approved")
+        np.testing.assert_array_equal(data.y, self.table()["wage"] == "approved")
+        assert data.y.dtype == np.int64
+        assert (data.reading.labels, data.reading.positive) == (("denied", "approved"), "approved")
+        assert "Labels: denied = 0, approved = 1 (the positive label)." in str(data.reading)
+        train, look = data.split(0.4)
+        assert train.to_json()["reading"]["positive"] == look.to_json()["reading"]["positive"] == "approved"
+        assert data.label_rates["F"][1] == pytest.approx(0.25)
+
+    def test_undeclared_the_sorted_order_decides_and_says_so(self):
+        data = read(self.table())
+        np.testing.assert_array_equal(data.y, self.table()["wage"] == "denied")
+        assert data.reading.positive is None
+        assert data.to_json()["reading"]["positive"] is None
+
+    @pytest.mark.parametrize("values", [(1, 2), (1.0, 2.0), (True, False), (-1, 1)])
+    def test_numbers_and_truth_values_too(self, values):
+        yes, no = values
+        table = people().assign(wage=np.where(np.arange(ROWS) % 4 == 0, yes, no))
+        for positive in (yes, str(yes)):
+            np.testing.assert_array_equal(read(table, positive=positive).y, np.arange(ROWS) % 4 == 0)
+        assert read(table, positive=no).y.mean() == 0.75
+
+    def test_categories_and_other_libraries(self):
+        pl = pytest.importorskip("polars")
+        expected = read(self.table(), positive="approved")
+        same(read(self.table().astype({"wage": "category"}), positive="approved"), expected)
+        same(read(pl.from_pandas(self.table()), positive="approved"), expected)
+
+
 class TestMissing:
     def test_dropped_rows_are_counted_by_group_in_the_warning_and_the_origin(self):
         table = people(gaps=True)
@@ -135,6 +172,17 @@ class TestMissing:
         with pytest.warns(UserWarning, match="Dropped 5 of 240"):
             assert len(read(table, missing="impute")) == ROWS - 5
 
+    def test_who_imputes_is_not_told_to_impute(self):
+        """Only what made rows go is named: ages were filled in."""
+        table = people(gaps=True)
+        table.loc[100:132, "sex"] = None
+        with pytest.warns(UserWarning, match="Dropped 33") as said:
+            read(table, missing="impute")
+        assert str(said[0].message) == (
+            "Dropped 33 of 240 rows with missing values (no group: 33 of 33; missing in sex: 33). Rows without label, "
+            'group or weight are always dropped; missing="error" refuses.'
+        )
+
     def test_error_names_the_columns(self):
         with pytest.raises(ValueError, match=r"Found some missing in age \(60\), job \(10\)."):
             read(people(gaps=True), missing="error")
@@ -154,6 +202,9 @@ class TestMissing:
         (lambda: read(people(), features=["size"]), KeyError, "`features`: no column 'size'."),
         (lambda: read(people()[["sex", "wage", "mass"]]), ValueError, "No column is left for the features"),
         (lambda: read(people(), missing="ignore"), ValueError, "`missing` should be one of 'drop', 'impute', 'error'. Found missing = 'ignore'."),
+        (lambda: read(people(), positive="yes"), KeyError, "`positive`: no label 'yes' in column 'wage'. There are: '<=50K', '>50K'."),
+        (lambda: read(people(), label="age", weights=None, positive=0.5), KeyError, "`positive`: no label 0.5 in column 'age'. There are: "),
+        (lambda: read(people().assign(wage=np.arange(ROWS) % 3), positive=1), ValueError, "`positive` is for two labels. Found 3 in column 'wage'."),
         (lambda: read(people()[:0]), ValueError, "`frame` should have at least one row. Found none."),
         (lambda: read([1, 2]), TypeError, "`frame` should be a table of pandas, polars, Arrow or datasets, or the path of one. Found list."),
         (lambda: read("t.xlsx"), ValueError, "A table should end in .csv, .parquet, .feather, .arrow. Found 't.xlsx'."),

@@ -1,5 +1,7 @@
 """Runs made by hand, whose numbers are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
@@ -62,3 +64,10 @@ def decided(cells, groups, seeds=1, times=(0, 100, 500), wobble=0.0):
 
 def census(**more):
     return decided([WOMEN, MEN], ["women", "men"], **more)
+
+
+def read_as(run, labels, positive):
+    """The same run on points of a table with these label words."""
+    look = {**run.origin.problem["look"], "reading": {"rows": 1000, "labels": labels, "positive": positive}}
+    origin = replace(run.origin, problem={"look": look})
+    return tm.Trajectory(dict(run), run.clock, origin, points=run.points)

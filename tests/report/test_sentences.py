@@ -11,6 +11,7 @@ from tiltmeter.report import answers, headline, onset
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import findings
+from tiltmeter.report.positive_label import positive_label
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +59,49 @@ class TestHeadline:
             in headline.scope_line(found)
         )
         assert "b has more yeses (positive rate 26% against 12%)." in headline.lead(found)
+
+    def test_the_positive_label_is_named_and_whether_anybody_declared_it(self, made):
+        run = made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["a", "b"])
+        guessed = findings(made.read_as(run, ["approved", "denied"], None), "", "benefit")
+        assert headline.headline(guessed) == "The model finds 40% of the positives (denied) in a and 70% in b."
+        assert "yes = denied" in headline.kicker(guessed)
+        guess = (
+            "Nobody declared denied to be the positive label: it is the last in sorted order. If a yes should mean the other "
+            "label, everything here is the wrong way round: say positive= where the table is read. "
+        )
+        assert headline.lead(guessed).startswith(f"{guess}b is better off by positives found")
+        yes, rightly = (
+            '"Yes" is the decision for the positive label, denied. ',
+            "To find someone is to say yes rightly.",
+        )
+        assert headline.scope_line(guessed).startswith(f"{yes}{rightly}")
+        undeclared = findings(made.read_as(run, ["approved", "denied"], None))
+        assert headline.scope_line(undeclared).startswith(f"{yes}{guess}{rightly}")
+        assert "Nobody" not in headline.lead(undeclared)
+        declared = findings(made.read_as(run, ["denied", "approved"], "approved"), "", "burden")
+        assert headline.headline(declared).startswith("The model wrongly says yes (approved) to 5.0% of the negatives")
+        assert "Nobody" not in headline.scope_line(declared) + headline.lead(declared)
+        assert "yes = approved" in headline.kicker(declared)
+
+    def test_labels_that_are_numbers_or_many_have_no_name(self, made):
+        assert positive_label(made.census()) is None
+        assert positive_label(made.read_as(made.census(), ["a", "b", "c"], None)) is None
+        assert positive_label(made.read_as(made.census(), ["a", "b" * 90], None)).name == "b" * 40 + "…"
+
+    def test_what_is_not_shown_is_no_headline(self, made, equal):
+        assert headline.headline(equal) == (
+            "The model finds 40% of the positives in a and 40% in b: no difference is shown."
+        )
+        cells = [(300, 20, 44, 156), (300, 20, 40, 160), (300, 20, 42, 158)]
+        found = findings(made.decided(cells, list("abc")), "", "benefit")
+        assert headline.headline(found) == (
+            "No group is shown to be found less often than the rest (78% in a, 80% in b)."
+        )
+        undeclared = findings(made.decided([(300, 20, 44, 156), (200, 120, 40, 160)], list("ab")))
+        assert headline.headline(undeclared) == (
+            "The model finds 78% of the positives in a and 80% in b; it wrongly says yes to 6.2% and 37.5% of the negatives. "
+            "Only the latter difference is shown."
+        )
 
     def test_of_four_groups_the_worst_and_the_best(self, made):
         cells = [(300, 20, 100, 100), (300, 20, 40, 160), (300, 20, 160, 40), (300, 20, 100, 100)]
@@ -127,6 +171,21 @@ class TestAnswers:
         text = answers.who(equal)
         assert text.startswith("No difference is shown. Of 100 positives in a the model finds 40, of 100 in b 40: the ")
         assert text.endswith("points, too few to tell.")
+
+    def test_who_names_the_measure_that_is_shown(self, made):
+        """All groups are found alike, and c has half as many positives: it gets fewer yeses, as it should."""
+        cells = [(300, 0, 20, 180), (300, 0, 20, 180), (900, 0, 20, 180)]
+        found = findings(made.decided(cells, list("abc")), "", "benefit")
+        text = answers.who(found)
+        assert text.startswith(
+            "No difference from the rest is shown for any group in positives found. Worse off by yeses ("
+        )
+        assert "by yeses (positive rate): c" in text
+        reason = answers.reason(found)
+        assert "Base rates account for the difference in yeses, as far as is shown: the yeses of c and " in reason
+        assert "have the ratio 0.45, their base rates 0.45." in reason
+        more = findings(made.decided([(300, 0, 20, 180)] * 2 + [(300, 0, 120, 80)], list("abc")), "", "benefit")
+        assert "Yeses differ more than base rates do: the yeses of c and " in answers.reason(more)
 
     def test_undecided_in_three_ways(self, census):
         row = census.headline

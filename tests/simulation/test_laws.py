@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.simulation import Chain, Direct, Repeated
+from tiltmeter.simulation import Chain, Direct, Repeated, steered_run
 
 I = tm.interventions
 A = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
@@ -71,6 +71,16 @@ class TestSeeds:
             C, steered(I.GroupDRO(1.0, every=5)), [4.0], d=30, seeds=2, method=Direct(), data=Repeated(2.0)
         )
         assert (runs["pull"].sel(group="-") > plain["pull"].sel(group="-")).all()
+
+
+def test_a_block_in_one_call_is_the_same_in_three(monkeypatch):
+    laws = (I.GroupDRO(5.0, by="draws", every=3), I.DualAscent(0.31, memory=5.0, every=2))
+    one = [tm.simulate(A, steered(law), [0.5, 1.03], d=40, seeds=3, curves=("loss", "pull")) for law in laws]
+    monkeypatch.setattr(steered_run, "LinearChain", ())  # no run is one
+    three = [tm.simulate(A, steered(law), [0.5, 1.03], d=40, seeds=3, curves=("loss", "pull")) for law in laws]
+    for a, b in zip(one, three, strict=True):
+        for name in ("loss", "pull"):
+            np.testing.assert_array_equal(a[name].values, b[name].values)
 
 
 class TestRefusals:

@@ -24,6 +24,7 @@ def points(count=300, seed=0, shift=1.0):
 
 
 TRAIN, LOOK = points().split(0.4)
+CODES = torch.tensor([0, 1])
 
 
 def network(seed=0):
@@ -193,6 +194,13 @@ class TestSteering:
             (lambda: tm.Steering(I.UPGrad(), TRAIN), ValueError, "UPGrad sees gradients: give model= too."),
             (lambda: tm.Steering(I.GroupDRO(), "data"), TypeError, "`data` should be GroupedData. Found str."),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2)), ValueError, "`group` should hold the code of every point"),
+            (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2).mean(), CODES), ValueError, '`losses` should be one per point: use reduction="none". Found a single number.'),
+            (lambda: tm.Steering(I.SpectralDecoupling(), TRAIN)(torch.ones(()), CODES), ValueError, "`losses` should be one per point"),
+            (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2, 1), CODES), ValueError, "`losses` should be one per point. Found shape (2, 1): squeeze them, as losses[:, 0]."),
+            (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), ["a", "b"]), TypeError, "`group` should be a tensor of codes, as torch.as_tensor(train.codes)[batch]. Found list."),
+            (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), CODES + 7), ValueError, "`group` should hold codes from 0 to 1, of the groups 'common', 'rare'. Found 8."),
+            (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), CODES - 1), ValueError, "Found -1."),
+            (lambda: tm.Steering(I.GroupDRO(by="draws"), TRAIN)(torch.ones(2), CODES + 7), ValueError, "Found 8."),
             (lambda: tm.Steering(I.SpectralDecoupling(), TRAIN)(torch.ones(2)), ValueError, "give scores= and y= too"),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN).sampler(TRAIN, 4, 4), ValueError, 'A sampler is for laws with by="draws"'),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN.take(TRAIN.of_group("rare"))), ValueError, "is never drawn, so GroupDRO cannot weigh it"),

@@ -113,14 +113,22 @@ class JudgedAdvice:
     @property
     def place_of_first(self) -> int:
         """The place, as trained, of the run that was forecast to be the best of those trained."""
-        first = min(self.pairs, key=lambda pair: _finite([pair[1]])[0])[0]
-        return 1 + [row.name for row in sorted(self.card.rows, key=_worst_area)].index(first)
+        return next(trained for _, forecast, trained in self.places if forecast == 1)
+
+    @property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, place by the forecast and place as trained, among the runs that were trained; best as trained first."""
+        names, forecast, trained = zip(*self.pairs, strict=True)
+        ahead, real = (_finite(values).argsort(kind="stable").argsort() + 1 for values in (forecast, trained))
+        found = [(name, int(a), int(r)) for name, a, r in zip(names, ahead, real, strict=True)]
+        return tuple(sorted(found, key=lambda place: place[2]))
 
     def __str__(self) -> str:
-        lines = [f"{'':<18}  forecast  trained"]
-        lines += [
-            f"{name:<18}  {ahead:8.4f} {real:8.4f}" for name, ahead, real in sorted(self.pairs, key=lambda p: p[2])
-        ]
+        values = {name: (ahead, real) for name, ahead, real in self.pairs}
+        lines = [f"{'':<18}  forecast (rank)  trained (rank)"]
+        for name, first, second in self.places:
+            ahead, real = values[name]
+            lines.append(f"{name:<18}  {ahead:8.4f} {f'({first})':>6}  {real:7.4f} {f'({second})':>6}")
         known = f"rank correlation {self.correlation:.2f}; " if np.isfinite(self.correlation) else ""
         lines.append(
             f"{known}the first choice of the forecast came in at place {self.place_of_first} of {len(self.pairs)}."

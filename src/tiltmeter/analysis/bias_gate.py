@@ -46,6 +46,14 @@ class GapFound:
         """The upper confidence limit of the size of the gap."""
         return max(abs(self.low), abs(self.high))
 
+    @property
+    def sentence(self) -> str:
+        """Who is lower and by how much, with limits."""
+        lower, higher = self.pair if self.gap < 0 else self.pair[::-1]
+        low, high = (f"{size:.4f}" for size in sorted((abs(self.low), abs(self.high))))
+        limits = "" if low == high else f", between {low} and {high}"
+        return f"{lower} is lower than {higher} by {abs(self.gap):.4f}{limits}"
+
 
 @dataclass(frozen=True)
 class BiasGate(NotebookText):
@@ -66,15 +74,21 @@ class BiasGate(NotebookText):
 
     @property
     def passed(self) -> bool:
+        """Whether no gap is shown to be larger than allowed; a run with too few points to show anything passes."""
         return not self.shown
+
+    @property
+    def within(self) -> bool:
+        """Whether every gap is shown to be within what is allowed; a run with too few points is not."""
+        return all(one.at_most <= self.allowed for one in self.gaps)
 
     def __str__(self) -> str:
         where = f"{self.curve} at {self.clock} {self.time:.6g}"
         if self.shown:
-            said = [f"{_pair(g)}: {g.gap:+.4f}, between {g.low:.4f} and {g.high:.4f}" for g in self.shown]
+            said = [g.sentence for g in self.shown]
             return f"Shown: a gap in {where} above {self.allowed:g}. {'; '.join(said)} ({self._how()})."
         worst = max(self.gaps, key=lambda g: g.at_most)
-        if worst.at_most <= self.allowed:
+        if self.within:
             return f"Ruled out: no gap in {where} is above {self.allowed:g} ({self._how()})."
         return (
             f"Not shown: a gap in {where} above {self.allowed:g}. It could be up to {worst.at_most:.4f}, for "
@@ -91,13 +105,13 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
-    Shown: a gap in loss at t 200 above 0.05. + and -: -0.2077, between -0.2077 and -0.2077 (exact values).
+    Shown: a gap in loss at t 200 above 0.05. + is lower than - by 0.2077 (exact values).
 
     The test is that of `standing` for the last look alone, over all pairs together. It uses the points that a probe
     kept, or points and seeds if there are several seeds. Without kept points it uses recorded standard errors or the
     scatter over seeds, with Bonferroni's correction. "Not shown" does not mean that there is no such gap: more points
-    or seeds may be needed to show it. The limits are for the last look only; a look chosen because of its gap would
-    need wider limits.
+    or seeds may be needed to show it. `within` asks the stricter question, whether such a gap is ruled out. The limits
+    are for the last look only; a look chosen because of its gap would need wider limits.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")

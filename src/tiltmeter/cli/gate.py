@@ -6,11 +6,15 @@ import json as machine
 from dataclasses import asdict
 from pathlib import Path
 
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.flags import Json, Switch
 
 
-def gate(run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, json: Json = False) -> int:
+def gate(
+    run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, within: Switch = False, json: Json = False
+) -> int:
     """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last look, else with 0.
+
+    With too few held-out points nothing is shown, and the run passes. `--within` fails such a run.
 
     Parameters
     ----------
@@ -21,7 +25,10 @@ def gate(run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, jso
     curve
         The curve in which groups are compared.
     level
-        Chance of failing a run without such a gap, over all pairs of groups together.
+        Chance of failing a run without such a gap (with --within, of passing one with it), over all pairs of groups
+        together.
+    within
+        Fail unless every gap is shown to be within what is allowed.
     """
     from tiltmeter.analysis.bias_gate import bias_gate
     from tiltmeter.record import Trajectory, load
@@ -31,9 +38,12 @@ def gate(run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, jso
     if not isinstance(found, Trajectory):
         raise ValueError(f"{run} holds a dataset, not a run over time.")
     answer = bias_gate(found, curve, gap, level)
+    passed = answer.within if within else answer.passed
     if json:
         rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]
-        print(machine.dumps({"passed": answer.passed, "sentence": str(answer), "gaps": rows}, indent=2))
+        print(machine.dumps({"passed": passed, "sentence": str(answer), "gaps": rows}, indent=2))
     else:
         print(answer)
-    return 0 if answer.passed else 1
+        if not answer.shown and not passed:
+            print(f"Failed: --within asks that a gap above {gap:g} is ruled out.")
+    return 0 if passed else 1

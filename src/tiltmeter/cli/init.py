@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.cli.flags import Json
+from tiltmeter.data.labels import plain_label
 
 #: A column with more different values is no label or group.
 FEW = 20
 USUAL_LABELS = ("label", "target", "y", "class", "outcome", "income", "wage")
+#: Labels that are usually the yes; else the last in sorted order is guessed.
+USUAL_YES = ("1", "true", "yes", "y", "positive", "approved", "accepted", "granted", "admitted", "hired", "good")
 USUAL_GROUPS = ("group", "sex", "gender", "race", "ethnicity", "age_group")
 
 
@@ -20,6 +23,7 @@ def init(
     *,
     to: Path = Path("training.toml"),
     label: str | None = None,
+    positive: str | None = None,
     group: str | None = None,
     json: Json = False,
 ) -> None:
@@ -33,6 +37,8 @@ def init(
         The new file.
     label
         The column to predict (default: a guess, which the file marks as one).
+    positive
+        The label that is a yes of the model, of two labels (default: a guess, which the file marks as one).
     group
         The column of groups (default: a guess, which the file marks as one).
     """
@@ -47,13 +53,17 @@ def init(
     chosen_label = _column(few, label, "label", USUAL_LABELS, last=True, apart=group)
     chosen_group = _column(few, group, "group", USUAL_GROUPS, last=False, apart=chosen_label)
     missing = {str(name): int(count) for name, count in frame.isna().sum().items() if count}
-    text = _toml(table, to, frame, (chosen_label, chosen_group), (label is None, group is None), few, missing)
+    chosen_yes = _positive(frame[chosen_label], positive)
+    guesses = {"label": label, "positive label": positive if chosen_yes is not None else "none", "group": group}
+    guessed = [what for what, given in guesses.items() if given is None]
+    text = _toml(table, to, frame, (chosen_label, chosen_yes, chosen_group), guessed, few, missing)
     to.write_text(text, encoding="utf-8")
+    chosen = {"label": chosen_label, "positive": chosen_yes, "group": chosen_group}
     if json:
-        print(machine.dumps({"file": str(to), "label": chosen_label, "group": chosen_group, "missing": missing}))
+        print(machine.dumps({"file": str(to), **chosen, "missing": missing}))
         return
-    guessed = " and ".join(word for word, given in (("label", label), ("group", group)) if given is None)
-    print(f"Wrote {to}: label {chosen_label}, group {chosen_group}{f' (guessed: {guessed})' if guessed else ''}.")
+    marked = f" (guessed: {', '.join(guessed)})" if guessed else ""
+    print(f"Wrote {to}: {', '.join(f'{what} {value}' for what, value in chosen.items() if value is not None)}{marked}.")
     print(f"Next: tiltmeter train {to} --to runs/first")
 
 
@@ -73,17 +83,34 @@ def _column(
     raise ValueError(f"No column with 2 to {FEW} different values is left for the {what}: name one with --{what}.")
 
 
+def _positive(values: Any, given: str | None) -> Any:
+    """The label that is a yes, of two labels; None of more."""
+    found = sorted((plain_label(value) for value in values.dropna().unique().tolist()), key=str)
+    if given is not None:
+        named = next((value for value in found if str(value) == given), None)
+        if named is None or len(found) != 2:
+            there = ", ".join(map(str, found[:10]))
+            raise KeyError(f"--positive should be one of two labels of {values.name}. Found {given!r}, of {there}.")
+        return named
+    if len(found) != 2:
+        return None
+    usual = [value for value in found if str(value).lower() in USUAL_YES]
+    return usual[0] if len(usual) == 1 else found[-1]
+
+
 def _toml(
     table: Path,
     to: Path,
     frame: Any,
-    chosen: tuple[str, str],
-    guessed: tuple[bool, bool],
+    chosen: tuple[str, Any, str],
+    guessed: list[str],
     few: dict[str, int],
     missing: dict[str, int],
 ) -> str:
-    label, group = chosen
-    marks = ["  # guessed: check it" if guess else "" for guess in guessed]
+    label, yes, group = chosen
+    marks = ["  # guessed: check it" if what in guessed else "" for what in ("label", "group")]
+    check = "guessed, check it: " if "positive label" in guessed else ""
+    positive = "" if yes is None else f"positive = {_value(yes)}  # {check}the label that is a yes of the model\n"
     columns = [str(name) for name in frame.columns if name not in (label, group)]
     # Names and identifiers are not used as features.
     usable = [name for name in columns if frame[name].dtype.kind in "fiub" or few[name] <= 1000]
@@ -95,7 +122,7 @@ def _toml(
 [data]
 source = {_quoted(source)}
 label = {_quoted(label)}{marks[0]}
-group = {_quoted(group)}{marks[1]}
+{positive}group = {_quoted(group)}{marks[1]}
 # The features. The group is not among them; add it to let the network see it.
 columns = [
 {rows}
@@ -120,6 +147,13 @@ seed = 0
 [looks]
 per_decade = 20  # looks for every factor of ten in steps
 """
+
+
+def _value(value: Any) -> str:
+    """A label as TOML: a number, true or false, or a text."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, (int, float)) else _quoted(str(value))
 
 
 def _quoted(text: str) -> str:

@@ -37,6 +37,9 @@ def report(
     if json:
         print(machine.dumps({"page": str(written.resolve()), **told}, indent=2, allow_nan=False))
         return
+    label = told.get("positive_label")
+    if label is not None and "tpr" in told["measures"]:
+        print(f"Positive label: {label['name']}.")
     for words in (told.get("headline"), told.get("who")):
         if words:
             print(words)

@@ -26,7 +26,7 @@ SHOWN = ("loss", "error", "positive_rate")
 #: Those that it shows of a training set that is used many times.
 SHOWN_OF_SET = ("loss", "error", "training_loss")
 #: With more groups than this, each has its own row.
-WIDE = 5
+WIDE = 2
 
 
 class Summary:
@@ -165,16 +165,20 @@ class Summary:
         return values.transpose("time", "group") if set(values.dims) == {"time", "group"} else None
 
     def _long_table(self, shown: dict[str, xr.DataArray]) -> Table:
-        """Return a table with one row per group at the last look, and what is shown about it."""
+        """Return a table with one row per group at the last look, and what is shown about it against all others."""
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("group")
         for name in shown:
             table.add_column(name.replace("_", " "), justify="right")
-        table.add_column(f"{self.curve} against the mean of all, at the end")
         judged = None if self.crossings is None else self.crossings.standing
-        for place, group in enumerate(next(iter(shown.values())).coords["group"].values.tolist()):
+        groups = next(iter(shown.values())).coords["group"].values.tolist()
+        against = [_against_all(judged, self.curve, group) for group in groups]
+        told = any(against)  # few groups are compared in pairs, which the sentence tells
+        if told:
+            table.add_column(f"{self.curve} against the mean of all, at the end")
+        for place, (group, verdict) in enumerate(zip(groups, against, strict=True)):
             cells = [f"{float(values.values[-1, place]):.4f}" for values in shown.values()]
-            table.add_row(str(group), *cells, _against_all(judged, self.curve, group))
+            table.add_row(str(group), *cells, *((verdict or "not judged",) if told else ()))
         return table
 
 
@@ -184,7 +188,7 @@ def _against_all(judged: Standing | None, curve: str, group: Any) -> str:
             limits = f"{one.lower[-1]:+.3f} to {one.upper[-1]:+.3f}"
             word = {1: "above", -1: "below", 0: "no difference shown"}[int(one.sign[-1])]
             return f"{word} ({limits})"
-    return "not judged"
+    return ""
 
 
 def _range(values: xr.DataArray) -> str:

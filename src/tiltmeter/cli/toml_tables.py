@@ -45,6 +45,7 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
     "data": {
         "source": str,
         "label": str,
+        "positive": str | float | bool,
         "group": str | tuple[str, ...],
         "columns": tuple[str, ...],
         "weights": str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.digits import digits
 from tiltmeter.losses import CrossEntropy, Square
 from tiltmeter.memory import check_fits
-from tiltmeter.recipe.table import recipe_from_table
+from tiltmeter.recipe.table import check_words, recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
 
@@ -32,6 +33,7 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
     """The tables of the file, checked; tables named in `more` are left as they are."""
     tables = read_tables(path, TRAINING_FILE, more)
+    check_words(tables["training"])
     if has_classes(tables["problem"]):  # one score per class, under the squared error, too
         tables["model"].setdefault("outputs", len(class_problem(tables["problem"]).classes))
     return tables
@@ -86,6 +88,9 @@ def build_data(
 ) -> tuple[GroupedData, GroupedData]:
     """Return training and held-out data: digits, a file next to the TOML file, a public data set, or a problem."""
     source = given.get("source", "problem" if problem else "digits")
+    named = source in ("digits", "problem", *TABLES_OF_PEOPLE, *PICTURES) and not (folder / source).is_file()
+    if "positive" in given and (named or Path(source).suffix.lower() == ".npz"):
+        raise ValueError(f"[data] `positive` chooses a label of a table of your own. Found source = {source!r}.")
     if source == "problem":
         return problem_data(given, problem or {})
     if problem:
@@ -96,7 +101,7 @@ def build_data(
     if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
         return public_data(source, given)
     if not source or not path.exists():
-        raise FileNotFoundError(f"[data] source: no file {path if source else 'without a name'}.")
+        raise FileNotFoundError(f"[data] source: no file {path if source else 'without a name'}.{_near(path)}")
     for key in ("label", "group"):
         if key not in given:
             raise KeyError(f"[data] of a table needs `{key}`, the name of a column.")
@@ -109,6 +114,13 @@ def build_data(
     return tuple(  # type: ignore[return-value]
         part.with_points(((part.x - middle) / width).astype(np.float32)) for part in (train, look)
     )
+
+
+def _near(path: Path) -> str:
+    """The file of the same folder whose name is most like this one."""
+    names = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, names, 1, 0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _read_file(path: Path, given: Mapping[str, Any]) -> GroupedData:
@@ -125,7 +137,13 @@ def _read_file(path: Path, given: Mapping[str, Any]) -> GroupedData:
         # Dropped rows are reported by `data.reading`, with everything else about the table.
         warnings.filterwarnings("ignore", "Dropped ", UserWarning)
         return GroupedData.from_frame(
-            table, label=label, group=group, features=chosen, weights=weights, missing=given.get("missing", "drop")
+            table,
+            label=label,
+            group=group,
+            features=chosen,
+            weights=weights,
+            positive=given.get("positive"),
+            missing=given.get("missing", "drop"),
         )
 
 

@@ -29,6 +29,7 @@ def from_frame(
     group: Any,
     features: Sequence[Any] | None = None,
     weights: Hashable | None = None,
+    positive: Hashable | None = None,
     missing: str = "drop",
 ) -> GroupedData:
     """See `GroupedData.from_frame`."""
@@ -56,12 +57,16 @@ def from_frame(
     if not keep.any():
         raise ValueError(f"`frame` should have rows without missing values. Found none. {reading.dropping()}")
     kept = table[keep]
-    y, words = _labels(kept[label])
+    y, words = _labels(kept[label]) if positive is None else _yes_or_no(kept[label], positive)
     filled, imputed = _imputed(kept[chosen]) if missing == "impute" else (kept[chosen], {})
     x, encoded = _numbers(filled)
-    reading = replace(reading, imputed=imputed, labels=words, words=encoded)
+    reading = replace(
+        reading, imputed=imputed, labels=words, positive=None if positive is None else words[1], words=encoded
+    )
     if reading.dropped_rows:
-        warnings.warn(f'{reading.dropping()} missing="impute" keeps them, missing="error" refuses.', stacklevel=3)
+        always = gaps[needed].any(axis=1).to_numpy()[~keep].all()
+        rest = "Rows without label, group or weight are always dropped" if always else 'missing="impute" keeps them'
+        warnings.warn(f'{reading.dropping()} {rest}; missing="error" refuses.', stacklevel=3)
     mass = None if weights is None else kept[weights].to_numpy(dtype=float)
     data = GroupedData(x, y, [member for member, stays in zip(members, keep, strict=True) if stays], mass)
     return data.with_reading(reading)
@@ -113,6 +118,19 @@ def _labels(values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
         return (plain.astype(np.int64) if whole else plain), ()
     codes, words = pd.factorize(values.astype(str), sort=True)
     return np.asarray(codes, dtype=np.int64), tuple(map(str, words))
+
+
+def _yes_or_no(values: Any, positive: Hashable) -> tuple[np.ndarray, tuple[str, ...]]:
+    """1 for the positive label and 0 for the other, words or numbers."""
+    found = sorted({plain_label(value) for value in values.tolist()}, key=str)
+    named = [value for value in found if value == positive or str(value) == str(positive)]
+    if not named:
+        listed = ", ".join(map(repr, found[:10])) + (", ..." if len(found) > 10 else "")
+        raise KeyError(f"`positive`: no label {positive!r} in column {values.name!r}. There are: {listed}.")
+    if len(found) != 2:
+        raise ValueError(f"`positive` is for two labels. Found {len(found)} in column {values.name!r}.")
+    other = next(value for value in found if value != named[0])
+    return (values == named[0]).to_numpy(dtype=np.int64), (str(other), str(named[0]))
 
 
 def _imputed(table: Any) -> tuple[Any, dict[str, int]]:

@@ -100,20 +100,22 @@ class GroupedData:
         group: Any,
         features: Sequence[Any] | None = None,
         weights: Hashable | None = None,
+        positive: Hashable | None = None,
         missing: str = "drop",
     ) -> GroupedData:
         """Grouped data from the named columns of a table, with an account of what was done to it (`data.reading`).
 
         >>> import pandas as pd
         >>> table = pd.DataFrame({"age": [20, 40] * 40, "job": ["clerk", "cook"] * 40, "wage": ["low", "high"] * 40})
-        >>> data = GroupedData.from_frame(table.assign(sex=["F"] * 40 + ["M"] * 40), label="wage", group="sex")
-        >>> print(data.reading)
-        Read 80 rows. Labels: high = 0, low = 1. Column job became 2 columns, one for each value.
+        >>> table["sex"] = ["F"] * 40 + ["M"] * 40
+        >>> print(GroupedData.from_frame(table, label="wage", positive="high", group="sex").reading)
+        Read 80 rows. Labels: low = 0, high = 1 (the positive label). Column job became 2 columns, one for each value.
 
         `frame` is a table of pandas, polars, Arrow or Hugging Face `datasets`, the path of a .csv, .parquet or
         .feather file, or a folder that `Dataset.save_to_disk` wrote. Several columns in `group` make intersections.
         The features are the columns in `features`, by default all that are neither label, group nor weights; words
-        become one column of zeros and ones for each value. Label words become 0, 1, 2, ... in sorted order.
+        become one column of zeros and ones for each value. Of two labels `positive` is the one that becomes 1, a yes of
+        the model; without it, label words become 0, 1, 2, ... in sorted order, which may make "denied" the yes.
 
         Rows with a missing value are dropped (`missing="drop"`) with a warning that counts them group by group, or
         refused ("error"), or filled in ("impute"): numbers by the median of their column, with one more column that
@@ -123,7 +125,8 @@ class GroupedData:
         """
         from tiltmeter.data.from_frame import from_frame
 
-        return from_frame(frame, label=label, group=group, features=features, weights=weights, missing=missing)
+        columns = {"label": label, "group": group, "features": features, "weights": weights}
+        return from_frame(frame, **columns, positive=positive, missing=missing)
 
     @classmethod
     def from_npz(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,8 @@ class TableReading(NotebookText):
 
     >>> reading = TableReading(400, {"F": 30, "M": 10}, {"F": 200, "M": 200}, {"age": 40}, labels=("<=50K", ">50K"))
     >>> print(reading)
-    Read 400 rows. Labels: <=50K = 0, >50K = 1. Dropped 40 of 400 rows with missing values (F: 30 of 200, M: 10 of 200;
-    missing in age: 40).
+    Read 400 rows. Labels: <=50K = 0, >50K = 1 (in sorted order; positive= sets which is 1). Dropped 40 of 400 rows with
+    missing values (F: 30 of 200, M: 10 of 200; missing in age: 40).
     """
 
     rows: int
@@ -31,6 +31,8 @@ class TableReading(NotebookText):
     imputed: Mapping[str, int] = field(default_factory=dict)
     #: Label words in the order of their codes 0, 1, 2, ...; empty where the labels were numbers.
     labels: tuple[str, ...] = ()
+    #: The label that was declared positive; None: the sorted order decided.
+    positive: str | None = None
     #: Columns of words and the values that became a column of zeros and ones each.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -45,7 +47,7 @@ class TableReading(NotebookText):
             f"{'no group' if group is None else group}: {count} of {self.found.get(group, count)}"
             for group, count in self.dropped.items()
         ]
-        columns = ", ".join(f"{name}: {count}" for name, count in self.missing.items())
+        columns = ", ".join(f"{name}: {count}" for name, count in self.missing.items() if name not in self.imputed)
         return (
             f"Dropped {self.dropped_rows:,} of {self.rows:,} rows with missing values ({', '.join(groups)}; missing in "
             f"{columns})."
@@ -54,7 +56,7 @@ class TableReading(NotebookText):
     def __str__(self) -> str:
         said = [f"Read {self.rows:,} rows."]
         if self.labels:
-            said.append("Labels: " + ", ".join(f"{word} = {code}" for code, word in enumerate(self.labels)) + ".")
+            said.append(label_sentence(self.labels, self.positive))
         for name, values in self.words.items():
             said.append(f"Column {name} became {len(values)} columns, one for each value.")
         if self.imputed:
@@ -74,5 +76,19 @@ class TableReading(NotebookText):
             "missing": dict(self.missing),
             "imputed": dict(self.imputed),
             "labels": list(self.labels),
+            "positive": self.positive,
             "words": {name: len(values) for name, values in self.words.items()},
         }
+
+
+def label_sentence(labels: Sequence[str], positive: str | None) -> str:
+    """Which label is 0, 1, 2, ..., and of two labels whether the positive one was declared.
+
+    >>> label_sentence(["denied", "approved"], "approved")
+    'Labels: denied = 0, approved = 1 (the positive label).'
+    """
+    coded = ", ".join(f"{word} = {code}" for code, word in enumerate(labels))
+    if len(labels) != 2:
+        return f"Labels: {coded}."
+    how = "in sorted order; positive= sets which is 1" if positive is None else "the positive label"
+    return f"Labels: {coded} ({how})."

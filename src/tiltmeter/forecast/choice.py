@@ -85,6 +85,9 @@ def choose(
         found["kernel"] = kernel, why, kernel_cost(kernel, whole, points, len(look), outputs)
     except (ValueError, TypeError) as error:
         refused.append(str(error))
+    enough = max(HALF * training, SECONDS)
+    if recipe.order is None and "kernel" in found and found["kernel"][2] <= enough:
+        return _choice(*found["kernel"], training)
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
         narrow = _twin(own, few, read)
@@ -103,10 +106,13 @@ def choose(
         raise ValueError(refused[-1])
     first = ["kernel", "twin"] if recipe.order is None else ["twin", "kernel"]
     order = [name for name in (*first, "coordinates") if name in found]
-    chosen = next((name for name in order if found[name][2] <= max(HALF * training, SECONDS)), None)
+    chosen = next((name for name in order if found[name][2] <= enough), None)
     if chosen is None:
         chosen = min(order, key=lambda name: found[name][2])
-    route, why, seconds = found[chosen]
+    return _choice(*found[chosen], training)
+
+
+def _choice(route: Route, why: str, seconds: float, training: float) -> Choice:
     return Choice(route, why, seconds, seconds / max(training, 1e-9))
 
 

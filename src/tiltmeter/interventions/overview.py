@@ -67,7 +67,9 @@ def _row(name: str) -> Row:
     kind = law_named(name)
     law = kind(**GIVEN.get(name, {}))
     shown = sorted((field for field in fields(law) if field.name not in COMMON), key=lambda field: bool(field.kw_only))
-    settings = [field.name for field in shown if field.name != "scout" or field.default]
+    settings = [
+        f"{field.name}=" if field.kw_only else field.name for field in shown if field.name != "scout" or field.default
+    ]
     room = LAWS[name].split(".")[1]
     first = (import_module(kind.__module__).__doc__ or "").splitlines()[0]
     own_loop = ("`Steering`",) if isinstance(law, (GroupLaw, PointLaw)) else ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.interventions.shared.softmax import FEW
 
 
 def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
@@ -25,7 +26,7 @@ def pulls(law: GroupLaw, z: np.ndarray, seen: Seen) -> np.ndarray:
             f"`pull` of {type(law).__name__} should give one number per group, shape {seen.shares.shape}. "
             f"Found shape {found.shape}."
         )
-    if np.isnan(np.add.reduce(found, axis=None)):
+    if unknown(found):
         blind = np.isnan(found).any(-1, keepdims=True) & np.isnan(seen.losses).any(-1, keepdims=True)
         found = np.where(blind, seen.shares, found)
     if law.by == "draws":
@@ -40,10 +41,16 @@ def changed(law: GroupLaw, z: np.ndarray, seen: Seen, duration: float) -> np.nda
     if type(law).change is GroupLaw.change:
         return z
     moved = law.project(z + (law.change(z, seen) if duration == 1.0 else duration * law.change(z, seen)))
-    if np.isnan(np.add.reduce(seen.losses, axis=None)):
+    if unknown(seen.losses):
         blind = np.isnan(seen.losses).any(-1)
         moved = np.where(blind.reshape(*blind.shape, *(1,) * (moved.ndim - blind.ndim)), z, moved)
     return np.asarray(moved)
+
+
+def unknown(values: np.ndarray) -> bool:
+    """Whether some value may be NaN; a few are added faster by Python than by NumPy."""
+    total = sum(values.tolist()) if values.ndim == 1 and len(values) <= FEW else np.add.reduce(values, axis=None)
+    return bool(total != total)
 
 
 def gram_pulls(law: GroupLaw, z: np.ndarray, seen: Seen, present: np.ndarray) -> np.ndarray:

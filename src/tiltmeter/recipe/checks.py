@@ -74,6 +74,9 @@ def _check_rates(recipe: Recipe) -> None:
             if getattr(recipe, name):
                 _, settings = unwrapped(recipe.optimiser)
                 where = f", which has {name} = {settings[name]}" if name in settings else ""
+                if not where and name in ("lr", "weight_decay"):  # every optimiser of torch has them
+                    maker = getattr(unwrapped(recipe.optimiser)[0], "__name__", "AdamW")
+                    where = f", as partial(torch.optim.{maker}, {name}={getattr(recipe, name)})"
                 raise ValueError(f"`{name}` belongs to the short form for SGD: set it in the optimiser{where}.")
     if recipe.lr is not None and not _between(recipe.lr, 0.0, np.inf, low_too=False):
         hint = ": give a function of the step as schedule=" if callable(recipe.lr) else ""

@@ -47,6 +47,7 @@ def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ())
     {2: 3.0}
     """
     given: dict[str, Any] = {name: table[name] for name in ("steps", "epochs", "order", "clip") if name in table}
+    check_words(table)
     given |= _optimiser(table)
     if "batch" in table:
         given["batch"] = None if table["batch"] == "all" else table["batch"]
@@ -60,6 +61,15 @@ def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ())
     if "interventions" in table:
         given["interventions"] = tuple(_law(one, groups) for one in table["interventions"])
     return Recipe(**given)
+
+
+def check_words(table: Mapping[str, Any]) -> None:
+    """Refuse names of optimisers and losses that do not exist, before any data are read."""
+    word = table.get("optimiser", "sgd")
+    if not isinstance(word, Mapping) and (not isinstance(word, str) or word not in OPTIMISERS):
+        raise KeyError(f"[training] optimiser: no {word!r}. There are: {', '.join(OPTIMISERS)}.")
+    if "loss" in table:
+        loss_named(table["loss"])
 
 
 def loss_named(word: Any) -> Any:
@@ -76,8 +86,6 @@ def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
         if settings:
             raise ValueError(f"[training] {next(iter(settings))} belongs into the table of the optimiser.")
         return {"optimiser": optimiser_from_json(word)}
-    if not isinstance(word, str) or word not in OPTIMISERS:
-        raise KeyError(f"[training] optimiser: no {word!r}. There are: {', '.join(OPTIMISERS)}.")
     if "lr" not in table:
         raise KeyError("[training] needs `lr`, the learning rate.")
     if word == "sgd":

@@ -13,7 +13,7 @@ from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.claim import claim
 from tiltmeter.report.findings import FEWEST, Findings, Row
-from tiltmeter.report.headline import MANY, disagree, values_of
+from tiltmeter.report.headline import MANY, disagree, in_words, plain_name, values_of
 from tiltmeter.report.onset import when_did_it_arise
 from tiltmeter.report.wording import COUNTED, between, listed, minus, number, percent, percents, points
 
@@ -51,7 +51,7 @@ def who(found: Findings) -> str:
     if found.two:
         told, gap = _told(found, (0, 1)), row.differences[0]
         if not gap.shown:
-            return f"No difference is shown. {told}: {undecided(row, gap)}."
+            return f"No difference is shown. {told}: {undecided(row, gap)}. {_elsewhere(found)}".strip()
         worse = row.worse_off(found.groups)
         name = group_name(worse[0]) if worse else f"{group_name(row.higher(found.groups)[0])} has more"
         return f"{name}. {told}: {apart(row, gap)}."
@@ -64,9 +64,18 @@ def who(found: Findings) -> str:
     quiet = [found.names[i] for i, one in enumerate(row.differences) if one.known and not one.shown]
     if quiet:
         whom = "any group" if len(quiet) == len(found.groups) else listed(quiet, 6)
-        parts.append(f"No difference from the rest is shown for {whom}.")
+        by = f" in {plain_name(row)}" if len(quiet) == len(found.groups) else ""
+        parts.append(f"No difference from the rest is shown for {whom}{by}.")
+    if not worse and not better:
+        parts.append(_elsewhere(found))
     parts.append(_could_be_worst(found))
     return " ".join(part for part in parts if part)
+
+
+def _elsewhere(found: Findings) -> str:
+    """Who is worse off by measures other than the headline's."""
+    rest = [row for row in found.rows.values() if row is not found.headline]
+    return _each(found, rest) if any(row.worse_off(found.groups) for row in rest) else ""
 
 
 def _could_be_worst(found: Findings) -> str:
@@ -205,6 +214,8 @@ def reason(found: Findings) -> str:
     if found.splits and found.splits[0].gap.known and found.splits[0].gap.shown:
         of = "" if found.two else f"Between {' and '.join(map(group_name, found.splits[0].pair))}: "
         parts.append(f"{of}{claim(found.splits[0])}")
+    if not found.two:
+        parts.append(_yeses(found))
     row, ranking = found.headline, found.extra.get("auc")
     if found.two and row.differences[0].shown and ranking is not None and ranking.differences[0].known:
         worse, better = row.worse_off(found.groups), ranking.better_off(found.groups)
@@ -217,7 +228,23 @@ def reason(found: Findings) -> str:
             parts.append(f"The scores also rank {group_name(worse[0])} worse (AUC {areas}).")
     elif not parts and found.look is None and found.scope != "exact":
         parts.append("The reason is not known from this run.")
-    return " ".join(parts)
+    return " ".join(part for part in parts if part)
+
+
+def _yeses(found: Findings) -> str:
+    """Whether base rates account for a difference in yeses that is shown."""
+    impact, row = found.impact, found.rows.get("positive_rate")
+    if impact is None or row is None or not any(one.shown for one in row.differences):
+        return ""
+    ratio, right = impact.ratio, impact.in_data
+    if not ratio.known or not np.isfinite(right):
+        return ""
+    numbers = f"the yeses of {group_name(impact.lowest)} and {group_name(impact.highest)} have the ratio"
+    told = f"{numbers} {ratio.value:.2f}, their base rates {right:.2f}"
+    if ratio.low <= right <= ratio.high:
+        return f"Base rates account for the difference in yeses, as far as is shown: {told}."
+    wider = "more" if ratio.high < right else "less"
+    return f"Yeses differ {wider} than base rates do: {told}."
 
 
 def _base_rates(found: Findings) -> str:
@@ -256,7 +283,7 @@ def _each(found: Findings, rows: list[Row]) -> str:
     for row in rows:
         worse = [group_name(group) for group in row.worse_off(found.groups)]
         if worse:
-            parts.append(f"by {row.term.curve.replace('_', ' ')} {listed(worse, 4)}")
+            parts.append(f"by {in_words(row, '')}: {listed(worse, 4)}")
     return f"Worse off {'; '.join(parts)}." if parts else "No difference is shown in any other measure."
 
 

@@ -6,11 +6,13 @@ import json
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from tiltmeter.data.table_reading import label_sentence
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, paragraph, section
+from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import percent
 
 
@@ -25,9 +27,11 @@ def data_section(found: Findings) -> str:
     }
     if not known:
         return section("data", "Data", paragraph("The run does not say which points it looked at."))
+    label = positive_label(found.run)
+    yes = "of them positive" if label is None else f"of them positive ({label.name})"
     head, columns = ["Group"], []
     for word, part in known.items():
-        head += [word, "of them positive" if _two_labels(part) else "labels"]
+        head += [word, yes if _two_labels(part) else "labels"]
         columns.append((_sizes(part), part))
     rows = []
     for group in _sizes(next(iter(known.values()))):
@@ -72,7 +76,7 @@ def _account(part: Mapping[str, Any]) -> str:
         return ""
     said = [f"Read {int(read.get('rows', 0)):,} rows."]
     if read.get("labels"):
-        said.append("Labels: " + ", ".join(f"{word} = {code}" for code, word in enumerate(read["labels"])) + ".")
+        said.append(label_sentence(read["labels"], read.get("positive")))
     dropped = {
         ("no group" if group is None else group_name(label_from_json(group))): n for group, n in read.get("dropped", [])
     }

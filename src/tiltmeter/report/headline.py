@@ -8,6 +8,7 @@ import numpy as np
 
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import listed, number, percents, points, when
 
 #: From so many groups on the headline counts groups instead of naming the worst and the best.
@@ -16,8 +17,8 @@ MANY = 6
 MOST_NAMED = 4
 #: How each curve is told of two groups.
 _TOLD = {
-    "tpr": "The model finds {} of the positives in {} and {} in {}.",
-    "fpr": "The model wrongly says yes to {} of the negatives in {} and {} in {}.",
+    "tpr": "The model finds {} of the positives{yes} in {} and {} in {}.",
+    "fpr": "The model wrongly says yes{yes} to {} of the negatives in {} and {} in {}.",
     "error": "The model errs on {} of {} and {} of {}.",
 }
 #: Measures in the words of someone who does not know the names of curves.
@@ -42,15 +43,22 @@ def headline(found: Findings) -> str:
     row, curve = found.headline, found.headline.term.curve
     if len(found.groups) >= MANY:
         return _many(found)
+    quiet = any(one.known for one in row.differences) and not any(one.shown for one in row.differences)
     places = (0, 1) if found.two else found.extremes
     names = [found.names[place] for place in places]
     values = values_of(row, places)
+    if quiet and not found.two:
+        less = _LESS.get(curve, f"worse off by {row.term.title.lower()}")
+        return f"No group is shown to be {less} than the rest ({values[0]} in {names[0]}, {values[1]} in {names[1]})."
     told = _TOLD.get(curve, f"The {row.term.title.lower()} is {{}} for {{}} and {{}} for {{}}.")
-    text = told.format(values[0], names[0], values[1], names[1])
+    label = positive_label(found.run)
+    text = told.format(values[0], names[0], values[1], names[1], yes="" if label is None else f" ({label.name})")
     if curve == "tpr" and found.positive is None and "fpr" in found.rows:
         wrong = values_of(found.rows["fpr"], places)
         text = f"{text[:-1]}; it wrongly says yes to {wrong[0]} and {wrong[1]} of the negatives."
-    return text
+        if quiet and any(one.shown for one in found.rows["fpr"].differences):
+            return f"{text[:-1]}. Only the latter difference is shown."
+    return f"{text[:-1]}: no difference is shown." if quiet else text
 
 
 def _many(found: Findings) -> str:
@@ -79,7 +87,11 @@ def scope_line(found: Findings) -> str:
     }[found.standing.scope]
     text = f"Numbers are of {who}, {at}{on}; brackets are {_level(found)} limits."
     if "tpr" in found.rows and found.headline.term.curve in ("tpr", "fpr"):
-        text = f'"Yes" is the decision for the positive label; to find someone is to say yes rightly. {text}'
+        label = positive_label(found.run)
+        yes = '"Yes" is the decision for the positive label.' if label is None else label.meaning
+        if label is not None and found.positive is None:
+            yes = label.sentence
+        text = f"{yes} To find someone is to say yes rightly. {text}"
         if found.positive is None:
             text += ' It was not declared what a yes does to a person (positive="benefit" or "burden").'
     return text
@@ -93,7 +105,16 @@ def lead(found: Findings) -> str:
     """Who is better off by each measure, what "better off" means there, and why measures disagree."""
     if found.standing.notes and not found.standing.differences:
         return " ".join(f"{note}." for note in found.standing.notes)
-    return " ".join(part for part in (_by_measure(found), _reason(found), calibration_sentence(found)) if part)
+    parts = (_guessed(found), _by_measure(found), _reason(found), calibration_sentence(found))
+    return " ".join(part for part in parts if part)
+
+
+def _guessed(found: Findings) -> str:
+    """Which way is better rests on a label that nobody chose: to be read before anything else."""
+    label = positive_label(found.run)
+    if label is None or label.declared or found.positive is None or "tpr" not in found.rows:
+        return ""
+    return label.guess
 
 
 def _by_measure(found: Findings) -> str:
@@ -107,13 +128,13 @@ def _by_measure(found: Findings) -> str:
         elif not shown:
             told = values_of(row, (0, 1))
             values = f"{told[0]} for {found.names[0]}, {told[1]} for {found.names[1]}" if found.two else ""
-            silent.append(_with(row, values))
+            silent.append(in_words(row, values))
         elif row.term.better == "neither":
             neutral.append(_neutral(found, row, shown))
         else:
             for group in row.better_off(found.groups) if found.two else row.worse_off(found.groups):
                 places = _places(found, group) if found.two else [found.groups.index(group)]
-                words = _with(row, " against ".join(values_of(row, places)))
+                words = in_words(row, " against ".join(values_of(row, places)))
                 better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
     off = "better off" if found.two else "worse off than the rest"
     parts = [
@@ -134,7 +155,7 @@ def plain_name(row: Row) -> str:
     return PLAIN.get(row.term.curve, row.term.curve.replace("_", " "))
 
 
-def _with(row: Row, values: str) -> str:
+def in_words(row: Row, values: str) -> str:
     """A measure in plain words, with the name of its curve and its values in brackets."""
     name, curve = plain_name(row), row.term.curve.replace("_", " ")
     inside = " ".join(part for part in ("" if name == curve else curve, values) if part)
@@ -147,7 +168,7 @@ def _neutral(found: Findings, row: Row, shown: list[int]) -> str:
     if found.two:
         more = row.higher(found.groups)[0]
         told = values_of(row, _places(found, more))
-        return f"{group_name(more)} has more {_with(row, ' against '.join(told))}."
+        return f"{group_name(more)} has more {in_words(row, ' against '.join(told))}."
     each = [f"{found.names[place]} ({values_of(row, [place])[0]})" for place in shown]
     return f"The {curve} differs from that of the rest for {listed(each)}."
 
@@ -217,6 +238,9 @@ def kicker(found: Findings) -> list[str]:
     words.append(
         f"groups: {listed(list(found.names), 4)}" if len(found.groups) < MANY else f"{len(found.groups)} groups"
     )
+    label = positive_label(found.run)
+    if label is not None and "tpr" in found.rows:
+        words.append(f"yes = {label.name}")
     if found.seeds > 1:
         words.append(f"{found.seeds} starts")
     elif found.run.origin.seeds:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tiltmeter.report.answers import answers
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.headline import headline
+from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import between, number, percent
 from tiltmeter.visible_text import visible
 
@@ -17,7 +18,9 @@ HEADING = "## Bias during training"
 
 def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
     """The headline and the answers, then the value of every group at the last look with 95 % limits."""
-    sentences = [headline(found), *(f"{one.question} {one.text}" for one in answers(found, others))]
+    label = positive_label(found.run)
+    yes = [label.sentence] if label is not None and "tpr" in found.rows else []
+    sentences = [headline(found), *yes, *(f"{one.question} {one.text}" for one in answers(found, others))]
     rows = [*found.rows.values(), *found.extra.values()]
     head = ["group", *(row.term.curve for row in rows)]
     body = []

@@ -15,6 +15,7 @@ from tiltmeter.report.hero import hero
 from tiltmeter.report.html import Cell, block, bullets, card_table, figure, fold, paragraph, section
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
+from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.reasons import why_section
 from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
@@ -175,11 +176,13 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         return [clean(value) for value in one]
 
     said: list[Answer] = answers(found, others)
+    label = positive_label(found.run)
     return {
         "run": found.name,
         "headline": headline(found),
         "who": lead(found),
         "answers": {one.question: one.text for one in said},
+        "positive_label": None if label is None else label._asdict(),
         "groups": list(found.names),
         "level": found.standing.level,
         "measures": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from tiltmeter.report.comparison_section import comparison_section
 from tiltmeter.report.findings import Findings, findings
 from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import fold
+from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.run_page import body, contents, facts, first_screen
 from tiltmeter.report.svg import escape
 from tiltmeter.report.terms import Positive
@@ -41,6 +43,7 @@ def report(
 
     `runs` is a list, or {name: run} to name them on the page. `positive` says what a yes does to a person:
     "benefit" (the page asks whom the model finds), "burden" (whom it wrongly says yes to), or None, not declared.
+    Which label a yes stands for was decided where the data were read (`GroupedData.from_frame(..., positive=)`).
     The first run that was trained is told in full: who is better off by each measure, whether that could be chance,
     why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
     it: what they change for each group at the last look and over training (`scorecard`). A forecast is compared
@@ -48,7 +51,11 @@ def report(
     data. All numbers come from one place, and each difference is called shown only by limits that hold over all
     looks, measures and groups of a run together.
     """
-    return page(runs, path, title=title, positive=positive, why=why)[0]
+    written, told = page(runs, path, title=title, positive=positive, why=why)
+    label = told.get("positive_label")
+    if positive is not None and label is not None and not label["declared"]:
+        warnings.warn(PositiveLabel(**label).guess, stacklevel=2)
+    return written
 
 
 def page(

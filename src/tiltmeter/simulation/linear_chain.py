@@ -63,6 +63,29 @@ class LinearChain:
 
         in_blocks(work, len(self._state), threads, least=1)
 
+    def steer(
+        self,
+        first: int,
+        stop: int,
+        rates: np.ndarray,
+        weights: np.ndarray,
+        pulls: np.ndarray,
+        memory: tuple[np.ndarray, np.ndarray, float, bool],
+    ) -> int:
+        """Place pulls, advance on one thread, and remember losses; see `steer_linear` for what is returned.
+
+        `memory` holds the shares, the losses that are remembered, the points over which they are, and whether the pulls
+        are draws.
+        """
+        given = first, stop - first, rates, weights, self.pulls.factors, self.pulls.cumulative, *self._fixed
+        return int(self._compiled_steer(pulls, *memory, self._generators, self._state, self.stopped, *given))
+
+    @cached_property
+    def _compiled_steer(self) -> Any:
+        from tiltmeter.simulation.compiled_steered import steer_linear
+
+        return steer_linear
+
     def look(self) -> Observation:
         rank = self._setting.rank
         w, s, bias = self._state[:, :rank], self._state[:, rank], self._state[:, rank + 1]

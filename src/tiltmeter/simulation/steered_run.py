@@ -8,6 +8,7 @@ from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.interventions.pulls import changed, pulls
 from tiltmeter.problem.laws import refuse_unreachable
 from tiltmeter.simulation.group_pulls import GroupPulls
+from tiltmeter.simulation.linear_chain import LinearChain
 from tiltmeter.simulation.observation import Observation
 from tiltmeter.simulation.run import Run
 from tiltmeter.simulation.setting import Setting
@@ -29,6 +30,8 @@ class SteeredRun:
         refuse_unreachable(law, setting.par.groups, setting.shares)
         self._shares = np.tile(setting.shares, (len(now.factors), 1))
         self._losses = np.full(self._shares.shape, np.nan)
+        self._memory = self._shares, self._losses, float(law.memory), law.by == "draws"
+        self._chain = run if isinstance(run, LinearChain) and not setting.sgd.curriculum else None
         self._z = law.start(self._shares)
         self._still = type(law).change is GroupLaw.change  # a law without a state
         self._step = 0
@@ -48,28 +51,42 @@ class SteeredRun:
         every, begin, duration = self._law.every, first, self._law.every / self._setting.d
         # On a short block, threads cost more than they save.
         threads = 1 if every * len(self._shares) * self._run.cost < 1e6 else threads
+        one_call = self._chain if threads == 1 else None
         while first < stop:
             end = min(stop, (first // every + 1) * every)
-            if first % every == 0:
-                self._pull()
             some = rates[first - begin : end - begin] if len(rates) > 1 else rates
             table = weights[first - begin : end - begin] if len(weights) > 1 else weights
-            self._run.advance(first, end, some, table, threads)
-            first = self._step = end
-            if end % every == 0:
-                self._learn(duration)
+            if one_call is not None and end - first == every:
+                P = self._pulls()
+                fits = P.shape == self._shares.shape
+                found = one_call.steer(first, end, some, table, P, self._memory) if fits else -1
+                if found < 0:
+                    self._refuse()
+                self._step = end
+                self._learn(duration, found > 0)
+            else:
+                if first % every == 0:
+                    self._pull()
+                self._run.advance(first, end, some, table, threads)
+                self._step = end
+                if end % every == 0:
+                    self._learn(duration, self._take_in(self._losses, *self._tallied))
+            first = end
+
+    def _pulls(self) -> np.ndarray:
+        return np.ascontiguousarray(self._law.pull(self._z, self._seen), dtype=float)
 
     def _pull(self) -> None:
-        law = self._law
-        P = np.ascontiguousarray(law.pull(self._z, self._seen), dtype=float)
-        fits = P.shape == self._shares.shape and self._place(P, self._shares, self._losses, *self._placed)
-        if not fits:
-            pulls(law, self._z, self._seen)  # says what is wrong
-            raise ValueError(f"`pull` of {type(law).__name__} should give one number per group.")
+        P = self._pulls()
+        if P.shape != self._shares.shape or not self._place(P, self._shares, self._losses, *self._placed):
+            self._refuse()
 
-    def _learn(self, duration: float) -> None:
+    def _refuse(self) -> None:
+        pulls(self._law, self._z, self._seen)  # says what is wrong
+        raise ValueError(f"`pull` of {type(self._law).__name__} should give one number per group.")
+
+    def _learn(self, duration: float, blind: bool) -> None:
         law = self._law
-        blind = self._take_in(self._losses, *self._tallied)
         self._seen = self._look_round()
         if self._still:
             return

@@ -19,6 +19,7 @@ from tiltmeter.interventions.term_law import TermLaw
 from tiltmeter.problem.laws import refuse_unreachable
 from tiltmeter.training.across_ranks import processes, summed
 from tiltmeter.training.drawn_batches import DrawnBatches
+from tiltmeter.training.group_codes import check_codes, unlike
 from tiltmeter.training.group_gradients import group_gradients, group_means
 from tiltmeter.training.law_memory import LawMemory
 from tiltmeter.training.own_terms import OwnTerms
@@ -124,10 +125,16 @@ class Steering(nn.Module):
         Laws of points may also need `scores`, labels `y` and the points `x`. `weights` multiply losses and are not
         remembered. With `learn=False` the state stays as it is, as for a second pass over the same batch.
         """
-        if not self.points:
-            return self._weighed(losses, losses, group, weights, learn)
-        each, term = self._each(losses, group, scores, y, x)
-        value = self._weighed(losses, each, group, weights, learn)
+        if losses.ndim == 0:
+            raise ValueError('`losses` should be one per point: use reduction="none". Found a single number.')
+        try:
+            if not self.points:
+                return self._weighed(losses, losses, group, weights, learn)
+            each, term = self._each(losses, group, scores, y, x)
+            value = self._weighed(losses, each, group, weights, learn)
+        except (IndexError, RuntimeError):
+            check_codes(group, self.groups)
+            raise
         return value if term is None else value + term
 
     def _weighed(
@@ -138,10 +145,9 @@ class Steering(nn.Module):
         if law is None:
             return heavy.mean(-1)
         codes = self._codes(losses, group)
-        learn = learn and self.training
         if law.sees_gram:
-            return self._by_gradients(heavy, each, codes, learn)
-        memory = self._memory()
+            return self._by_gradients(heavy, each, codes, learn and self.training)
+        memory = self._kept or self._memory()
         if law.by != "weights":
             value = heavy.mean(-1)
         else:
@@ -150,7 +156,7 @@ class Steering(nn.Module):
                 value = torch.dot(factor.index_select(0, codes), heavy)
             else:
                 value = (factor[codes] * heavy).sum(-1)
-        if learn:
+        if learn and self.training:
             self._learn(memory, each, codes)
         return value
 
@@ -179,11 +185,8 @@ class Steering(nn.Module):
         return losses, added
 
     def _codes(self, losses: Tensor, group: Tensor | None) -> Tensor:
-        if group is None or group.shape != losses.shape:
-            found = "None" if group is None else f"shape {tuple(group.shape)}"
-            raise ValueError(
-                f"`group` should hold the code of every point, of shape {tuple(losses.shape)}. Found {found}."
-            )
+        if not torch.is_tensor(group) or group.shape != losses.shape:
+            raise unlike(losses, group, self._shares.ndim)
         if losses.ndim == 1 and group.dtype == torch.int64 and group.device == losses.device:
             return group
         codes = group.to(losses.device, torch.int64)
@@ -192,7 +195,7 @@ class Steering(nn.Module):
         return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
 
     def _learn(self, memory: LawMemory, each: Tensor, codes: Tensor) -> None:
-        memory.add(each.detach(), codes)
+        memory.add(each, codes)
         memory.learn()
         if memory is not self._kept:  # the buffers lie on another device
             memory.settle()

@@ -38,7 +38,7 @@ def test_the_covariance_with_the_attribute_vanishes():
     share = weights / weights.sum()
     centred = erased - share @ erased
     for one in range(3):
-        assert np.abs((share * (z == one)) @ centred).max() < 1e-13
+        assert np.abs((share * (z == one)) @ centred).max() < 1e-14
 
 
 def test_a_linear_model_finds_the_attribute_no_better_than_chance():

@@ -110,6 +110,10 @@ def scorecard(
     the baseline's fall at which the loss clock is read. Changes of leader hold at the error rate `level` in each run.
     A smaller gap alone is no improvement: see `levels_down` and `paid`. Best-ever values are chosen after the fact.
     """
+    if not isinstance(runs, Mapping):
+        raise TypeError(
+            f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'
+        )
     if len(runs) < 2:
         raise ValueError(f"A scorecard needs at least two runs, the baseline first. Found {len(runs)}.")
     for part in levels:

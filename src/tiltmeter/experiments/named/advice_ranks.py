@@ -17,10 +17,6 @@ from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.cure_tasks import CureTask, drawn
 from tiltmeter.experiments.shared.forecast_scores import median_error
 from tiltmeter.forecast.route import Twin
-from tiltmeter.interventions.data_law import DataLaw
-from tiltmeter.interventions.group_law import GroupLaw
-from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.point_law import PointLaw
 from tiltmeter.plot.labelled_points import labelled_points
 from tiltmeter.population.criteria import WorstGroupArea
 from tiltmeter.recipe.recipe import Recipe
@@ -53,25 +49,16 @@ def run(setting: Setting, keep: Keep) -> Runs:
     """For every task and law of the menu, the forecast by twins and the training; batches of all are drawn alike."""
     runs: dict[str, Trajectory] = {}
     for task in drawn(setting.tasks):
-        for law in (PLAIN, *laws(setting.steps)):
+        for law in (PLAIN, *menu(setting.steps)):
             for kind, make in (("forecast", _forecast), ("trained", _trained)):
                 name = f"{task.name}, {law}, {kind}"
                 runs[name] = keep(name, partial(make, task, law, setting))
     return runs
 
 
-def laws(steps: int) -> dict[str, Any]:
-    """The laws of the menu that act through groups, through the losses of points and through the data."""
-    return {name: law for name, law in menu(steps).items() if _by_losses(law)}
-
-
-def _by_losses(law: Intervention) -> bool:
-    return isinstance(law, (PointLaw, DataLaw)) or (isinstance(law, GroupLaw) and not law.sees_gram)
-
-
 def _recipe(task: CureTask, law: str, setting: Setting) -> Recipe:
     plain = task.recipe(setting.steps)
-    return plain if law == PLAIN else replace(plain, interventions=(laws(setting.steps)[law],))
+    return plain if law == PLAIN else replace(plain, interventions=(menu(setting.steps)[law],))
 
 
 def _forecast(task: CureTask, law: str, setting: Setting) -> Trajectory:

@@ -43,7 +43,7 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
     members = [rows[codes == code].T.copy() for code in range(len(data.groups))] if law.sees_gram else []
     drawn = tangent.shares if question.proportions is None else share_of(data, question.proportions)
     state = GroupState(law, data.groups, drawn, tangent.sizes, question.batch)
-    across = np.ascontiguousarray(rows.T)
+    across, reachable = rows.T, np.maximum(drawn, 1e-300)
     mean = np.zeros((len(data.groups), len(data)))
     mean[data.codes, np.arange(len(data))] = tangent.stands_for
     mean /= np.maximum(mean.sum(1, keepdims=True), 1e-300)
@@ -59,8 +59,8 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
     def gradient(given: np.ndarray) -> np.ndarray:
         """The gradient as the law weighs the groups now; a law of gradients sees those of the groups first."""
         if not law.sees_gram:
-            return np.asarray(across @ (given * (state.pull / np.maximum(drawn, 1e-300))[codes][:, None]))
-        found = np.stack([own @ given[codes == code] / max(drawn[code], 1e-300) for code, own in enumerate(members)])
+            return np.asarray(across @ (given * (state.pull / reachable).take(codes)[:, None]))
+        found = np.stack([own @ given[codes == code] / reachable[code] for code, own in enumerate(members)])
         state.see(found)
         return np.asarray(np.tensordot(state.pull, found, axes=1))
 
@@ -157,5 +157,11 @@ def _sharpest(rows: np.ndarray, share: np.ndarray, codes: np.ndarray, factors: n
     few = sound[np.unique(np.linspace(0, len(sound) - 1, MEASURED).astype(int))] if len(sound) else sound
     if not rows.shape[1]:
         return 0.0
-    found = [np.linalg.eigvalsh(rows.T @ (share * np.abs(f)[codes][:, None] * rows))[-1] for f in few]
+    grams = np.stack([_gram(rows[codes == code], share[codes == code]) for code in range(factors.shape[1])])
+    found = [np.linalg.eigvalsh(np.tensordot(np.abs(f), grams, axes=1))[-1] for f in few]
     return float(max(found, default=0.0))
+
+
+def _gram(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
+    found: np.ndarray = rows.T @ (share * rows)
+    return found

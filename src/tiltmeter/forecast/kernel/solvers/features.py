@@ -59,7 +59,7 @@ def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int
     rows = space.image() @ turn
     trace = float(np.trace(kernel))
     # Sorted by length, without features that the kernel does not have, so that they can be truncated.
-    _, lengths, axes = np.linalg.svd(rows, full_matrices=False)
-    axes = axes[lengths > np.sqrt(NOTHING) * lengths.max(initial=0.0)]
+    squares, turned = np.linalg.eigh(rows.T @ rows)
+    axes = turned.T[::-1][squares[::-1] > NOTHING * squares.max(initial=0.0)]
     rows, dual = rows @ axes.T, space.basis @ (turn @ axes.T)
     return Features(rows, cross @ dual, dual, max(0.0, 1.0 - float((rows**2).sum()) / trace))

@@ -1,0 +1,54 @@
+"""PositiveLabel: which label a yes of the model stands for, by name where the data had names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tiltmeter.plot.theme import group_name
+from tiltmeter.record.trajectory import Trajectory
+
+#: Longer names are cut on the page.
+LONGEST = 40
+
+
+class PositiveLabel(NamedTuple):
+    """The label of a yes, and whether somebody chose it: of words the last in sorted order is taken otherwise."""
+
+    name: str
+    declared: bool
+
+    @property
+    def sentence(self) -> str:
+        """What a yes is, and that nobody declared it, where nobody did.
+
+        >>> PositiveLabel("approved", True).sentence
+        '"Yes" is the decision for the positive label, approved.'
+        """
+        return self.meaning if self.declared else f"{self.meaning} {self.guess}"
+
+    @property
+    def meaning(self) -> str:
+        """What a yes is."""
+        return f'"Yes" is the decision for the positive label, {self.name}.'
+
+    @property
+    def guess(self) -> str:
+        """That nobody chose the label, and what to do about it."""
+        return (
+            f"Nobody declared {self.name} to be the positive label: it is the last in sorted order. If a yes should "
+            "mean the other label, everything here is the wrong way round: say positive= where the table is read."
+        )
+
+
+def positive_label(run: Trajectory) -> PositiveLabel | None:
+    """The positive label by its name; None where the labels are numbers, or more than two."""
+    problem: Any = run.origin.problem
+    look = problem.get("look") if isinstance(problem, Mapping) else None
+    read = look.get("reading") if isinstance(look, Mapping) else None
+    words = read.get("labels") if isinstance(read, Mapping) else None
+    if not isinstance(read, Mapping) or not isinstance(words, list) or len(words) != 2:
+        return None
+    name = group_name(str(words[1]))
+    cut = name if len(name) <= LONGEST else f"{name[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+    return PositiveLabel(cut, read.get("positive") is not None)
