@@ -80,7 +80,7 @@ def test_dask_from_the_command_line(file, address, capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*filter(None, sys.path), folder]))
     with contextlib.ExitStack() as stack:
         if address == "tcp":
-            cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+            cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
             address = stack.enter_context(cluster).scheduler_address
         assert main(["study", str(file), "--dask", address, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["done"] == 4

@@ -117,6 +117,11 @@ def test_a_nowcast_goes_on_from_its_run(tmp_path):
     assert "What was forecast before training" not in text
     assert "on, forecast from the weights and the optimiser at that step." in text
     assert "the run has" not in text  # it is not there yet
+    chart = text.split("The runs compared")[1].split("</svg>")[0]
+    ticks = re.findall(r'class="tick"[^>]*>([^<]*)</text>', chart)
+    assert (
+        ticks[3] == f"{run['error']['time'].values[0]:g}"
+    )  # the axis begins with the run, not where the forecast does
 
 
 def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):

@@ -147,7 +147,7 @@ def _executor(dask: str | None, jobs: int | None) -> Iterator[tuple[Any, int | N
         raise ImportError("`--dask` needs Dask: pip install 'tiltmeter[cluster]'") from None
     if dask == "local":
         with (
-            LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=jobs, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster) as client,
         ):
             yield client, None

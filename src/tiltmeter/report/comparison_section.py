@@ -94,8 +94,11 @@ def _chart(runs: list[Findings], curve: str) -> str:
     courses = [run.rows[curve].course for run in same]
     ends = [one.values[np.isfinite(one.values)] for one in courses if one is not None]
     low, high = min(0.0, min(float(end.min()) for end in ends)), max(float(end.max()) for end in ends) or 1.0
-    longest = max((one.coords["time"].values.astype(float) for one in courses if one is not None), key=lambda t: t[-1])
-    axis = stretched_axis(longest)
+    times = [one.coords["time"].values.astype(float) for one in courses if one is not None]
+    longest = max(times, key=lambda t: float(t[-1]))
+    # A nowcast begins where its run stands.
+    late = any(float(one[0]) < float(longest[0]) for one in times)
+    axis = stretched_axis(np.unique(np.concatenate(times)) if late else longest)
     parts = []
     share = same[0].rows[curve].term.share
     for level in (low, (low + high) / 2, high):
