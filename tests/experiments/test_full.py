@@ -44,6 +44,7 @@ TINY = {
         "block": 3,
         "points": 60,
         "groups": (30,),
+        "other_groups": (30,),
         "draws": 2,
         "recipe_draws": 2,
         "recipe_runs": 10,
@@ -107,6 +108,14 @@ TINY = {
         "sizes.deep_steps": 12,
         "sizes.look": 40,
         "sizes.coordinates": 400,
+        "sizes.sample": 60,
+    },
+    "forecast-bands-new-tasks": {
+        "tasks": (323,),
+        "few": 1,
+        "sizes.steps": 12,
+        "sizes.deep_steps": 12,
+        "sizes.look": 40,
         "sizes.sample": 60,
     },
     "forecast-bands": {

@@ -7,6 +7,7 @@ import pytest
 from tiltmeter.explorer.demo_runs import demo_runs
 from tiltmeter.explorer.run_rows import run_rows
 from tiltmeter.explorer.study_answers import study_rows
+from tiltmeter.explorer.verdict_answers import verdict_answers
 from tiltmeter.explorer.what_if_sources import what_if_sources
 
 
@@ -29,4 +30,7 @@ def test_the_demo_has_something_for_every_page(tmp_path):
     assert study_rows(str(tmp_path))[0]["status"] == "45 of 45 cells done, 0 failed, 0 left."
     kinds = [one["kind"] for one in what_if_sources(str(tmp_path))]
     assert kinds == ["digits", "file", "saved"]
+    judged = [one for one in verdict_answers(str(tmp_path)) if one["outcomes"]]
+    assert [one["name"] for one in judged] == ["learning-rates"]
+    assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"holds", "does not hold"}
     assert demo_runs(tmp_path) == []

@@ -211,16 +211,16 @@ def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, look):
     pytest.importorskip("torch")
     found = look(f"{served.address}#verdicts")
     found.wait_for_selector("#verdicts details")
-    entry = found.locator("#verdicts > details").filter(has_text="three-phases:")
+    entry = found.locator("#verdicts > details").filter(has_text="learning-rates:")
     entry.locator("summary").first.click()
     entry.get_by_role("button", name="Run quick").click()
     found.get_by_role("button", name="Cancel").click()
     found.wait_for_function("() => document.querySelector('#job').textContent.includes('cancelled')")
     entry.get_by_role("button", name="Run quick").click()
-    found.wait_for_function("() => document.querySelector('#job').textContent === 'three-phases: done'")
-    found.get_by_label("state").select_option("every claim holds")  # what is chosen stays while the list is read again
+    found.wait_for_function("() => document.querySelector('#job').textContent === 'learning-rates: done'")
+    found.get_by_label("state").select_option("some do not hold")  # what is chosen stays while the list is read again
     found.wait_for_function("() => document.querySelectorAll('#verdicts > details').length === 1")
-    assert found.get_by_label("state").input_value() == "every claim holds"
+    assert found.get_by_label("state").input_value() == "some do not hold"
     found.close()
 
 

@@ -98,6 +98,7 @@ def test_wandb_offline(tmp_path, monkeypatch):
         assert {name: run.summary[name] for name in expected()} == {
             name: line[100] for name, line in expected().items()
         }
+    wandb.teardown()  # W&B's own process writes the rest of its file when it ends
     (written,) = {path.resolve() for path in tmp_path.rglob("*.wandb")}  # to be sent with `wandb sync`
     assert wandb_history(written.read_bytes()) == expected()
 

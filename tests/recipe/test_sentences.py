@@ -46,7 +46,7 @@ def said(work, kind):
         ({"schedule": tm.schedules.Cosine(0.1, 10)}, ValueError, "`schedule` gives the learning rate of every step: leave out `lr`. Found lr = 0.1."),
         ({"lr": None, "schedule": partial(CosineAnnealingLR, T_max=5)}, ValueError, "A torch scheduler changes a learning rate: give `lr` too."),
         ({"optimiser": ADAM, "lr": 0.1}, ValueError, "`lr` belongs to the short form for SGD: set it in the optimiser, which has lr = 0.1."),
-        ({"optimiser": torch.optim.AdamW, "lr": 0.001}, ValueError, "set it in the optimiser, as partial(torch.optim.AdamW, lr=0.001)."),
+        ({"optimiser": torch.optim.AdamW, "lr": 0.001}, ValueError, "`lr` belongs to the short form for SGD: set it in the optimiser, as partial(torch.optim.AdamW, lr=0.001)."),
         ({"optimiser": ADAM, "lr": None, "momentum": 0.1}, ValueError, "`momentum` belongs to the short form for SGD: set it in the optimiser."),
         ({"steps": None}, ValueError, "Say how long to train with either steps= or epochs=."),
         ({"epochs": 1}, ValueError, "Say how long to train with either steps= or epochs=."),

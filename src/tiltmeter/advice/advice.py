@@ -11,6 +11,7 @@ import numpy as np
 from tiltmeter.analysis.scorecard.score import Score
 from tiltmeter.analysis.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 #: The name of the training without any intervention.
@@ -20,7 +21,7 @@ BEST = 3
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(NotebookText):
     """Interventions from best to worst by the worst group's loss over training, as forecast.
 
     `card` is the scorecard of the forecasts, `runs` the forecasts themselves, `laws` what was tried, `unranked` what
@@ -84,11 +85,12 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class JudgedAdvice:
+class JudgedAdvice(NotebookText):
     """Advice compared with the results of training.
 
     `correlation` is Spearman's rank correlation of the worst group's loss over training, forecast against trained, over
-    all runs that were trained (NaN with fewer than three). It says nothing about interventions that were not trained.
+    all runs that were trained (NaN with fewer than three, or where all are alike). It says nothing about interventions
+    that were not trained.
     """
 
     advice: Advice
@@ -107,8 +109,11 @@ class JudgedAdvice:
 
         if len(self.pairs) < 3:
             return float("nan")
-        _, forecast, trained = zip(*self.pairs, strict=True)
-        return float(spearmanr(_finite(forecast), _finite(trained)).statistic)
+        _, *columns = zip(*self.pairs, strict=True)
+        forecast, trained = map(_finite, columns)
+        if len(set(forecast)) == 1 or len(set(trained)) == 1:  # no order to compare
+            return float("nan")
+        return float(spearmanr(forecast, trained).statistic)
 
     @property
     def place_of_first(self) -> int:

@@ -251,6 +251,11 @@ def _single(curve: PointCurve) -> PointCurve:
     return replace(curve, values=curve.values[0]) if curve.values.ndim == 3 else curve
 
 
+def _named(group: Hashable) -> str:
+    """A group as text; the attributes of an intersection are joined."""
+    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
 def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return which groups are not tested, and which are small."""
     reasons: dict[str, str] = {}
@@ -260,8 +265,8 @@ def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, st
         for group, count, judged in zip(kept.groups, counts, curve.judged(kept.codes, len(kept.groups)), strict=True):
             if not judged:
                 need = "no such points" if curve.rate else f"fewer than {FEWEST} points"
-                reasons[f"{curve.name} of {group}"] = f"it is not judged, with {need}"
+                reasons[f"{curve.name} of {_named(group)}"] = f"it is not judged, with {need}"
             elif count < FEW:
-                few[str(group)] = min(int(count), few.get(str(group), FEW))
+                few[_named(group)] = min(int(count), few.get(_named(group), FEW))
     notes = tuple(f"Few points: {group} has {count} in at least one curve" for group, count in few.items())
     return reasons, notes

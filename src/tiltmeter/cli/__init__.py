@@ -12,6 +12,7 @@ from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError
 
+from tiltmeter.cli.error_text import error_text
 from tiltmeter.cli.terminal import safe_output
 from tiltmeter.version import __version__
 
@@ -90,10 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(given: Sequence[str]) -> int:
     try:
         code = make_app()(given, exit_on_error=False, print_error=False)
-    except (CycloptsError, ValueError, TypeError, KeyError, OSError) as error:
-        # str(KeyError) puts the message in quotes; its argument is the plain sentence.
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"tiltmeter: {text}", file=sys.stderr)
+    except (CycloptsError, ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
+        print(f"tiltmeter: {error_text(error)}", file=sys.stderr)
         return 2
     except ImportError as error:
         if error.name == "torch":

@@ -23,7 +23,7 @@ from tiltmeter.cli.terminal import print_table
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.report.page import Section, Table, write_page
+from tiltmeter.report.page import Section, Table, page_place, write_page
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import timescales
 from tiltmeter.version import __version__
@@ -43,6 +43,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     page
         Where to write the page.
     """
+    page_place(page)
     print("Digits: forecast, then trained ...", file=sys.stderr)
     first, told = digits_section()
     print("Digits with a shortcut: cures forecast, the best one trained ...", file=sys.stderr)

@@ -52,6 +52,8 @@ def init(
     few = {str(name): int(frame[name].nunique()) for name in frame.columns}
     chosen_label = _column(few, label, "label", USUAL_LABELS, last=True, apart=group)
     chosen_group = _column(few, group, "group", USUAL_GROUPS, last=False, apart=chosen_label)
+    if chosen_label == chosen_group:
+        raise ValueError(f"--label and --group should be two columns. Found {chosen_label!r} for both.")
     missing = {str(name): int(count) for name, count in frame.isna().sum().items() if count}
     chosen_yes = _positive(frame[chosen_label], positive)
     guesses = {"label": label, "positive label": positive if chosen_yes is not None else "none", "group": group}

@@ -27,6 +27,8 @@ from tiltmeter.record import Trajectory, When, every, log_spaced
 
 #: Bytes of a weight with its gradient and two averages of an optimiser, in single precision.
 WEIGHT_BYTES = 16
+#: Deeper stacks without shortcuts do not train; describing thousands of layers takes minutes.
+MOST_LAYERS = 200
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "gelu": "GELU"}
 
 
@@ -157,6 +159,8 @@ def build_model(given: Mapping[str, Any], data: GroupedData, loss: Any) -> Any:
     several = data.y.dtype.kind in "iub" and len(data.labels) > 2 and not isinstance(loss, Square)
     outputs = given.get("outputs", int(data.y.max()) + 1 if several or isinstance(loss, CrossEntropy) else 1)
     sizes = [int(np.prod(data.x.shape[1:])), *given.get("hidden", [64])]
+    if len(sizes) - 1 > MOST_LAYERS:
+        raise ValueError(f"[model] `hidden` should have at most {MOST_LAYERS} layers. Found {len(sizes) - 1:,}.")
     weights = sum(a * b for a, b in pairwise([*sizes, outputs]))
     check_fits("hidden", weights, WEIGHT_BYTES, f"weights between layers of {', '.join(map(str, sizes))}")
     layers: list[Any] = [nn.Flatten()]

@@ -34,4 +34,6 @@ def example_weights(data: GroupedData, weights: Mapping[Any, float] | None) -> n
         else:
             listed = ", ".join(map(repr, data.groups))
             raise KeyError(f"`weights` names {key!r}; it should name a group ({listed}) or (group, label).")
+    if len(found) and not found.any():
+        raise ValueError("`weights` should leave something to train on. Found 0 for every point.")
     return found

@@ -43,7 +43,7 @@ def from_frame(
     names = _group_columns(table, group)
     for name, what in ((label, "label"), *(() if weights is None else ((weights, "weights"),))):
         column(table, name, what)
-    chosen = _features(table, features, {label, weights, *names})
+    chosen = _features(table, features, label, {label, weights, *names})
     needed = [label, *names, *(() if weights is None else (weights,))]
     members = _members(table, names)
     gaps = table[[*dict.fromkeys([*needed, *chosen])]].isna()
@@ -67,7 +67,7 @@ def from_frame(
         always = gaps[needed].any(axis=1).to_numpy()[~keep].all()
         rest = "Rows without label, group or weight are always dropped" if always else 'missing="impute" keeps them'
         warnings.warn(f'{reading.dropping()} {rest}; missing="error" refuses.', stacklevel=3)
-    mass = None if weights is None else kept[weights].to_numpy(dtype=float)
+    mass = None if weights is None else _weights(kept[weights], weights)
     data = GroupedData(x, y, [member for member, stays in zip(members, keep, strict=True) if stays], mass)
     return data.with_reading(reading)
 
@@ -97,15 +97,24 @@ def _count(members: Sequence[Any], chosen: np.ndarray | None = None) -> dict[Has
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
-def _features(table: Any, features: Sequence[Any] | None, used: set[Any]) -> list[Any]:
+def _features(table: Any, features: Sequence[Any] | None, label: Any, used: set[Any]) -> list[Any]:
     if isinstance(features, str):
         raise TypeError(f"`features` should be a list of columns. Found features = {features!r}.")
     chosen = [name for name in table.columns if name not in used] if features is None else list(features)
     for name in chosen:
         column(table, name, "features")
+        if name == label:
+            raise ValueError(f"The label should not be among the features. Found the column {label!r} in both.")
     if not chosen:
         raise ValueError("No column is left for the features: name some with features=.")
     return chosen
+
+
+def _weights(values: Any, name: Any) -> np.ndarray:
+    try:
+        return np.asarray(values.to_numpy(dtype=float))
+    except (TypeError, ValueError):
+        raise TypeError(f"`weights` should name a column of numbers. Found words in the column {name!r}.") from None
 
 
 def _labels(values: Any) -> tuple[np.ndarray, tuple[str, ...]]:

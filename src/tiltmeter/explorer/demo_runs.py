@@ -1,17 +1,21 @@
-"""Demo runs: something to explore: theories, a study, and a network on real images, forecast and trained."""
+"""Demo runs: something to explore: theories, an experiment, a study, and a network on real images."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from tiltmeter.experiments.reproduce import reproduce
 from tiltmeter.explorer.demo_cell import small_student
 from tiltmeter.explorer.digits_experiment import digits_experiment, network
+from tiltmeter.explorer.verdict_answers import PLACE
 from tiltmeter.problem import cases
 from tiltmeter.record import save
 from tiltmeter.study.study import Study
 from tiltmeter.theory.predict import predict
 
 SEEDS = 3
+#: An experiment that takes seconds and has a claim that does not hold, for the page of verdicts.
+EXPERIMENT = "learning-rates"
 #: A file of `tiltmeter train` and `tiltmeter forecast`, for the forecast page.
 FILE = """# tiltmeter forecast training.toml; tiltmeter train training.toml --to first
 [data]
@@ -39,6 +43,9 @@ def demo_runs(folder: Path) -> list[str]:
         if not place.exists():
             save(predict(*case()), place)
             made.append(place.name)
+    if not (folder / PLACE / EXPERIMENT).exists():
+        reproduce(EXPERIMENT, to=folder / PLACE)
+        made.append(EXPERIMENT)
     if not (folder / "demo" / "study").exists():
         grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
         Study(small_student, grid, seeds=5, to=folder / "demo" / "study").run(progress=False, jobs=1)

@@ -64,6 +64,13 @@ def _socket(settings: Settings) -> socket.socket:
     try:
         listening.bind((settings.host, settings.port))
     except OSError:
-        listening.bind((settings.host, 0))
+        try:
+            listening.bind((settings.host, 0))
+        except OSError as error:
+            listening.close()
+            raise OSError(
+                f"`share` should be an address of this machine, as 192.168.1.20. Found {settings.host!r}, where "
+                f"nothing can listen: {error.strerror or error}."
+            ) from None
     listening.listen(128)
     return listening

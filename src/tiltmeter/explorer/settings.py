@@ -27,6 +27,8 @@ class Settings:
     reader: str | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"`port` should lie between 0 (any) and 65535. Found port = {self.port}.")
         if not self.token and not is_loopback(self.host):
             raise ValueError(
                 f"`host` should be the loopback address unless there is a token. Found host = {self.host!r}."

@@ -16,6 +16,7 @@ from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import cut
 from tiltmeter.measures.answers import trial_scores
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, bare, like_weights
 from tiltmeter.passes.untouched import untouched
@@ -32,7 +33,7 @@ Route = Kernel | Coordinates | Twin
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(NotebookText):
     """A route, why it was chosen, and its cost: seconds on one core, and as a share of the training.
 
     Both are estimated, not measured, and right to about a factor of two.

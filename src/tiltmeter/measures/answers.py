@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,13 +85,15 @@ class Answers:
         if isinstance(model, GroupScores):
             codes = model.codes_of(self.data)
             chunks = ((at, model.rescored(score, codes[at : at + len(score)])) for at, score in chunks)
-        return replace(self.assemble(chunks), seen=seen, step=step)
+        return self.assemble(chunks, seen, step)
 
     def own_scores(self, model: nn.Module) -> Tensor:
         """The scores of the points of this process, to be joined with those of others and given to `assemble`."""
         return torch.cat([score for _, score in self._gathered(model)])
 
-    def assemble(self, chunks: Iterable[tuple[int, Tensor]]) -> Snapshot:
+    def assemble(
+        self, chunks: Iterable[tuple[int, Tensor]], seen: SeenModel | None = None, step: int | None = None
+    ) -> Snapshot:
         """A snapshot from scores that were computed elsewhere; each chunk comes with the index of its first point."""
         parts: dict[str, list[Tensor]] = {}
         for first, score in chunks:
@@ -116,6 +117,8 @@ class Answers:
             margin=found.get("margin"),
             confidence=found.get("confidence"),
             score=kept,
+            seen=seen,
+            step=step,
             blanks=self._blanks,
         )
 

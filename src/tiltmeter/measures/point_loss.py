@@ -67,7 +67,7 @@ def _own(loss: Loss | CrossEntropy, several: bool, positive: float) -> PointLoss
     elif isinstance(loss, (Logistic, Hinge)):
 
         def each(score: Tensor, y: Tensor) -> Tensor:
-            return twin(score, (y == positive).to(score.dtype) * 2.0 - 1.0)  # type: ignore[no-any-return]
+            return twin(score, (y == positive).to(score.dtype).mul_(2.0).sub_(1.0))  # type: ignore[no-any-return]
     else:
 
         def each(score: Tensor, y: Tensor) -> Tensor:

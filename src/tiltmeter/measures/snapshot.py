@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.same_labels import same_labels
 from tiltmeter.measures.task import Task
 from tiltmeter.names import described
 
@@ -60,10 +61,7 @@ class Snapshot:
         if name not in self.blanks:
             blank = xr.DataArray(values, dims=tuple(coords), coords=dict(coords), attrs=attrs)
             self.blanks[name] = blank if attrs else described(name, blank)
-        blank = self.blanks[name]
-        # Labels and their index are shared, not copied: `copy` would take longer than all measures together.
-        fresh = xr.Variable(blank.dims, values, blank.attrs, fastpath=True)
-        return xr.DataArray(fresh, blank._coords, name=blank._name, indexes=blank._indexes, fastpath=True)
+        return same_labels(self.blanks[name], values)
 
     def mean(self, name: str, values: np.ndarray, where: np.ndarray | None = None) -> dict[str, xr.DataArray]:
         """The mean of a number per point, with its standard error, in every group (NaN if it has no points)."""
@@ -92,12 +90,14 @@ def group_mean(values: np.ndarray, data: GroupedData, where: np.ndarray | None =
     """
     count = len(data.groups)
     if data.weights is None and where is None:  # the same numbers in a third of the time
-        sizes = np.bincount(data.codes, minlength=count)
+        codes = data.codes
+        sizes = np.bincount(codes, minlength=count)
         with np.errstate(all="ignore"):
-            mean = np.bincount(data.codes, values, count) / sizes
-            total = np.bincount(data.codes, (values - mean.take(data.codes)) ** 2, count)
-            error = np.sqrt(total * sizes / (sizes - 1)) / sizes
-        return mean, np.where(sizes > 1, error, np.nan)
+            mean = np.bincount(codes, values, count) / sizes
+            away = values - mean.take(codes)
+            away *= away
+            # A group of one point has no error: 0 / 0.
+            return mean, np.sqrt(np.bincount(codes, away, count) * sizes / (sizes - 1)) / sizes
     mass, mean = _mean(values, data, where)
     with np.errstate(all="ignore"):
         spread = (mass * (values - mean[data.codes])) ** 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Any, overload
 
 import torch
@@ -92,9 +91,13 @@ def like_weights(model: nn.Module, x: Any) -> Any:
 
 def _kind(model: nn.Module) -> tuple[torch.device | None, torch.dtype | None]:
     """The device of the model's weights, and the precision of those that are numbers."""
-    place = next(chain(model.parameters(), model.buffers()), None)
-    floating = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
-    return None if place is None else place.device, floating
+    place = None
+    for parameter in model.parameters():
+        place = parameter.device if place is None else place
+        if parameter.is_floating_point():
+            return place, parameter.dtype
+    buffer = next(model.buffers(), None) if place is None else None
+    return place if buffer is None else buffer.device, None
 
 
 def _converted(x: Any, place: torch.device | None, floating: torch.dtype | None) -> Any:

@@ -11,7 +11,7 @@ import random
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,13 @@ DEPTH, MOST = 3, 10_000
 
 
 class PythonState:
-    """The plain state of a model at one moment; `put_back` restores it and says what it cannot restore."""
+    """The plain state of modules at one moment; `put_back` restores it and says what it cannot restore."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
         self._seen: set[int] = set()
         self._restore: list[Callable[[], None]] = []
         self._watched: list[tuple[str, Callable[[], Any], Any]] = []
-        for module in model.modules():
+        for module in modules:
             self._attributes(module, type(module).__name__, 0, _OWN)
             for cls in _classes(type(module)):
                 self._class(cls)

@@ -17,7 +17,7 @@ def streams() -> dict[str, Any]:
         "numpy": numpy_state(),
         "torch": torch.get_rng_state(),
     }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized() and torch.cuda.is_available():  # type: ignore[no-untyped-call]
         state["cuda"] = torch.cuda.get_rng_state_all()
     if torch.backends.mps.is_available():
         state["mps"] = torch.mps.get_rng_state()

@@ -31,7 +31,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
     2
 
     The lower panel has a line for every run that recorded its pulls: the pull on the group that is worst off in the
-    first run at its end. Seeds are averaged.
+    first run at its end. Without any, there is no lower panel. Seeds are averaged.
     """
     if not runs:
         raise ValueError("`pulls` needs at least one run by name. Found none.")
@@ -46,18 +46,19 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
         return [row for name, one in found.items() for row in _line(name, one, which)]
 
     y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis([curve, "worst (thick), best (thin)"]))
-    x = time_axis(clock, domain, labels=False)
+    pulled = [row for name, run in runs.items() if "pull" in run for row in _pull(name, run, group, domain[1])]
+    x = time_axis(clock, domain, labels=not pulled)
     upper = Layers(
         layer=[
             alt.Chart(rows(panel("worst"))).mark_line(strokeWidth=2.4).encode(x, y, channels.colour, channels.dash),
             alt.Chart(rows(panel("best"))).mark_line(strokeWidth=1).encode(x, y, channels.colour, channels.dash),
         ]
     ).properties(width=WIDTH, height=UPPER)
-    pulled = [row for name, run in runs.items() if "pull" in run for row in _pull(name, run, group, domain[1])]
     lower_y = alt.Y("value:Q", axis=axis(["pull", f"on {group_name(group)}"]))
     below = alt.Chart(rows(pulled)).mark_line(strokeWidth=2)
     lower = below.encode(time_axis(clock, domain), lower_y, channels.colour, channels.dash)
-    both = Panels(vconcat=[upper, lower.properties(width=WIDTH, height=LOWER)], spacing=8)
+    panels = [upper, lower.properties(width=WIDTH, height=LOWER)] if pulled else [upper]
+    both = Panels(vconcat=panels, spacing=8)
     return both if title is None else both.properties(title=frame(title)["title"])
 
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from tiltmeter.problem.class_mixture import ClassMixture
 
+#: The overlaps of so many teachers still fit in memory, twice in each of two groups.
+MOST = 1000
+
 
 def class_mixture(
     classes: int = 3,
@@ -31,6 +34,8 @@ def class_mixture(
     """
     if isinstance(classes, bool) or not isinstance(classes, (int, np.integer)) or classes < 2:
         raise ValueError(f"`classes` should be an integer of at least 2. Found classes = {classes!r}.")
+    if classes > MOST:
+        raise ValueError(f"`classes` should be at most {MOST:,}. Found classes = {classes:,}.")
     if not 0.0 < rho < 1.0:
         raise ValueError(f"`rho` should lie strictly between 0 and 1. Found rho = {rho:g}.")
     if not -1.0 <= overlap <= 1.0:

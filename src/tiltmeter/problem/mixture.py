@@ -23,6 +23,8 @@ from tiltmeter.record.labelled import (
 
 #: Rounding error that is allowed before a geometry counts as impossible.
 ROUNDING = 1e-9
+#: Squares and cubes of larger numbers do not fit into a float.
+LARGEST = 1e100
 
 
 class Mixture:
@@ -66,6 +68,7 @@ class Mixture:
         put(self, "label_bias", _per_group(label_bias or dict.fromkeys(groups, 0.0), "label_bias", groups))
         put(self, "gram", _gram(gram, groups))
         _check_weights(self.weight)
+        _check_sizes(variance=self.variance, gram=self.gram, label_bias=self.label_bias)
         _check_variances(self.variance)
         _check_geometry(self.gram, groups)
         put(self, "_grid", _common_grid(self.weight, self.variance, self.label_bias, self.gram))
@@ -239,6 +242,13 @@ def _check_weights(weight: xr.DataArray) -> None:
 def _check_variances(variance: xr.DataArray) -> None:
     if not (variance.values > 0).all():
         raise ValueError(f"`variance` should be positive for every group. Found {variance.values.min():g}.")
+
+
+def _check_sizes(**parts: xr.DataArray) -> None:
+    for name, part in parts.items():
+        largest = np.abs(part.values).max(initial=0.0)
+        if largest > LARGEST:
+            raise ValueError(f"`{name}` should have numbers up to {LARGEST:g}, to be squared. Found {largest:g}.")
 
 
 def _check_geometry(gram: xr.DataArray, groups: tuple[Hashable, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
@@ -54,11 +55,21 @@ class Section:
     code: Sequence[str] = ()
 
 
+def page_place(path: str | os.PathLike[str]) -> Path:
+    """The file to write a page to, checked before the work."""
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"The folder {place.parent} does not exist: create it first.")
+    if place.suffix.lower() not in (".html", ".htm"):  # also lest a table of the user's is overwritten by mistake
+        raise ValueError(f"The name of a page should end in .html. Found {str(place)!r}.")
+    if place.is_dir():
+        raise IsADirectoryError(f"A page should be written to a file. Found a folder at {place}.")
+    return place
+
+
 def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
     """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
+    path = page_place(path)
     specs: list[dict[str, Any]] = []
     body: list[str] = []
     for section in sections:

@@ -18,6 +18,7 @@ from tiltmeter.report.comparison_section import comparison_section
 from tiltmeter.report.findings import Findings, findings
 from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import fold
+from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.run_page import body, contents, facts, first_screen
 from tiltmeter.report.svg import escape
@@ -74,9 +75,7 @@ def page(
         raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
     if not runs:
         raise ValueError("`report` needs at least one run. Found none.")
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist: create it first.")
+    path = page_place(path)
     loaded = [load(run) if isinstance(run, (str, os.PathLike)) else run for run in runs]
     names = given or _names(runs, loaded)
     several = len(loaded) > 1 or given is not None

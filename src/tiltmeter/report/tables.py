@@ -16,6 +16,8 @@ from tiltmeter.report.wording import between, minus, number, percent, percents, 
 
 #: A group with fewer points than this share of all is marked.
 TINY = 0.02
+#: More columns of numbers than this do not fit on paper.
+COLUMNS = 12
 
 
 def measure_table(found: Findings) -> str:
@@ -225,11 +227,18 @@ def _interval(one: Estimate, kind: str) -> str:
 
 
 def curve_table(found: Findings, most: int = 14) -> str:
-    """The curves as numbers at some looks."""
+    """The curves as numbers at some looks; of many groups one table for each curve, so that paper is wide enough."""
     rows = [row for row in found.rows.values() if row.course is not None]
+    if len(rows) * len(found.groups) <= COLUMNS:
+        return _numbers(found, rows, most)
+    return "".join(_numbers(found, [row], most, row.term.curve.replace("_", " ")) for row in rows)
+
+
+def _numbers(found: Findings, rows: list[Row], most: int, caption: str = "") -> str:
     times = found.headline.course.coords["time"].values  # type: ignore[union-attr]
     chosen = np.unique(np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int))
-    head = [found.clock, *(f"{row.term.curve}, {name}" for row in rows for name in found.names)]
+    names = [name if caption else f"{row.term.curve}, {name}" for row in rows for name in found.names]
+    head = [found.clock, *names]
     body = []
     for look in chosen:
         cells = [Cell(f"{times[look]:g}", head=True)]
@@ -238,4 +247,4 @@ def curve_table(found: Findings, most: int = 14) -> str:
             same = row.course.sel(time=times[look], method="nearest").values
             cells += [Cell(minus(float(value), 4) if np.isfinite(value) else "no data") for value in same]
         body.append(cells)
-    return card_table(head, body, "", stack=False)
+    return card_table(head, body, caption, stack=False)

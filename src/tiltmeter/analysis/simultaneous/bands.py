@@ -140,17 +140,10 @@ class _Part:
             if own.shape[1] > 1:
                 self.variance[group] = own.var(1, dtype=np.float64, ddof=1) / own.shape[1]
         if curve.rate:
-            # Shares of several decisions vary less than single decisions, as if there were more points.
-            whole = self.mean * (1.0 - self.mean)
-            ratio = np.divide(
-                self.variance * np.maximum(self.counts - 1, 0)[:, None],
-                whole,
-                out=np.ones(whole.shape),
-                where=whole > 1e-9,
-            )
-            self.effective = self.counts[:, None] / np.clip(ratio, 1e-3, 1.0)
-            middle = (self.mean * self.effective + 2.0) / (self.effective + 4.0)
-            self.variance = middle * (1.0 - middle) / (self.effective + 4.0)
+            # Shares of several seeds are judged as single decisions are. They vary less from point to point, but where
+            # few points are hard the points drawn may hold none of these, and their scatter would not tell.
+            middle = (self.mean * self.counts[:, None] + 2.0) / (self.counts[:, None] + 4.0)
+            self.variance = middle * (1.0 - middle) / (self.counts[:, None] + 4.0)
         self.codes = codes
         self.floor = ROUNDING * float(np.abs(values).max(initial=0.0)) + np.finfo(np.float32).tiny
         self.error = np.maximum(np.sqrt(self.contrasts**2 @ self.variance), self.floor)
@@ -192,7 +185,7 @@ class _Part:
         gap = self.contrasts @ self.mean
         limits = np.maximum(limits, -ndtri(level / 2.0))  # never narrower than at one look
         if self.curve.rate:
-            counts = np.maximum(self.effective, 1.0)
+            counts = np.maximum(self.counts[:, None], 1.0)
             # For single decisions the hits are whole numbers up to rounding, including none and all.
             hits = self.mean * counts
             whole = np.rint(hits)

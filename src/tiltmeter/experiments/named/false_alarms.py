@@ -39,7 +39,10 @@ FLIPS = {30: 0.35, 100: 0.2, 300: 0.12}
 
 @dataclass(frozen=True)
 class Setting:
-    """Deals of each data set (`seeds`: each has a network of its own), draws from populations, and the training."""
+    """Deals of each data set (`seeds`: each has a network of its own), draws from populations, and the training.
+
+    `groups` are the sizes drawn from the first population, `other_groups` those drawn from the others.
+    """
 
     tasks: tuple[str, ...] = ("digits", "Adult", "COMPAS", "MNIST")
     seeds: int = 48
@@ -48,6 +51,7 @@ class Setting:
     points: int = 600
     populations: tuple[str, ...] = ("Adult",)
     groups: tuple[int, ...] = (30, 100, 1000)
+    other_groups: tuple[int, ...] = (30, 100)
     draws: int = 200
     recipe_draws: int = 100
     recipe_runs: int = 60
@@ -64,6 +68,7 @@ FULL = Setting(
     block=25,
     populations=("Adult", "Fashion-MNIST"),
     groups=(30, 100, 300, 1000, 5000),
+    other_groups=(30, 100, 300),
     draws=1000,
     recipe_draws=400,
     recipe_runs=200,
@@ -80,7 +85,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 name, partial(_deals, setting, task, range(start, min(start + setting.block, setting.seeds)))
             )
     for task in setting.populations:
-        for size in setting.groups:
+        for size in setting.groups if task == setting.populations[0] else setting.other_groups:
             name = f"{COVERAGE} {task} {size}"
             made[name] = keep(name, partial(population_draws, setting, task, size))
         for seeds in (5, 10):

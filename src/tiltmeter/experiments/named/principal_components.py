@@ -134,9 +134,10 @@ def _stopped(setting: Setting, leading: bool) -> Trajectory:
     runs = []
     for seed in range(setting.seeds):
         torch.manual_seed(seed)
-        # Eight times as fast and twice as long: the noise along the smallest components is learned too.
+        # Twice as fast and eight times as long: the noise along the smallest components is learned too, and weights
+        # that grow large to fit a target along them do not make the training diverge.
         network = _network(setting, 2)
-        runs.append(stopped_run(network, x, seed, leading, 8 * setting.lr, 2 * setting.steps))
+        runs.append(stopped_run(network, x, seed, leading, 2 * setting.lr, 8 * setting.steps))
     return stack(runs)
 
 

@@ -17,7 +17,7 @@ export function verdictsPage(main, query, start) {
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
   const count = make("p", { role: "status", class: "small" });
   const job = new JobLine();
-  const hint = make("p", { class: "hidden", id: "none-run" }, "None of them has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes about a minute: ", make("code", {}, `tiltmeter reproduce three-phases --to ${start.folder}/reproduce`));
+  const hint = make("p", { class: "hidden", id: "none-run" }, "None of them has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes some seconds: ", make("code", {}, `tiltmeter reproduce learning-rates --to ${start.folder}/reproduce`));
 
   function stateOf(one) {
     const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
