@@ -37,3 +37,17 @@ def test_attributes_are_its_own():
     found = same_labels(blank, np.zeros(2))
     found.attrs["b"] = 2
     assert blank.attrs == {"a": [1]}
+
+
+def test_a_recorder_reads_the_labels_of_a_curve_once(monkeypatch):
+    from tiltmeter.record import Origin, Recorder
+    from tiltmeter.record.directory import recorder as place
+
+    read = []
+    monkeypatch.setattr(place, "reading", lambda name, value, of=place.reading: read.append(name) or of(name, value))
+    bare = xr.DataArray([1.0, 2.0], dims="group", coords={"group": ["a", "b"]})
+    with Recorder(None, clock="step", origin=Origin("example")) as recorder:
+        for step in range(5):
+            values = np.array([step, 0.5])
+            recorder.append(step, {"loss": same_labels(BLANKS["labels"], values), "error": same_labels(bare, values)})
+    assert sorted(read) == ["error", "loss"]

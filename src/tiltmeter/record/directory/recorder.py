@@ -142,7 +142,9 @@ class Recorder:
                 array: Any = now._data
                 first: Any = then._data
                 same = type(array) is type(first) is np.ndarray and array.shape == first.shape
-                if same and array.dtype == first.dtype and now._dims == then._dims and now._attrs == then._attrs:
+                # No attributes are None until somebody asks for them, then an empty dict.
+                same = same and array.dtype == first.dtype and now._dims == then._dims
+                if same and (now._attrs or {}) == (then._attrs or {}):
                     return found, array
         layout, array = reading(name, value)
         if isinstance(value, xr.DataArray):
