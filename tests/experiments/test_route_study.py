@@ -9,7 +9,7 @@ import xarray as xr
 pytest.importorskip("torch")
 
 from tiltmeter.analysis.crossings import Crossing
-from tiltmeter.experiments.named.forecast_bands import _coverage
+from tiltmeter.experiments.shared.band_promise import coverage
 from tiltmeter.experiments.shared.band_scores import band_score
 from tiltmeter.experiments.shared.clustered import clustered
 from tiltmeter.experiments.shared.route_scores import Truth, pair_score, pilot_told
@@ -82,10 +82,10 @@ def test_errors_are_those_of_tasks_not_of_runs():
 
 
 def test_coverage_is_over_tasks_and_has_an_interval_where_all_are_inside():
-    share, low, high = _coverage([[1.0, 1.0], [1.0, 3.0]], 2.0)
+    share, low, high = coverage([[1.0, 1.0], [1.0, 3.0]], 2.0)
     assert share == 0.75
     assert low < 0.75 < high
-    share, low, high = _coverage([[1.0]] * 24, 2.0)
+    share, low, high = coverage([[1.0]] * 24, 2.0)
     assert share == 1.0
     assert low < 0.9 < high
 

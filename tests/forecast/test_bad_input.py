@@ -43,7 +43,7 @@ class TestBadInput:
             ({"weight_decay": -1.0}, "`weight_decay` should not be negative."),
             ({"sample": 1}, "`sample` should be an integer of at least 2. Found sample = 1."),
             ({"weights": {"b": -1.0}}, "`weights` should be finite and not negative."),
-            ({"weights": {"a": 0.0, "b": 0.0}}, "`weights` should leave a point to learn from."),
+            ({"weights": {"a": 0.0, "b": 0.0}}, "`weights` should leave something to train on."),
             ({"weights": {"b": "2"}}, "`weights` should be finite and not negative. Found '2' for 'b'."),
             ({"batch": 0}, "`batch` should be a positive integer. Found batch = 0."),
             ({"batch": 2.5}, "`batch` should be a positive integer. Found batch = 2.5."),

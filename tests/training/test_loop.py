@@ -214,6 +214,7 @@ def recorded(folder):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_killed_at_random_it_goes_on_to_the_same_weights(tmp_path):
     whole = child(tmp_path / "whole", "new", 0)
     killed = child(tmp_path / "killed", "new", 0.01)

@@ -51,7 +51,7 @@ def check_before_work(recipe: Recipe, train: GroupedData) -> None:
         known_loss(recipe.loss)
     found = example_weights(train, recipe.weights)
     if found is not None and not found.any():
-        raise ValueError("`weights` should leave a point to learn from. Found that all are zero.")
+        raise ValueError("`weights` should leave something to train on. Found 0 for every point.")
     lowered_recipe(recipe, train).batches(train)
     law = group_law(recipe)
     if law is not None:

@@ -50,7 +50,7 @@ def masses(
     found = example_weights(sample, weights)
     mass = stands_for if found is None else stands_for * found
     if not mass.any():
-        raise ValueError("`weights` should leave a point to learn from. Found that all are zero.")
+        raise ValueError("`weights` should leave something to train on. Found 0 for every point.")
     if proportions is None:
         return mass
     wanted = share_of(sample, proportions)
