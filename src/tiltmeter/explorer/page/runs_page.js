@@ -158,7 +158,7 @@ export function runsPage(main, query, start) {
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
     const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
-    const nothing = version !== "" && table.rows.length === 0 ? EMPTY : "Choose a run in the table, or follow the latest.";
+    const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Choose a run in the table, or follow the latest.";
     const text = chosen.size === 0 ? nothing : judgement?.sentence ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
     if (why.textContent !== text) why.textContent = text;
     const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
