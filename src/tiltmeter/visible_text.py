@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 
-#: Control characters except line feed and tab, marks that reverse the direction of writing, halves of characters.
+#: Control characters except line feed and tab, line and paragraph separators (they end a text in expressions of Vega),
+#: marks that reverse the direction of writing, halves of characters.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 
 from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
+from tiltmeter.visible_text import visible
 
 
 def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = None) -> Any:
@@ -73,4 +74,4 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
 
 
 def _labels(table: xr.DataArray, name: str) -> list[str]:
-    return [str(value) for value in (table[name].values if name in table.coords else range(table.sizes[name]))]
+    return [visible(str(value)) for value in (table[name].values if name in table.coords else range(table.sizes[name]))]
