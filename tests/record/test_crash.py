@@ -38,6 +38,7 @@ def verify(path, kind, acknowledged):
 
 
 @pytest.mark.parametrize("kind", ["lines", "arrays"])
+@pytest.mark.slow
 def test_killed_again_and_again_it_loses_nothing(tmp_path, origin, child, kind):
     """One run, continued after every kill."""
     path = tmp_path / "run"

@@ -80,6 +80,7 @@ def test_the_last_reading_of_curves_is_the_default_of_the_table(tmp_path):
     assert first["first"].values.tolist() == [[1.5], [1.5]]
 
 
+@pytest.mark.slow
 def test_trouble_of_one_cell_is_its_own(tmp_path, capfd):
     """One raises, one kills its process every time, one hangs; the process of every cell has one thread."""
     log = str(tmp_path / "log")

@@ -131,6 +131,7 @@ def test_corrected_shares_stay_shares_and_a_half_that_diverges_is_ignored():
     np.testing.assert_allclose(half[1], [0.02, 0.95])
 
 
+@pytest.mark.slow
 def test_a_loss_of_several_classes_is_corrected_as_well(noisy):
     train, look = (
         tm.GroupedData(part.x[:, :6], np.digitize(part.x[:, 0] + part.x[:, 10], [-1, 1]), part.codes)
