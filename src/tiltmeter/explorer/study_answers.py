@@ -47,7 +47,7 @@ def study_answers(root: str, study: str, across: str, up: str, response: str) ->
     status = status_of(found.all_cells, found.places, None)
     table, read, complete = study_numbers(place, found)
     names = sorted(str(name) for name in table.data_vars)
-    chosen = response if response in names else names[0] if names else None
+    chosen = response if response in names else first_response(names)
     axes = _axes(found, across, up)
     squares = _squares(found, axes, place)
     if chosen is not None:
@@ -86,6 +86,27 @@ def study_shares(root: str, study: str, response: str) -> dict[str, Any]:
         for row in found.rows
     ]
     return {"sentence": visible(str(found)), "level": found.level, "rows": rows}
+
+
+def first_response(names: list[str]) -> str | None:
+    """The number that is shown before one is chosen: a gap of losses or errors, else a loss or an error.
+
+    >>> first_response(["calibration_gap", "error", "loss of a", "loss of a minus b"])
+    'loss of a minus b'
+    """
+    wanted = (
+        lambda name: name in ("gap", "loss_gap"),
+        lambda name: name.startswith("loss of") and " minus " in name,
+        lambda name: name.startswith("error of") and " minus " in name,
+        lambda name: name.endswith("gap") and name != "calibration_gap",
+        lambda name: name.split(" ")[0].endswith("loss"),
+        lambda name: name.split(" ")[0].endswith("error"),
+    )
+    for fits in wanted:
+        found = next((name for name in names if fits(name)), None)
+        if found is not None:
+            return found
+    return names[0] if names else None
 
 
 def _found(root: str, study: str) -> StoredStudy:

@@ -207,7 +207,7 @@ export function forecastPage(main, query, start) {
 
   async function listRuns() {
     const { rows } = await ask("/api/runs", {}, { slot: "runs to lay over" });
-    overChoice.replaceChildren(make("option", { value: "" }, "no run"), ...rows.slice(0, 300).map((row) => make("option", { value: row.run }, row.name)));
+    overChoice.replaceChildren(make("option", { value: "" }, "no run"), ...rows.filter((row) => !row.cell || row.run === over).slice(0, 300).map((row) => make("option", { value: row.run }, row.name)));
     overChoice.value = over;
   }
 

@@ -15,6 +15,8 @@ export function runChart(place, read) {
       layer: [
         { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look } },
         { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
+        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...look } },
+        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
@@ -40,6 +42,12 @@ export function gapChart(place, read) {
       ],
     };
   });
+}
+
+// The rest of a run as it was forecast: lines from the step on where it stood, and their band.
+export function aheadOf(name, told, log) {
+  const bands = told.band === null ? [] : told.times.flatMap((time, i) => told.groups.map((group, g) => ({ time, group, line: `${name} ahead ${group}`, lower: told.band.lower[i][g], upper: told.band.upper[i][g] })));
+  return { lines: linesOf(`${name} ahead`, told, log), bands: bands.filter((row) => (!log || row.time > 0) && row.lower !== null && row.upper !== null) };
 }
 
 // Rows of one run: a line for every group.
