@@ -1,6 +1,9 @@
 // The charts of the runs page: curves of groups and runs on one chart, and the gap with its band.
 import { Chart, DASHES, groupColours, timeAxis } from "./charts.js";
 
+// Below so many pixels the names of runs stand below one another.
+const NARROW = 620;
+
 export function runChart(place, read) {
   return new Chart(place, () => {
     const { groups, runs, clock, log, curve } = read();
@@ -8,7 +11,7 @@ export function runChart(place, read) {
     const colours = groupColours(groups);
     const look = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
     const byGroup = { field: "group", type: "nominal", scale: { domain: groups, range: groups.map((_, i) => DASHES[i % DASHES.length]) }, title: null };
-    const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: 2, labelLimit: 300 } };
+    const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: place.clientWidth < NARROW ? 1 : 2, labelLimit: 300 } };
     const dash = runs.length > 1 ? byRun : byGroup;
     return {
       height: 320,

@@ -1,5 +1,5 @@
 // The table of runs: filter, several at once, newest first or by name; what is chosen stays chosen when a run appears.
-import { make } from "./elements.js";
+import { hint, make } from "./elements.js";
 import { shortNumber } from "./theory/phases.js";
 
 const SHOWN = 100;
@@ -31,7 +31,7 @@ export class RunTable {
     this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
     this.tools = make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine);
     const head = ["", "run", "state", "leads now", "last crossing", "age"].map((name) => make("th", { scope: "col" }, name));
-    this.element = make("div", { class: "panel" }, make("h2", {}, "Runs"),
+    this.element = make("div", { class: "panel" }, make("h2", {}, "In this folder"),
       this.tools,
       make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
   }
@@ -57,7 +57,7 @@ export class RunTable {
     this.body.replaceChildren(...shown.map((row, i) => this.line(row, i)));
     if (/^(choose|open)-/.test(held ?? "")) document.getElementById(held)?.focus();
     const studied = this.cells.checked ? 0 : this.rows.filter((row) => row.cell && !this.chosen.has(row.run)).length;
-    this.count.textContent = `${shown.length} of ${this.rows.length - studied} runs shown.${studied > 0 ? ` ${studied} more were made by studies and are left out: tick “runs of studies” to list them, or see the page Studies.` : ""}`;
+    this.count.textContent = `${shown.length} of ${this.rows.length - studied} runs shown.${studied > 0 ? ` ${studied} more ${studied === 1 ? "was" : "were"} made by studies and left out: tick “runs of studies” to list them, or see the page Studies.` : ""}`;
     this.more.classList.toggle("hidden", shown.length === found.length);
     this.onshown(shown);
   }
@@ -74,7 +74,7 @@ export class RunTable {
     return make("tr", { onclick: choose, "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
       make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
-      make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
+      make("td", {}, told?.why ? hint(told.leader, told.why) : told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
       make("td", { class: "nowrap" }, ageOf(this.now - row.changed)));
   }
 }

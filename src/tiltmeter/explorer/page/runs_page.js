@@ -49,6 +49,8 @@ export function runsPage(main, query, start) {
   const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
   const marker = new StopMarker(() => drawChart());
   const stopping = make("div", { id: "stopping" });
+  const gapOf = make("span", { class: "small" });
+  const stopOf = make("span", { class: "small" });
   const compared = make("div", { id: "compared", class: "below" });
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
@@ -130,6 +132,12 @@ export function runsPage(main, query, start) {
     return bundles(shown).map((some) => (some.length > 1 ? `${nameOf(some[0][0])} and ${some.length - 1} more seeds` : nameOf(some[0][0])));
   }
 
+  // Which of several runs a judgement is of.
+  function judged(sentence) {
+    const names = seriesNames(good());
+    return sentence && names.length > 1 ? `${names[0]}: ${sentence}` : sentence;
+  }
+
   function nameOf(run) {
     return table.rows.find((row) => row.run === run)?.name ?? run;
   }
@@ -169,7 +177,7 @@ export function runsPage(main, query, start) {
     const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
     const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Click a run in the table to see its curves; tick several to compare them.";
-    const text = chosen.size === 0 ? nothing : judgement?.sentence ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
+    const text = chosen.size === 0 ? nothing : judged(judgement?.sentence) ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
     if (why.textContent !== text) why.textContent = text;
     const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
     if (names.length > 0 && [...choice.options].map((one) => one.value).join() !== names.join()) {
@@ -179,6 +187,7 @@ export function runsPage(main, query, start) {
     }
     const rest = shown.filter(([run]) => nowcasts[run]).map(([run]) => aheadText(nameOf(run), nowcasts[run])).join(" ");
     if (ahead.textContent !== rest) ahead.textContent = rest;
+    for (const place of [gapOf, stopOf]) place.textContent = seriesNames(shown).length > 1 ? ` (${seriesNames(shown)[0]})` : "";
     stopping.replaceChildren(stoppingTable(judgement, "at", "mean", (rule) => marker.moveTo(rule.time)));
     const { groups } = described();
     const last = (one, group) => one.values.at(-1)?.[one.groups.indexOf(group)] ?? null;
@@ -289,14 +298,14 @@ export function runsPage(main, query, start) {
     make("div", { class: "panel" },
       make("div", { class: "row" }, make("label", { for: "curve" }, "curve"), choice, scale, make("span", {}, together, make("label", { for: "together" }, " seeds together")), seeds, report),
       curvePlace, ahead, status, marker.element),
-    make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs"), stopping)];
+    make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs", stopOf), stopping)];
   table.tools.append(make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")));
   main.replaceChildren(
     make("h1", {}, "Runs"),
     make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "looks"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
-        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it"), gapPlace), parts[1], compared,
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), gapPlace), parts[1], compared,
         glossary())));
   pollCurves();
   pollRows();
