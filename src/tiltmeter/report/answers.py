@@ -51,8 +51,8 @@ def who(found: Findings) -> str:
     if found.two:
         told, gap = _told(found, (0, 1)), row.differences[0]
         if not gap.shown:
-            quiet = f"No difference is shown in {plain_name(row)}."
-            return f"{quiet} {told}: {undecided(row, gap)}. {_elsewhere(found)}".strip()
+            nothing = f"No difference is shown in {plain_name(row)}."
+            return f"{nothing} {told}: {undecided(row, gap)}. {_elsewhere(found)}".strip()
         worse = row.worse_off(found.groups)
         name = group_name(worse[0]) if worse else f"{group_name(row.higher(found.groups)[0])} has more"
         return f"{name}. {told}: {apart(row, gap)}."
