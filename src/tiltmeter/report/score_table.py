@@ -46,7 +46,7 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
     first = row is card.baseline
     if row.diverged:
         return [Cell(row.name, ("diverged",), head=True), *(Cell("") for _ in range(6))]
-    floor = (f"noise floor {number(row.noise_floor)}",) if row.noise_floor > 0 else ()
+    floor = (f"equal groups would give {number(row.noise_floor)}",) if row.noise_floor > 0 else ()
     changes = [f"{count} {word}" for count, word in ((row.created, "created"), (row.removed, "removed")) if count]
     paid = [f"{group_name(one.group)} (+{_told(one.change)})" for one in row.paid]
     name = Cell(row.name, ("baseline",) if first else (), head=True)

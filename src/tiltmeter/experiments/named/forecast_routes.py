@@ -12,6 +12,7 @@ from tiltmeter import plot
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.clustered import clustered
+from tiltmeter.experiments.shared.crossings_told import CROSSINGS, above_pilot, beside_pilot, crossings_told
 from tiltmeter.experiments.shared.route_rows import FORETOLD, Row, ScoredRuns, rows
 from tiltmeter.experiments.shared.route_runs import DEFAULT, Sizes, seconds, task_runs
 from tiltmeter.experiments.shared.route_tasks import JUDGED, perceptrons
@@ -22,8 +23,6 @@ PAPER = "tiltmeter's own claim, see docs/routes.md"
 NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas", "german")
 #: Learning rates up to which coordinates are judged.
 SLOW = 3e-4
-#: The fewest crossings for a verdict about them.
-CROSSINGS = 20
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     deep = [row for row in every if not row.task.perceptron]
     slow = [row for row in every if row.task.lr <= SLOW]
     seeds = len({row.run.rpartition(" ")[2] for row in every})
-    leaders, passed = _leaders(every, "twins"), _crossings(every, "twins")
+    leaders, passed = _leaders(every, "twins"), crossings_told(every, "twins")
     nearer = _nearer(plain)
 
     def claim(
@@ -105,7 +104,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             clustered(*passed, np.mean) if len(passed[0]) >= CROSSINGS else (float("nan"), None),
             f"share of {len(passed[0])} crossings shown after step 10 predicted within a factor 1.25",
             0.8,
-            f"Twins {sum(passed[0])} of {len(passed[0])}, {_others(every, _crossings).lower()}"
+            f"Twins {sum(passed[0])} of {len(passed[0])}, {_others(every, crossings_told).lower()}"
             + ("" if len(passed[0]) >= CROSSINGS else f" {CROSSINGS} are needed for a verdict."),
         ),
         claim(
@@ -124,10 +123,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         *(
             claim(
                 f"The time of crossings is predicted better by {kind} than by the first 5 % of the training",
-                _above_pilot(every, kind),
+                above_pilot(every, kind),
                 "share of crossings within a factor 1.25, less that of the first 5 %",
                 0.0,
-                _beside_pilot(every, kind),
+                beside_pilot(every, kind),
             )
             for kind in ("twins", "coordinates", "kernel")
         ),
@@ -191,7 +190,7 @@ def _summary(some: list[Row], runs: Runs) -> Table:
         courses, tasks = _values(some, kind, "correlation")
         if not len(courses):
             continue
-        right, hits = _leaders(some, kind)[0], _crossings(some, kind)[0]
+        right, hits = _leaders(some, kind)[0], crossings_told(some, kind)[0]
         middle, error = clustered(courses, tasks)
         lines.append(
             (
@@ -226,11 +225,6 @@ def _leaders(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
     return [value for value, _ in known], [task for _, task in known]
 
 
-def _crossings(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
-    found = [(hit, row.task.number) for row in some if kind in row.scores for hit in row.scores[kind].told]
-    return [hit for hit, _ in found], [task for _, task in found]
-
-
 def _others(every: Sequence[Row], ask: Any) -> str:
     """The same of everything else, in a sentence."""
     shares = {kind: ask(every, kind)[0] for kind in FORETOLD if kind not in ("twins", DEFAULT)}
@@ -262,26 +256,6 @@ def _nearer(some: Sequence[Row]) -> list[bool]:
         mine, other = (float(np.nanmean([one[kind].off for one in own])) for kind in ("twins", "trained again"))
         found.append(mine < other)
     return found
-
-
-def _above_pilot(some: Sequence[Row], kind: str) -> tuple[float, float | None]:
-    both = [
-        (hit, seen, row.task.number)
-        for row in some
-        if kind in row.scores
-        for hit, seen in zip(row.scores[kind].told, row.pilot, strict=True)
-    ]
-    pairs = [(hit, seen) for hit, seen, _ in both]
-    if len(pairs) < CROSSINGS:
-        return float("nan"), None
-    return clustered(pairs, [task for *_, task in both], lambda part: part[:, 0].mean() - part[:, 1].mean())
-
-
-def _beside_pilot(some: Sequence[Row], kind: str) -> str:
-    hits = _crossings(some, kind)[0]
-    seen = [hit for row in some if kind in row.scores for hit in row.pilot]
-    few = f" {CROSSINGS} are needed for a verdict." if len(hits) < CROSSINGS else ""
-    return f"{sum(hits)} of {len(hits)} crossings, the first 5 % {sum(seen)}.{few}"
 
 
 def _costs(some: Sequence[Row], kind: str) -> tuple[list[float], list[int]]:
