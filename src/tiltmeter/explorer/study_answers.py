@@ -94,19 +94,12 @@ def first_response(names: list[str]) -> str | None:
     >>> first_response(["calibration_gap", "error", "loss of a", "loss of a minus b"])
     'loss of a minus b'
     """
-    wanted = (
-        lambda name: name in ("gap", "loss_gap"),
-        lambda name: name.startswith("loss of") and " minus " in name,
-        lambda name: name.startswith("error of") and " minus " in name,
-        lambda name: name.endswith("gap") and name != "calibration_gap",
-        lambda name: name.split(" ")[0].endswith("loss"),
-        lambda name: name.split(" ")[0].endswith("error"),
-    )
-    for fits in wanted:
-        found = next((name for name in names if fits(name)), None)
-        if found is not None:
-            return found
-    return names[0] if names else None
+    gaps = [name for name in names if " minus " in name or (name.endswith("gap") and name != "calibration_gap")]
+    losses = [name for name in names if "loss" in name]
+    errors = [name for name in names if "error" in name]
+    both = [[name for name in gaps if name in some] for some in (losses, errors)]
+    named = [name for name in gaps if name == "gap"]
+    return next((some[0] for some in (named, *both, gaps, losses, errors, names) if some), None)
 
 
 def _found(root: str, study: str) -> StoredStudy:
