@@ -52,7 +52,10 @@ export function meaningOf(word) {
 
 // A word with its meaning on hover and on focus.
 export function term(word, shown = word) {
-  const meaning = MEANINGS[word];
+  return hint(shown, MEANINGS[word]);
+}
+
+export function hint(shown, meaning) {
   return make("span", { class: "term", tabindex: "0", "data-meaning": meaning, "aria-description": meaning }, shown);
 }
 
