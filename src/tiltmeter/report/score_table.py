@@ -55,7 +55,7 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
         name = Cell(row.name, ("the gap is smaller, but the worst group is worse off",), head=True, html=f" {chip}")
     return [
         name,
-        Cell(_told(row.worst), (group_name(row.worst_group), *_change(row.worst_change, first))),
+        Cell(_told(row.worst), (row.worst_named.removeprefix("worst group "), *_change(row.worst_change, first))),
         Cell(_told(row.worst_area), _change(row.worst_area_change, first)),
         Cell(_told(row.gap_area), (*_change(row.gap_area_change, first), *floor)),
         Cell(f"{row.crossings} shown", tuple(changes)),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tiltmeter.experiments.shared.clustered import clustered
 from tiltmeter.experiments.shared.crossings_told import CROSSINGS, above_pilot, beside_pilot, crossings_told
 from tiltmeter.experiments.shared.route_rows import FORETOLD, Row, ScoredRuns, rows
 from tiltmeter.experiments.shared.route_runs import DEFAULT, Sizes, seconds, task_runs
-from tiltmeter.experiments.shared.route_tasks import JUDGED, perceptrons
+from tiltmeter.experiments.shared.route_tasks import JUDGED
 from tiltmeter.report.page import Table
 
 TITLE = "A forecast by twins or coordinates predicts a training with any optimiser"
@@ -37,7 +38,7 @@ class Setting:
 
 QUICK = Setting()
 FULL = Setting(
-    tasks=perceptrons(JUDGED),
+    tasks=tuple(JUDGED),
     seeds=5,
     few=2,
     sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),
@@ -52,19 +53,29 @@ def run(setting: Setting, keep: Keep) -> Runs:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The thresholds that were set before any task was drawn."""
     every = rows(runs)
+    claim = partial(_claim, len({row.run.rpartition(" ")[2] for row in every}))
+    return (*_of_twins(every, claim), *_of_coordinates(every, claim), *_of_costs(runs, every, claim))
+
+
+def _claim(
+    seeds: int,
+    sentence: str,
+    found: tuple[float, float | None],
+    what: str,
+    asked: float,
+    where: str = "",
+    most: bool = False,
+) -> Claim:
+    rule: Any = "at most" if most else "at least"
+    return Claim(sentence, found[0], what, asked, where, rule, error=found[1], seeds=seeds, safe=False)
+
+
+def _of_twins(every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    """Gap, level, leader and crossings by twins."""
     plain = [row for row in every if row.task.perceptron]
     deep = [row for row in every if not row.task.perceptron]
-    slow = [row for row in every if row.task.lr <= SLOW]
-    seeds = len({row.run.rpartition(" ")[2] for row in every})
     leaders, passed = _leaders(every, "twins"), crossings_told(every, "twins")
     nearer = _nearer(plain)
-
-    def claim(
-        sentence: str, found: tuple[float, float | None], what: str, asked: float, where: str = "", most: bool = False
-    ) -> Claim:
-        rule: Any = "at most" if most else "at least"
-        return Claim(sentence, found[0], what, asked, where, rule, error=found[1], seeds=seeds, safe=False)
-
     return (
         claim(
             "Two twins predict the gap of MLPs",
@@ -107,6 +118,13 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Twins {sum(passed[0])} of {len(passed[0])}, {_others(every, crossings_told).lower()}"
             + ("" if len(passed[0]) >= CROSSINGS else f" {CROSSINGS} are needed for a verdict."),
         ),
+    )
+
+
+def _of_coordinates(every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    """Coordinates at small rates, and every route beside the first 5 % of the training."""
+    slow = [row for row in every if row.task.lr <= SLOW]
+    return (
         claim(
             "Coordinates predict the gap at small learning rates",
             _difference(slow, "coordinates", "trained again"),
@@ -130,6 +148,11 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             )
             for kind in ("twins", "coordinates", "kernel")
         ),
+    )
+
+
+def _of_costs(runs: Runs, every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    return (
         claim(
             "Forecasts by the default route cost at most 30 % of the trainings",
             (_sum_of_costs(runs, DEFAULT), None),
