@@ -1,5 +1,5 @@
 // The table of runs: filter, several at once, newest first or by name; what is chosen stays chosen when a run appears.
-import { hint, make } from "./elements.js";
+import { breakable, hint, make, term } from "./elements.js";
 import { shortNumber } from "./theory/phases.js";
 
 const SHOWN = 100;
@@ -30,7 +30,7 @@ export class RunTable {
     this.count = make("p", { class: "small", role: "status" });
     this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
     this.tools = make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine);
-    const head = ["", "run", "state", "leads now", "last crossing", "age"].map((name) => make("th", { scope: "col" }, name));
+    const head = ["", "run", "state", term("leader", "leads now"), term("crossing", "last crossing"), "age"].map((name) => make("th", { scope: "col" }, name));
     this.element = make("div", { class: "panel" }, make("h2", {}, "In this folder"),
       this.tools,
       make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
@@ -67,7 +67,7 @@ export class RunTable {
     const id = `choose-${row.run}`;
     const box = make("input", { type: "checkbox", id, onchange: () => this.onchoice(row.run, box.checked, true) });
     box.checked = this.chosen.has(row.run);
-    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
+    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, ...breakable(row.name));
     const choose = (event) => {
       if (!event.target.closest("a, input, label")) this.onchoice(row.run, !(add(event) && box.checked), add(event));
     };
