@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tiltmeter.forecast.curves import GATHERED
 from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.same_labels import same_labels
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.record import Origin, Trajectory
 
@@ -52,14 +53,18 @@ class GatheredLooks:
         last = looks if (ends == looks).any() else int(ends.max()) + 1
         steps = np.asarray(self._steps)
         found: dict[str, xr.DataArray] = {}
+        blanks: dict[tuple[Any, ...], xr.DataArray] = {}  # labels are made once
         for name, (_, reading) in parts[0].items():
             array = arrays[name]
             for run in np.flatnonzero(ends < looks):
                 array[ends[run] + 1 :, ..., run] = np.nan
-            kept = {str(dim): reading.coords[dim].values for dim in reading.dims[1:]}
-            labels: dict[str, Any] = {"time": steps[:last], "group": groups, **kept, **coords}
             array = array[:last] if coords else array[:last, ..., 0]
-            found[name] = xr.DataArray(array, dims=list(labels), coords=labels, attrs=reading.attrs)
+            kept = {str(dim): reading.coords[dim].values for dim in reading.dims[1:]}
+            key = tuple((dim, *values.tolist()) for dim, values in kept.items())
+            if key not in blanks:
+                labels: dict[str, Any] = {"time": steps[:last], "group": groups, **kept, **coords}
+                blanks[key] = xr.DataArray(array, dims=list(labels), coords=labels)
+            found[name] = same_labels(blanks[key], array).assign_attrs(reading.attrs)
         diverged = None
         if (ends < looks).any():
             when = np.where(ends < looks, steps[np.minimum(ends, looks - 1)], np.nan).astype(float)

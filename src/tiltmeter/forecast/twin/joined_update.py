@@ -32,7 +32,9 @@ class JoinedUpdate:
     @torch.no_grad()
     def __call__(self, parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
         assert isinstance(step, float)
-        dense = {name: _dense(name, one, parameters, self._spares) for name, one in gradients.items() if one is not None}
+        dense = {
+            name: _dense(name, one, parameters, self._spares) for name, one in gradients.items() if one is not None
+        }
         self.bound(parameters, dense)(int(step))
 
     def bound(self, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor]) -> Callable[[int], None]:
@@ -64,9 +66,7 @@ class _Adam:
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
         self._state: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def bound(
-        self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]
-    ) -> Callable[[float], None]:
+    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
         """A step of these parameters at a learning rate."""
         for name, parameter in zip(names, parameters, strict=True):
             if name not in self._state:
@@ -91,9 +91,7 @@ class _Descent:
         self._state: dict[str, Tensor] = {}
         self._moved = False
 
-    def bound(
-        self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]
-    ) -> Callable[[float], None]:
+    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
         """A step of these parameters at a learning rate."""
         speeds: list[Tensor] = []
         if self._settings["momentum"]:

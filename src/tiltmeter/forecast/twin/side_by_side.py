@@ -136,7 +136,7 @@ class ShiftedStack:
 
     def look_scores(self, chunk: int) -> Tensor:
         """The scores of all runs at all points to look at, (runs, points, outputs)."""
-        parts = [self._stacked.evaluate(part) for part in self._x[1].split(chunk)]
+        parts = [self._stacked.evaluate(part) for part in torch.split(self._x[1], chunk)]
         found = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
         return found if self._added is None else found.add_(self._added[:, self._count :])
 

@@ -62,7 +62,7 @@ class Untrained:
         """The scores of a network at all points, those to train on first; not a number at points that are not seen."""
         train, look = self.x
         with untouched(network):
-            parts = [train] if self._seen is None else [train[some] for some in self._seen.split(CHUNK)]
+            parts = [train] if self._seen is None else [train[some] for some in torch.split(self._seen, CHUNK)]
             first, then = (
                 torch.cat([s for part in each for _, s in scores(network, part, self.read, CHUNK)])
                 for each in (parts, [look])
