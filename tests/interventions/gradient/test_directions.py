@@ -66,7 +66,7 @@ class TestGradients:
             J = rng.normal(size=3) - rng.normal(size=(4, 3))
             P = I.NormalisedGradient().pull(np.zeros(4), seen(np.full(4, 0.25), np.zeros(4), J @ J.T, groups="abcd"))
             harmed += ((J @ (P @ J)) < 0).any()
-        assert harmed >= 10
+        assert harmed == 20  # a count of this draw; it depends on the dimension
 
     def test_absent_groups_waste_no_share(self):
         gram = np.diag([1.0, 0.0, 2.0])[None]
