@@ -71,6 +71,10 @@ def test_pulls_that_are_mostly_noise_are_announced(law, noisy):
         warnings.simplefilter("always")
         tm.simulate(PROBLEM, tm.SGD(lr=0.2, interventions=(law,)), [0.1], d=50)
     assert any("mostly noise" in str(one.message) for one in told) is noisy
+    assert (
+        any("This assumes that the losses of single points scatter by about 0.5." in str(one.message) for one in told)
+        is noisy
+    )
 
 
 def test_a_factor_may_be_an_array():

@@ -30,7 +30,7 @@ def test_theory_is_evaluated_at_the_other_times():
 def test_anything_else_is_interpolated_in_log_time_inside_the_common_range():
     a, b = run(np.log, np.geomspace(1, 100, 7)), run(np.log, np.geomspace(0.1, 1000, 31))
     found = agreement(a, b)
-    assert str(found).endswith(" (1 curve, interpolated).")
+    assert str(found).endswith("Compared: 1 curve with the first interpolated to the times of the second.")
     row = found["loss"]
     assert row.how == "interpolated"
     assert row.largest < 1e-12  # a straight line in log time

@@ -36,6 +36,15 @@ def test_inside_the_noise_nobody_leads():
     )
 
 
+def test_a_worst_group_is_named_only_if_it_is_shown():
+    unsure = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"])
+    assert (unsure.rows[0].worst_group, unsure.rows[0].could_be_worst) == ("", ("a", "b"))
+    assert "could be worst: a, b (worst loss seen 2)" in str(unsure)
+    sure = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 0.01)], ["mine"])
+    assert sure.rows[0].could_be_worst == ("b",)
+    assert "worst group b (loss 2)" in str(sure)
+
+
 def test_no_runs():
     with pytest.raises(ValueError, match="needs at least one run"):
         comparison([], [])

@@ -18,6 +18,7 @@ from tiltmeter import (
     save,
     teacher_mixture,
 )
+from tiltmeter.analysis.pairs import the_pair
 from tiltmeter.problem import cases
 
 
@@ -179,7 +180,7 @@ BAD = [
     (lambda: crossings(predict(*cases.no_bias()), "risk"), ValueError, "Curve 'risk' has no groups to compare."),
     (lambda: crossings(predict(*cases.no_bias()), pair=("+", "x")), KeyError, "No group 'x'. There are: '+', '-'."),
     (lambda: crossings(predict(*cases.no_bias()), pair=("+", "+")), ValueError, "`pair` should name two different groups"),
-    (lambda: phases(predict(THREE, SGD(lr=0.1), [1.0, 2.0])), ValueError, "This compares two groups; there are 3: 'a', 'b', 'c'. Pass pair=('a', 'b') or another pair. `crossings` answers for all pairs."),
+    (lambda: the_pair(predict(THREE, SGD(lr=0.1), [1.0, 2.0])["loss"], None), ValueError, "This compares two groups; there are 3: 'a', 'b', 'c'. Pass pair=('a', 'b') or another pair. `crossings` answers for all pairs."),
     (lambda: crossings(measured(gap(0.1), better="sideways")), ValueError, "says better = 'sideways'"),
 ]  # fmt: skip
 

@@ -52,6 +52,17 @@ def test_errors_by_drawing_the_points_anew():
     assert card.gap_area_change.error == pytest.approx(scatter[1], rel=0.35)  # the larger group may change by draw
 
 
+def test_a_worst_group_is_named_only_if_it_is_shown():
+    rng = np.random.default_rng(5)
+    plain, other, codes = losses(rng)
+    other = other + 0.5 * (codes == 0)  # the first group of the other run is truly worse off
+    card = tm.scorecard({"plain": run(plain, codes), "other": run(other, codes)})
+    assert (card["plain"].worst_group, card["plain"].could_be_worst) == ("", ("a", "b"))
+    assert (card["other"].worst_group, card["other"].could_be_worst) == ("a", ("a",))
+    assert "plain: could be worst: a, b (loss " in str(card)
+    assert "other: worst group a (loss " in str(card)
+
+
 def test_the_same_losses_pay_nothing_and_say_that_points_are_known():
     plain, _, codes = losses(np.random.default_rng(2))
     card = tm.scorecard({"plain": run(plain, codes), "again": run(plain, codes)})

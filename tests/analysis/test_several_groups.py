@@ -50,9 +50,33 @@ class TestPairs:
         with pytest.raises(ValueError, match='as in "north vs south", "north vs islands", "south vs islands"'):
             tm.phases(theory, pair="north vs west")
 
-    def test_the_message_gives_a_pair_to_pass(self, theory):
+    def test_the_message_gives_a_pair_to_pass(self):
         with pytest.raises(ValueError, match=r"Pass pair=\('north', 'south'\) or another pair"):
-            tm.phases(theory)
+            tm.drivers(PROBLEM, tm.SGD(lr=0.2), [1.0])
+
+
+class TestPhasesOfSeveralGroups:
+    def test_exact_phases_are_those_of_the_lowest_curve(self, theory):
+        found = tm.phases(theory)
+        assert found.pair is None
+        assert str(found) == "south leads until t = 8.378, then north."
+        for phase in found:
+            middle = tm.predict(PROBLEM, tm.SGD(lr=0.2), [(phase.start * phase.stop) ** 0.5], curves=["loss"])["loss"]
+            assert str(middle.isel(time=0).idxmin("group").item()) == phase.leader
+        assert [phase.start for phase in found[1:]] == [phase.stop for phase in found[:-1]]
+        assert str(tm.crossings(theory)).startswith(f"Ahead of all others: {str(found)[:-1]}; never islands.")
+
+    def test_a_measured_leader_is_ahead_of_every_other_group(self):
+        found = tm.phases(measured(["a", "b", "c"]))
+        assert [phase.leader for phase in found] == ["", "a"]
+        assert str(found).startswith("Shown ahead of all others: a from step 10 to 20.\nIn this run (")
+
+    def test_one_above_the_mean_among_many_is_no_leader(self):
+        """a is below the mean loss of seven groups, but nobody else is shown to be above it."""
+        found = tm.phases(measured(list("abcdefg")))
+        assert found.standing.against_all
+        assert str(found).startswith("No group is shown to be ahead of all others at any look.\n")
+        assert tm.crossings(measured(list("abcdefg"))).last_leader == ""
 
 
 class TestSentences:

@@ -136,7 +136,7 @@ class TestFallBacks:
 
     def test_small_groups_are_named(self):
         values, groups = losses([1] * 5, count=60)
-        assert "Few points: a has 30 in at least one curve." in str(standing(run(values, groups)))
+        assert "Few points: a has 30, b has 30 in at least one curve." in str(standing(run(values, groups)))
         values, groups = losses([1] * 5, count=30)
         assert "loss of a: it is not judged, with fewer than 20 points." in str(standing(run(values, groups)))
 

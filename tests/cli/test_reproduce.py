@@ -13,6 +13,9 @@ import xarray as xr
 from tiltmeter import Origin, Trajectory
 from tiltmeter.experiments.catalogue import EXPERIMENTS
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.quick_times import QUICK_SECONDS
+
+ALL_NAMES = tuple(EXPERIMENTS)
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,20 @@ def three(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_list(run):
+def test_times_are_those_of_experiments():
+    assert set(QUICK_SECONDS) <= set(ALL_NAMES)
+    assert len(QUICK_SECONDS) > 40
+
+
+def test_list(run, monkeypatch):
     code, out, _ = run("reproduce", "--list")
     assert code == 0
     assert out.startswith("3 experiments.")
     assert "About broken" in out
     assert run("reproduce", "small", "--list")[1].startswith("1 experiment.")
+    monkeypatch.setitem(QUICK_SECONDS, "small", 120)
+    assert "Takes about 2 min at scale quick." in run("reproduce", "small", "--list")[1]
+    assert "At scale quick, about 2 min on two cores." in run("reproduce", "--list")[1]
     assert [row["name"] for row in json.loads(run("reproduce", "--list", "--json")[1])] == ["large", "broken", "small"]
 
 
@@ -70,6 +81,8 @@ def test_one_by_name(run, three):
     assert out.startswith("1 experiment: 1 claim holds")
     assert "Holds: It is large (size 2, at least 1 asked)." in out
     assert "[1/1] large: run" in err
+    assert out.endswith(f"Page: {Path('here') / 'verdicts.html'}\n")
+    assert "± is one standard error over runs; a number without it is exact, a count, or from one run." in out
     assert (three / "here" / "verdicts.html").exists()
     assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
 

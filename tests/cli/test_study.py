@@ -41,6 +41,30 @@ def test_run_status_and_table(file, capsys):
     assert capsys.readouterr().out == "0 cells failed.\n"
 
 
+def test_only_a_run_imports_the_function(tmp_path, monkeypatch, capsys):
+    """A module that cannot be imported any more, as on a machine without its packages: what is there can be read."""
+    (tmp_path / "vanishing.py").write_text(
+        "import xarray as xr\ndef f(settings): return xr.Dataset({'x': settings['a']})"
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text(FILE.replace("cells_for_tests:numbers", "vanishing:f"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["study", str(file), "--jobs", "1"]) == 0
+    monkeypatch.delitem(sys.modules, "vanishing")
+    text = (tmp_path / "vanishing.py").read_text()
+    (tmp_path / "vanishing.py").write_text(f"raise RuntimeError('imported')\n{text}")
+    capsys.readouterr()
+    for place in (file, tmp_path / "found"):
+        assert main(["study", "status", str(place)]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith("4 of 4 cells done, 0 failed, 0 left. 4 were made by another version of the file")
+        assert main(["study", "table", str(place)]) == 0
+        assert main(["study", "failures", str(place)]) == 0
+    assert "vanishing" not in sys.modules
+    with pytest.raises(RuntimeError, match="imported"):
+        main(["study", str(file)])
+
+
 BAD = [
     ("[study]\nto='x'", "`cell` is missing"),
     ("[study]\ncell='mine'", 'should be "module:function"'),

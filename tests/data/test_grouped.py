@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tiltmeter import GroupedData
-from tiltmeter.data.grouped import share_of
+from tiltmeter.data.group_shares import share_of
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(200, 3)), RNG.integers(0, 2, 200)
@@ -184,3 +184,8 @@ def test_sentences(make, kind, sentence):
     with pytest.raises(kind) as error:
         make()
     assert sentence in str(error.value.args[0])
+
+
+def test_an_argument_of_another_name_is_answered_with_the_right_one():
+    with pytest.raises(TypeError, match=r"`from_frame` has no argument `columns`. Did you mean features=\?"):
+        GroupedData.from_frame({}, label="y", group="g", columns=["a"])

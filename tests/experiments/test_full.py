@@ -110,6 +110,15 @@ TINY = {
         "sizes.coordinates": 400,
         "sizes.sample": 60,
     },
+    "forecast-crossings": {
+        "among": (601, 605),
+        "tasks": 1,
+        "sizes.steps": 12,
+        "sizes.deep_steps": 12,
+        "sizes.look": 40,
+        "sizes.coordinates": 400,
+        "sizes.sample": 60,
+    },
     "forecast-bands-new-tasks": {
         "tasks": (323,),
         "few": 1,

@@ -2,9 +2,12 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,6 +173,39 @@ def test_names_of_runs_must_differ_as_files(tmp_path):
         keep("other", lambda: 3)
     with pytest.raises(ValueError, match="letters or digits"):
         file_name("//")
+
+
+def test_two_processes_never_make_a_run_twice(tmp_path):
+    calls, told = [], []
+    began = threading.Event()
+
+    def make():
+        calls.append(1)
+        began.set()
+        time.sleep(0.3)
+        return Trajectory({}, "t", Origin("toy"))
+
+    first, second = (Kept(tmp_path, find("equilibrium-bias").QUICK, told.append) for _ in range(2))
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(first, "slow", make)
+        began.wait()
+        other = pool.submit(second, "slow", make)
+        assert one.result().origin == other.result().origin
+    assert calls == [1]
+    assert (first.fresh, second.fresh) == (1, 0)
+    assert first.seconds == second.seconds >= 0.3
+    assert told[0].startswith("slow: ")
+    assert str(os.getpid()) in told[0]
+    assert not list((tmp_path / "work").glob("slow/*"))
+
+
+def test_a_lock_inside_a_run_is_a_failure_not_a_wait(tmp_path):
+    def make():
+        raise BlockingIOError("another run is at it")
+
+    keep = Kept(tmp_path, find("equilibrium-bias").QUICK)
+    with pytest.raises(RuntimeError, match="'locked' of an experiment failed: another run is at it"):
+        keep("locked", make)
 
 
 SCRIPT = """

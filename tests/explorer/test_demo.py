@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tiltmeter.explorer.demo_runs import demo_runs
+from tiltmeter.explorer.nowcasts import run_nowcasts
 from tiltmeter.explorer.run_rows import run_rows
 from tiltmeter.explorer.study_answers import study_rows
 from tiltmeter.explorer.verdict_answers import verdict_answers
@@ -29,7 +30,9 @@ def test_the_demo_has_something_for_every_page(tmp_path):
     assert max(rows, key=lambda row: row["changed"])["run"] == "demo/digits-seed-2"  # what the runs page shows first
     assert study_rows(str(tmp_path))[0]["status"] == "45 of 45 cells done, 0 failed, 0 left."
     kinds = [one["kind"] for one in what_if_sources(str(tmp_path))]
-    assert kinds == ["digits", "file", "saved"]
+    assert kinds == ["digits", "file", "saved", "saved"]
+    ahead = run_nowcasts(str(tmp_path), [*shown], "loss")
+    assert {run: one["name"] for run, one in ahead.items()} == {"demo/digits-begun": "demo/digits-nowcast"}
     judged = [one for one in verdict_answers(str(tmp_path)) if one["outcomes"]]
     assert [one["name"] for one in judged] == ["learning-rates"]
     assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"holds", "does not hold"}

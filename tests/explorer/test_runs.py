@@ -225,3 +225,13 @@ def test_nothing_is_unpickled():
         assert "torch.load" not in text
         assert "allow_pickle" not in text
     assert os.path.isdir(source / "page")
+
+
+def test_a_lead_that_is_no_longer_shown_does_not_lead_now(tmp_path):
+    times = np.arange(1.0, 9.0)
+    values = np.stack([np.where(times < 5, 0.1, 0.5), np.full(8, 0.5)], 1)
+    coords = {"time": times, "group": ["a", "b"]}
+    loss = xr.DataArray(values, dims=("time", "group"), coords=coords)
+    tm.save(tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.Origin("example")), tmp_path / "run")
+    assert "a has the lower loss from step 1 to 4" in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not shown", "crossing": None}

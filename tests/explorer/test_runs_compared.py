@@ -35,7 +35,7 @@ def test_seeds_are_added_grouped_and_taken_apart(tmp_path, start_explorer, look)
         page.wait_for_function(f"() => document.querySelectorAll('{LINE}').length === 6")
         assert "seeds=apart" in page.url
         page.get_by_role("checkbox", name="show other").check()
-        page.wait_for_selector("#compared table")
+        page.wait_for_function("() => document.querySelectorAll('#compared tbody tr').length === 4")
         rows = page.locator("#compared tbody tr").all_inner_texts()
         assert sorted(row.split("\t")[0] for row in rows) == ["other", "seed-0", "seed-1", "seed-2"]
         page.close()
@@ -80,6 +80,40 @@ def test_an_empty_folder_says_what_to_do(tmp_path, start_explorer, look):
         page.wait_for_function("() => document.querySelector('#why')?.textContent.startsWith('There are no runs')")
         write(tmp_path / "first")
         page.wait_for_selector(LINE, state="attached")
+        page.close()
+
+
+def test_a_click_anywhere_in_a_row_chooses_it_and_without_a_choice_there_is_no_empty_chart(
+    tmp_path, start_explorer, look
+):
+    for name in ("one", "two"):
+        write(tmp_path / name, looks=12, lr=0.1 if name == "one" else 0.2)
+    (tmp_path / "study" / "cells").mkdir(parents=True)
+    (tmp_path / "study" / "study.json").write_text("{}")
+    write(tmp_path / "study" / "cells" / "0f0f", lr=0.3)
+    with start_explorer(tmp_path) as found:
+        page = look(found.address + "#runs?run=one")
+        page.wait_for_selector(LINE, state="attached")
+        page.locator("#run-table tr[data-run=two] td").nth(4).click()
+        page.wait_for_function("() => document.querySelector('tr[data-run=two]').ariaSelected === 'true'")
+        assert chosen(page) == ["two"]
+        page.locator("#run-table tr[data-run=one] td").nth(5).click(modifiers=["Control"])
+        assert sorted(chosen(page)) == ["one", "two"]
+        page.wait_for_function("() => document.querySelector('#why').textContent.startsWith('two: ')")
+        for name in ("one", "two"):
+            page.locator(f"#run-table tr[data-run={name}] td").nth(2).click(modifiers=["Control"])
+        assert chosen(page) == []
+        assert page.locator("#why").inner_text().startswith("Click a run in the table")
+        for part in ("#chart-runs", "#curve", "#stopping", "#stop-at"):
+            assert not page.locator(part).is_visible(), part
+        text = page.locator("#main").inner_text()
+        assert "2 of 2 runs shown. 1 more was made by studies and left out" in text
+        page.get_by_label("runs of studies").check()
+        page.wait_for_selector("#run-table tr[data-run='study/cells/0f0f']")
+        page.goto(found.address + "#forecast")
+        page.wait_for_function("() => document.querySelectorAll('#over option').length > 1")
+        runs = page.eval_on_selector_all("#over option", "all => all.map((one) => one.value)")
+        assert sorted(runs) == ["", "one", "two"]
         page.close()
 
 

@@ -141,6 +141,7 @@ def test_crossings_equal(answers):
     assert several >= len(answers) // 12
 
 
+@pytest.mark.timeout(1500)
 def test_drivers_equal(answers):
     compared = 0
     for problem, found in answers:

@@ -39,5 +39,5 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     assert "and loss (" in text
     share = {g: rates[1.0] for g, rates in look.label_rates.items()}
     facts = f"{100 * share['Female']:.0f}% of Female and {100 * share['Male']:.0f}% of Male are positive"
-    assert f"They disagree because base rates differ: {facts}, so that saying no errs less for Female." in text
+    assert f"Measures disagree because base rates differ: {facts}, so that saying no errs less for Female." in text
     assert tm.report([run], tmp_path / "adult.html", positive="benefit").stat().st_size < 200_000

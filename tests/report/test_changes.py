@@ -58,8 +58,8 @@ def test_a_change_of_known_size(plain, better):
     assert change.value == pytest.approx(-0.3)
     assert change.shown
     text = what_would_change(plain, (better,))
-    assert text.startswith("better: 70% for a, 70% for b, no difference shown (")
-    low, high = map(int, re.search(r"that is (\d+) to (\d+) points in favour of a;", text).groups())
+    assert text.startswith("With better: 70% for a, 70% for b, no difference shown (")
+    low, high = map(int, re.search(r"a change of (\d+) to (\d+) points in favour of a;", text).groups())
     assert 19 <= low <= 23  # 30 of 100, give or take 9
     assert 37 <= high <= 41
     assert "; error of all 3.0 points less (" in text

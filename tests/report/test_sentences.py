@@ -134,7 +134,7 @@ class TestFirstParagraph:
         assert text.startswith(
             "men is better off by positives found (tpr 43% against 22%) and yeses (positive rate 8.0% against 1.7%), where "
             "higher is better. women is better off by wrong yeses (fpr 0.9% against 2.2%), wrong decisions (error 3.6% "
-            "against 10.0%) and loss (0.151 against 0.240), where lower is better. They disagree because base rates differ: 3.5% of women and 14.3% of men are positive, so that "
+            "against 10.0%) and loss (0.151 against 0.240), where lower is better. Measures disagree because base rates differ: 3.5% of women and 14.3% of men are positive, so that "
             "saying no errs less for women."
         )
 
@@ -169,8 +169,10 @@ class TestAnswers:
 
     def test_who_when_nothing_is_shown(self, equal):
         text = answers.who(equal)
-        assert text.startswith("No difference is shown. Of 100 positives in a the model finds 40, of 100 in b 40: the ")
-        assert text.endswith("points, too few to tell.")
+        assert text.startswith(
+            "No difference is shown in positives found. Of 100 positives in a the model finds 40, of 100 in b 40: "
+        )
+        assert text.endswith("points, which is too wide to tell.")
 
     def test_who_names_the_measure_that_is_shown(self, made):
         """All groups are found alike, and c has half as many positives: it gets fewer yeses, as it should."""
@@ -194,7 +196,9 @@ class TestAnswers:
         assert answers.undecided(row, narrow) == (
             "the difference lies between −1.2 and 1.4 points; more than 1.4 points are ruled out"
         )
-        assert answers.undecided(row, wide) == "the difference lies between −20 and 20 points, too few to tell"
+        assert (
+            answers.undecided(row, wide) == "the difference lies between −20 and 20 points, which is too wide to tell"
+        )
         assert answers.undecided(row, between) == "the difference lies between −3.0 and 5.0 points"
 
     def test_chance_knows_one_run_from_several(self, census, five, equal):
@@ -269,7 +273,7 @@ class TestAnswers:
         cells = [(300, 20, 100, 100), (300, 20, 40, 160), (175, 175, 310, 40), (300, 20, 100, 100)]
         found = findings(made.decided(cells, list("abcd")), "", "benefit")
         assert found.headline.worse_off(found.groups) == ("c",)
-        assert answers.measures(found).startswith("Base rates: 50% of c and 38% of the others are positive. Worse off ")
+        assert answers.measures(found).startswith("Base rates: 50% of c and 38% of the others are positive.")
         level = findings(made.decided([(380, 20, 60, 40)] * 3 + [(190, 10, 60, 40)], list("abcd")), "", "benefit")
         assert answers.measures(level).startswith("Base rates differ: from 20% positives in a to 33% in d.")
         assert answers.measures(many).startswith("Base rates: 38% of x & g and 38% of the others are positive.")
@@ -279,7 +283,7 @@ class TestAnswers:
             made.decided([(4063, 38, 75, 75), (3143, 70, 305, 231)], ["women", "men"]), "heavier", "benefit"
         )
         text = what_would_change(census, (other,))
-        assert text.startswith("heavier: 50% for women, 43% for men, no difference shown (")
+        assert text.startswith("With heavier: 50% for women, 43% for men, no difference shown (")
         assert "error of all 0.5 points less (0.4 to 0.7)." in text  # 42 of 8,000 people fewer, give or take 6.5
         assert what_would_change(census).endswith("No other training was tried.")
 
@@ -288,9 +292,21 @@ class TestAnswers:
         assert "one run" not in answers.unknown(five)
         assert answers.unknown(many).startswith("What happens to x & h: fewer than 10 positives held out in each.")
 
+    def test_groups_worse_off_by_the_same_measure_share_a_sentence(self, made):
+        """a and b are said yes to in 10 of 100, six others in 50 of 100: once, with both values."""
+        cells = [(90, 0, 0, 10)] * 2 + [(50, 0, 0, 50)] * 6
+        found = findings(made.decided(cells, list("abcdefgh")), "", "benefit")
+        told = "a and b are worse off than the rest by yeses (positive rate 10% and 10%), where higher is better."
+        assert told in headline.lead(found)
+
+    def test_the_first_look_of_many_groups_is_a_range(self, many):
+        text = onset.events(many)[0].text
+        assert text.startswith("At the first look the model says yes to ")
+        assert text.count("%") <= 2
+
     def test_many_groups_have_no_ranking(self, many):
         text = answers.who(many)
-        assert text.startswith("Worse off than the rest by tpr: x & g (")
+        assert text.startswith("Worse off than the rest by positives found (tpr): x & g (")
         assert "No difference from the rest is shown for" in text
         assert "Could be the worst off: " in text
 
@@ -323,7 +339,7 @@ class TestClaim:
 class TestEvents:
     def test_the_dated_list(self, census):
         told = [(event.first, event.text) for event in onset.events(census)]
-        assert told[0] == (0.0, "At the first look the model says yes to 0.0% of women, 0.0% of men.")
+        assert told[0] == (0.0, "At the first look the model says yes to 0.0% of both groups.")
         assert (500.0, "The model begins to say yes.") in told
-        assert (500.0, "From here on the difference in found is shown, to the end.") in told
+        assert (500.0, "From here on the difference in positives found is shown, to the end.") in told
         assert told[-1][1] == "At the end the difference is 21 points and is shown."

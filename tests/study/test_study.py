@@ -17,6 +17,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.study import Study
+from tiltmeter.study.progress_line import ProgressLine
 
 
 def begun(log):
@@ -42,6 +43,25 @@ def test_finished_cells_are_never_computed_again_and_the_table_is_labelled(tmp_p
     assert sorted(os.listdir(tmp_path / "study")) == ["cells", "failed", "study.json", "work"]
     assert os.listdir(tmp_path / "study" / "work") == []
     assert tm.check(study.places.result(study.all_cells[0].key)).ok
+
+
+def test_a_study_as_text(tmp_path):
+    study = Study(cells.numbers, {"a": [0.5, 1], "b": [1, 2, 3]}, seeds=2, to=tmp_path)
+    grid = f"Study of cells_for_tests:numbers in {tmp_path}: a (2) x b (3), 2 seeds each. "
+    assert str(study) == f"{grid}0 of 12 cells done, 0 failed, 12 left."
+    given = Study(cells.numbers, cells=[{"a": 1}, {"a": 2}], seeds=None, to=tmp_path)
+    assert "2 given settings of a (2). 0 of 2 cells done" in str(given)
+
+
+def test_progress_is_told_again_only_if_something_changed(capsys):
+    line = ProgressLine(3, 0, True)
+    for _ in range(3):
+        line.tell([{"a": 1}, {"a": 2}, {"a": 3}], 1)
+    line.done({"a": 1}, 2.0)
+    for _ in range(3):
+        line.tell([{"a": 2}, {"a": 3}], 1)
+    told = capsys.readouterr().err.splitlines()
+    assert [one.split(",")[0] for one in told] == ["0 of 3 cells done", "1 of 3 cells done"]
 
 
 def test_every_engine_gives_the_same_table_to_the_bit(tmp_path):

@@ -95,6 +95,12 @@ class TestBest:
         found = tm.predict(A, tm.SGD(lr=0.2, interventions=(many.law,)), at)
         assert float(GAP.of(found)) == pytest.approx(many.after, rel=1e-3)
         assert many.worst_area[1] < one.worst_area[1]
+        lines = str(many).splitlines()[1:]  # one for each piece, with the pulls of that time
+        assert len(lines) == 8
+        for line, start in zip(lines, many.law.pulls["+"].starts, strict=True):
+            shown = " ".join(f"{group} {pull(start):.3f}," for group, pull in many.law.pulls.items())[:-1]
+            assert line.startswith(f"  from t = {start:.4g} ")
+            assert line.endswith(f": {shown}")
 
     def test_levelling_down_is_found_flagged_and_guarded_against(self):
         at = times(60.0)

@@ -14,6 +14,11 @@ from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
 
 How = Literal["evaluated", "interpolated", "same times"]
+_HOWS: dict[How, str] = {
+    "evaluated": "with exact values at the times of the second",
+    "interpolated": "with the first interpolated to the times of the second",
+    "same times": "at the times of both",
+}
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,11 @@ class Agreement(NotebookText):
         if known:
             far = max(known, key=lambda row: row.largest_in_se)
             text += f"; in standard errors {far.largest_in_se:.3g}, in {far.curve}"
-        hows = sorted({row.how for row in self.rows})
-        count = f"{len(self.rows)} curve{'' if len(self.rows) == 1 else 's'}"
-        return f"{text} ({count}, {' and '.join(hows)})."
+        parts = []
+        for how in dict.fromkeys(row.how for row in self.rows):
+            count = sum(row.how == how for row in self.rows)
+            parts.append(f"{count} curve{'' if count == 1 else 's'} {_HOWS[how]}")
+        return f"{text}. Compared: {'; '.join(parts)}."
 
 
 def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:

@@ -9,18 +9,20 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.analysis.pairs import groups_of, leader_sign
+from tiltmeter.analysis.pairs import groups_of, leader_sign, resolution
 from tiltmeter.names import NOBODY
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.visible_text import group_name
 
 
 @dataclass(frozen=True)
 class Compared:
     """One run. The leaders are those of its `crossings`, "" if none is shown (see `standing`).
 
-    `area` is the largest gap between any two groups, integrated over the logarithm (base 10) of time. `worst` is the
-    worst group's value at the last look, and `mean` the mean over groups with equal weights.
+    `worst_group` is the group that is shown to be the worst off at the last look, "" if none is; `could_be_worst` names
+    all groups that may be. `worst` is the worst value seen there, `mean` the mean over groups with equal weights.
+    `area` is the largest gap between any two groups, integrated over the logarithm (base 10) of time.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Compared:
     last_leader: Hashable
     crossings: Crossings
     worst_group: Hashable
+    could_be_worst: tuple[Hashable, ...]
     worst: float
     mean: float
     gap: float
@@ -47,11 +50,16 @@ class Comparison(NotebookText):
             times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings)
             changes = f"the lead changes at {times}" if times else "no change of leader is shown"
             who = f"{row.last_leader} leads last" if row.last_leader != NOBODY else "no leader is shown"
-            lines.append(
-                f"{row.name}: {who}; {changes}; worst "
-                f"group {row.worst_group} ({self.curve} {row.worst:.4g}); area under the gap {row.area:.4g}."
-            )
+            lines.append(f"{row.name}: {who}; {changes}; {self._worst(row)}; area under the gap {row.area:.4g}.")
         return "\n".join(lines)
+
+    def _worst(self, row: Compared) -> str:
+        if row.worst_group != NOBODY:
+            return f"worst group {group_name(row.worst_group)} ({self.curve} {row.worst:.4g})"
+        if not row.could_be_worst:
+            return f"worst group not judged ({self.curve} up to {row.worst:.4g})"
+        names = ", ".join(map(group_name, row.could_be_worst))
+        return f"could be worst: {names} (worst {self.curve} seen {row.worst:.4g})"
 
 
 def comparison(
@@ -78,17 +86,29 @@ def _row(trajectory: Trajectory, name: str, curve: str, level: float) -> Compare
     groups = groups_of(values)
     last = values.values[-1]
     worst = int(np.nanargmax(last * leader_sign(curve, values)))
+    possible = _could_be_worst(found, curve, groups, last * leader_sign(curve, values), resolution(values))
     return Compared(
         name=name,
         first_leader=found.first_leader,
         last_leader=found.last_leader,
         crossings=found,
-        worst_group=groups[worst],
+        worst_group=possible[0] if len(possible) == 1 else NOBODY,
+        could_be_worst=possible,
         worst=float(last[worst]),
         mean=float(np.nanmean(last)),
         gap=float(np.nanmax(last) - np.nanmin(last)),
         area=_area(values),
     )
+
+
+def _could_be_worst(
+    found: Crossings, curve: str, groups: list[Hashable], badness: np.ndarray, resolution: float
+) -> tuple[Hashable, ...]:
+    """The groups that may be the worst: of exact curves, those of the largest value; none where nothing is judged."""
+    if found.standing is None:
+        largest = np.nanmax(badness)
+        return tuple(group for group, value in zip(groups, badness, strict=True) if value >= largest - resolution)
+    return found.standing.could_be_worst(curve)
 
 
 def _area(values: xr.DataArray) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
+from tiltmeter.analysis.difference import ALL
 from tiltmeter.analysis.pairs import ROUNDING, Pair
 from tiltmeter.names import NOBODY
 from tiltmeter.visible_text import group_name
@@ -23,7 +24,16 @@ class Passed(Protocol):
 
 
 def ahead_of_all(leaders: Mapping[Pair, Hashable]) -> Hashable:
-    """Return the group that leads in every pair it belongs to; "" if there is none."""
+    """Return the group that leads in every pair it belongs to; "" if there is none.
+
+    Where groups are compared with the mean of all: the one group that is left if all others are behind the mean.
+
+    >>> ahead_of_all({("a", ALL): "a", ("b", ALL): ALL}), ahead_of_all({("a", ALL): "a", ("b", ALL): "b"})
+    ('a', '')
+    """
+    if any(pair[1] == ALL for pair in leaders):
+        possible = [pair[0] for pair, leader in leaders.items() if leader != ALL]
+        return possible[0] if len(possible) == 1 else NOBODY
     behind = {group for pair, leader in leaders.items() for group in pair if group != leader}
     found = [group for group in dict.fromkeys(leaders.values()) if group != NOBODY and group not in behind]
     return found[0] if found else NOBODY

@@ -12,11 +12,13 @@ import numpy as np
 from tiltmeter.analysis.crossings import Crossings, crossings, estimated
 from tiltmeter.analysis.difference import Difference
 from tiltmeter.analysis.exact import exact_curve, linear_theory_of, revived
-from tiltmeter.analysis.pairs import AskedPair, Pair, the_pair
+from tiltmeter.analysis.overall_phases import exact_intervals, measured_intervals
+from tiltmeter.analysis.pairs import AskedPair, Pair, groups_of, the_pair
 from tiltmeter.analysis.statements import Standing
 from tiltmeter.names import NOBODY
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.visible_text import group_name
 
 if TYPE_CHECKING:
     from tiltmeter.problem.fixed import Fixed
@@ -47,15 +49,18 @@ class Phase:
 
 
 class Phases(tuple[Phase, ...], NotebookText):
-    """The phases in order of time, and the crossings between them; as text, one sentence."""
+    """The phases in order of time, and the crossings between them; as text, one sentence.
+
+    `pair` is None where several groups were asked about: a leader is then ahead of all others.
+    """
 
     curve: str
-    pair: Pair
+    pair: Pair | None
     clock: str
     crossings: Crossings
 
     def __new__(
-        cls, found: Iterable[Phase], curve: str, pair: Pair, clock: str, crossings: Crossings | None = None
+        cls, found: Iterable[Phase], curve: str, pair: Pair | None, clock: str, crossings: Crossings | None = None
     ) -> Self:
         self = super().__new__(cls, tuple(found))
         self.curve, self.pair, self.clock = curve, pair, clock
@@ -69,11 +74,11 @@ class Phases(tuple[Phase, ...], NotebookText):
 
     def __str__(self) -> str:
         if self.standing is not None and (self.standing.basis != "values" or not self.standing.differences):
-            return str(self.standing)
+            return str(self.standing) if self.pair is not None else f"{self._overall()}\n{self.standing}"
         if not self:
-            return f"Neither {self.pair[0]} nor {self.pair[1]} is ever shown to lead."
+            return self._nobody()
         because = [f" ({phase.reason})" if phase.reason else "" for phase in self]
-        who = ["nobody" if phase.leader == NOBODY else str(phase.leader) for phase in self]
+        who = ["nobody" if phase.leader == NOBODY else group_name(phase.leader) for phase in self]
         if len(self) == 1:
             return f"{who[0]} leads throughout{because[0]}."
         parts = [f"{who[0]} leads until {self.clock} = {self[0].stop:.4g}{because[0]}"]
@@ -81,9 +86,23 @@ class Phases(tuple[Phase, ...], NotebookText):
             parts.append(f"then {name} until {self.clock} = {phase.stop:.4g}{why}")
         return ", ".join([*parts, f"then {who[-1]}{because[-1]}"]) + "."
 
+    def _nobody(self) -> str:
+        if self.pair is None:
+            return "No group is shown to be ahead of all others at any look."
+        return f"Neither {group_name(self.pair[0])} nor {group_name(self.pair[1])} is ever shown to lead."
+
+    def _overall(self) -> str:
+        """Who is shown to be ahead of all others, and when."""
+        shown = [
+            f"{group_name(phase.leader)} from {self.clock} {phase.start:.4g} to {phase.stop:.4g}"
+            for phase in self
+            if phase.leader != NOBODY
+        ]
+        return f"Shown ahead of all others: {', '.join(shown)}." if shown else self._nobody()
+
 
 def phases(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None = None, level: float = 0.05) -> Phases:
-    """Return the intervals between crossings of two groups: leader, size and, for the loss of exact theory, its cause.
+    """Return the intervals between changes of leader: leader, size and, for the loss of exact theory, its cause.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
@@ -94,8 +113,13 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None =
 
     A phase of a measured run has a leader only if one is shown, by a band that holds at all looks together with
     probability 1 - `level` (see `standing`). The looks in between are phases without a leader.
+
+    Of three groups or more, the leader is the one that is ahead of all others, and `size` its lead over the next. What
+    causes a gap is told of two groups: name them, as in pair=("north", "south").
     """
     trajectory = revived(trajectory)
+    if pair is None and len(groups_of(trajectory[curve])) > 2:
+        return _overall(trajectory, curve, level)
     chosen = the_pair(trajectory[curve], pair)
     found = crossings(trajectory, curve, chosen, level)
     if found.standing is not None:
@@ -122,6 +146,20 @@ def phases(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None =
         other = chosen[1] if leader == chosen[0] else chosen[0]
         segments.append(Phase(low, high, leader, size, driver, reason(driver, theory[0], leader, other), means))
     return Phases(segments, curve, chosen, trajectory.clock, found)
+
+
+def _overall(trajectory: Trajectory, curve: str, level: float) -> Phases:
+    """The phases of several groups: who is ahead of all others."""
+    values = trajectory[curve]
+    found = crossings(trajectory, curve, level=level)
+    exact = exact_curve(trajectory, curve) if found.standing is None else None
+    if exact is not None:
+        intervals = exact_intervals(values, found, exact)
+    else:
+        assert found.standing is not None
+        intervals = measured_intervals(values, found.standing)
+    parts = [Phase(one.start, one.stop, one.leader, one.size) for one in intervals]
+    return Phases(parts, curve, None, trajectory.clock, found)
 
 
 def _sizes(trajectory: Trajectory, curve: str, pair: Pair, edges: list[tuple[float, float]]) -> list[float]:

@@ -268,5 +268,5 @@ def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, st
                 reasons[f"{curve.name} of {_named(group)}"] = f"it is not judged, with {need}"
             elif count < FEW:
                 few[_named(group)] = min(int(count), few.get(_named(group), FEW))
-    notes = tuple(f"Few points: {group} has {count} in at least one curve" for group, count in few.items())
-    return reasons, notes
+    told = ", ".join(f"{group} has {count}" for group, count in few.items())
+    return reasons, (f"Few points: {told} in at least one curve",) if few else ()

@@ -62,12 +62,13 @@ class Standing(NotebookText):
         return any(one.pair[1] == ALL for one in self.differences)
 
     def could_be_worst(self, curve: str, look: int = -1) -> tuple[Hashable, ...]:
-        """Return the groups that may be the worst off at one look: those not shown to be better than the mean."""
-        found = []
-        for one in self.of(curve):
-            if one.pair[1] == ALL and (not one.judged or one.leader[look] != one.pair[0]):
-                found.append(one.pair[0])
-        return tuple(found)
+        """Return the groups that may be the worst off at one look: those not shown to be better than another.
+
+        From six groups on, those not shown to be better than the mean of all. A single group is shown to be the worst.
+        """
+        groups = dict.fromkeys(group for one in self.of(curve) for group in one.pair if group != ALL)
+        ahead = {one.leader[look] for one in self.of(curve) if one.judged}
+        return tuple(group for group in groups if group not in ahead)
 
     @property
     def family(self) -> str:

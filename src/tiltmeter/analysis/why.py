@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,22 +62,26 @@ def split_sentence(split: BaseRateSplit, naming: Callable[[Hashable], str] = str
     >>> from tiltmeter.analysis.estimate import Estimate
     >>> parts = Estimate(0.064, 0.053, 0.075), Estimate(0.071, 0.06, 0.08), Estimate(-0.007, -0.016, 0.001)
     >>> print(split_sentence(BaseRateSplit("error", ("men", "women"), *parts, 0.05)))
-    The error of men is higher by 6.4 points: 7.1 from base rates (6.0 to 8.0), -0.7 from decisions within labels
-    (-1.6 to 0.1, so none is shown).
+    The error of men is higher than that of women by 6.4 points: 7.1 from base rates (6.0 to 8.0), −0.7 from
+    decisions within labels (−1.6 to 0.1, so none is shown).
     """
-    first = split.pair[0 if split.gap.value >= 0 else 1]
+    first, other = split.pair if split.gap.value >= 0 else split.pair[::-1]
     sign = 1.0 if split.gap.value >= 0 else -1.0
     unit, digits, word = (100.0, 1, " points") if split.curve == "error" else (1.0, 3, "")
     gap, base, within = (one.times(sign * unit) for one in (split.gap, split.base_rates, split.within_labels))
 
     def told(one: Any) -> str:
-        limits = f"{one.low:.{digits}f} to {one.high:.{digits}f}" if one.known else "limits not known"
+        limits = f"{number(one.low)} to {number(one.high)}" if one.known else "limits not known"
         return f"{limits}{'' if one.shown or not one.known else ', so none is shown'}"
+
+    def number(value: float) -> str:
+        return f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
     what = "decisions" if split.curve == "error" else "losses"
     return (
-        f"The {split.curve} of {naming(first)} is higher by {gap.value:.{digits}f}{word}: {base.value:.{digits}f} from "
-        f"base rates ({told(base)}), {within.value:.{digits}f} from {what} within labels ({told(within)})."
+        f"The {split.curve} of {naming(first)} is higher than that of {naming(other)} by {number(gap.value)}{word}: "
+        f"{number(base.value)} from base rates ({told(base)}), {number(within.value)} from {what} within labels "
+        f"({told(within)})."
     )
 
 
@@ -100,6 +105,8 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
     splits: tuple[BaseRateSplit, ...] = ()
     rates: Mapping[Hashable, float] = {}
     if look is not None:
+        if pair is None:  # chosen after looking, so limits allow for all pairs
+            level = level / comb(len(look.groups), 2)
         splits = base_rate_split(look, "error", chosen, level), base_rate_split(look, "loss", chosen, level)
         rates = dict(zip(look.groups, look.rates().base_rate.tolist(), strict=True))
     return Reasons(chosen, splits, rates, trained_shares(trajectory), ahead)

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError
 
+from tiltmeter.cli.closed_pipe import end_quietly, reader_gone
 from tiltmeter.cli.error_text import error_text
 from tiltmeter.cli.terminal import safe_output
 from tiltmeter.version import __version__
@@ -83,14 +84,28 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    # Help is our own text, in colours; everything else may contain names from data.
-    with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
-        return _run(given)
+    try:
+        # Help is our own text, in colours; everything else may contain names from data.
+        with nullcontext() if not given or {"--help", "-h", "--version"} & set(given) else safe_output():
+            code = _run(given)
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return end_quietly()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # help is printed by rich, which ends Python in this case
+            return end_quietly()
+        raise
 
 
 def _run(given: Sequence[str]) -> int:
     try:
         code = make_app()(given, exit_on_error=False, print_error=False)
+    except BrokenPipeError as error:
+        if reader_gone():
+            raise
+        print(f"tiltmeter: {error_text(error)}", file=sys.stderr)
+        return 2
     except (CycloptsError, ValueError, TypeError, KeyError, OSError, MemoryError, RecursionError) as error:
         print(f"tiltmeter: {error_text(error)}", file=sys.stderr)
         return 2

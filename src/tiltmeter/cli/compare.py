@@ -9,12 +9,13 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from tiltmeter.analysis.comparison import Comparison, comparison
+from tiltmeter.analysis.comparison import Compared, Comparison, comparison
 from tiltmeter.cli.flags import Json, Level
 from tiltmeter.cli.terminal import print_table
 from tiltmeter.names import NOBODY
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.labelled import label_to_json
+from tiltmeter.visible_text import group_name
 
 #: The columns of the table.
 HEADER = ("run", "first leader", "lead changes at", "last leader", "worst group", "last gap", "area under the gap")
@@ -45,6 +46,7 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
                 "last_leader": label_to_json(row.last_leader),
                 "crossings": [crossing.time for crossing in row.crossings],
                 "worst_group": label_to_json(row.worst_group),
+                "could_be_worst": [label_to_json(group) for group in row.could_be_worst],
                 "worst": row.worst,
                 "mean": row.mean,
                 "gap": row.gap,
@@ -68,7 +70,7 @@ def _rows(result: Comparison) -> list[list[str]]:
             _who(row.first_leader),
             ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "none",
             _who(row.last_leader),
-            f"{row.worst_group} ({row.worst:.4f})",
+            _worst(row),
             f"{row.gap:.4f}",
             f"{row.area:.4f}",
         ]
@@ -76,5 +78,11 @@ def _rows(result: Comparison) -> list[list[str]]:
     ]
 
 
+def _worst(row: Compared) -> str:
+    """The group that is shown to be the worst, or those that could be; with the worst value seen."""
+    could = f"could be {', '.join(map(group_name, row.could_be_worst))}" if row.could_be_worst else "not judged"
+    return f"{could if row.worst_group == NOBODY else group_name(row.worst_group)} ({row.worst:.4f})"
+
+
 def _who(leader: object) -> str:
-    return "undecided" if leader == NOBODY else str(leader)
+    return "not shown" if leader == NOBODY else group_name(leader)

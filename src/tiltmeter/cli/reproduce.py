@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from tiltmeter.cli.flags import Json, Switch
 from tiltmeter.experiments.catalogue import EXPERIMENTS, entry_of, known
+from tiltmeter.experiments.quick_times import QUICK_SECONDS
+from tiltmeter.progress import spell
 
 if TYPE_CHECKING:
     from tiltmeter.experiments.outcome import Outcome
@@ -83,7 +85,8 @@ def reproduce(
         raise
     _tell(outcomes, json)
     found = outcomes_in(to)
-    print(f"Page: {write_verdicts(found, to / 'verdicts.html')}", file=sys.stderr)
+    # With --json, stdout is for machines only.
+    print(f"\nPage: {write_verdicts(found, to / 'verdicts.html')}", file=sys.stderr if json else sys.stdout)
     if markdown is not None:
         print(f"Wrote {write_markdown(found, markdown)}", file=sys.stderr)
     return 1 if any(one.state == "failed" for one in outcomes) else 0
@@ -101,6 +104,8 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
         if one.state == "run":
             for claim in one.claims:
                 print(f"  {claim}")
+    if any(claim.verdict != "not run" and claim.error is None for one in outcomes for claim in one.claims):
+        print("\n± is one standard error over runs; a number without it is exact, a count, or from one run.")
 
 
 def _list(names: Sequence[str], json: bool) -> None:
@@ -115,6 +120,7 @@ def _list(names: Sequence[str], json: bool) -> None:
                 "paper": entry.paper,
                 "needs": ", ".join(entry.needs),
                 "absent": ", ".join(absent),
+                "quick_seconds": QUICK_SECONDS.get(entry.name),
             }
             for entry, absent in rows
         ]
@@ -130,9 +136,13 @@ def _list(names: Sequence[str], json: bool) -> None:
     table = Table(first, "shows", box=box.SIMPLE_HEAD)
     for entry, absent in rows:
         lines = [entry.title, entry.paper]
+        if entry.name in QUICK_SECONDS:
+            lines.append(f"Takes about {spell(QUICK_SECONDS[entry.name])} at scale quick.")
         if entry.needs:
             lacking = f"; not here: {', '.join(absent)}" if absent else ""
             lines.append(f"Needs the data of {', '.join(entry.needs)}{lacking}.")
         table.add_row(entry.name, "\n".join(lines))
-    print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.")
+    seconds = sum(QUICK_SECONDS.get(entry.name, 0) for entry, _ in rows)
+    total = f" At scale quick, about {spell(seconds)} on two cores." if len(rows) > 1 and seconds else ""
+    print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.{total}")
     print_table(table)

@@ -92,7 +92,7 @@ def _cells(row: Score) -> list[str]:
     levels = " (levels down)" if row.levels_down else ""
     return [
         row.name + levels,
-        str(row.worst_group),
+        row.worst_named.removeprefix("worst group "),
         str(row.worst),
         str(row.worst_area),
         str(row.gap_area),

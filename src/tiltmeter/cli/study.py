@@ -53,7 +53,7 @@ def run(
     fail_fast
         Stop at the first cell that fails.
     """
-    found = find_study(file)
+    found = find_study(file, run=True)
     wanted = _only(only)
     with _executor(dask, jobs) as (executor, processes):
         status = found.run(executor, jobs=processes, only=wanted, retry_failed=retry_failed, fail_fast=fail_fast)

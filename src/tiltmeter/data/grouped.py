@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
 from tiltmeter.data.labels import coded
+from tiltmeter.data.misnamed import misnamed
 from tiltmeter.data.nested import Nested, nested_points
+from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.data.streamed import Streamed
 from tiltmeter.data.table_reading import TableReading
 from tiltmeter.data.tables import is_table, read_table
@@ -92,6 +94,7 @@ class GroupedData:
         self.warn_small()
 
     @classmethod
+    @misnamed(columns="features", target="label", labels="label", y="label", groups="group", sensitive="group")
     def from_frame(
         cls,
         frame: Any,
@@ -290,25 +293,7 @@ class GroupedData:
         then decided on the points looked at, and what is said of the choice rests on points that had no part in it.
         """
         shares = {"look": look} if judge is None else {"look": look, "judge": judge}
-        for name, share in shares.items():
-            if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-                raise ValueError(f"`{name}` should be a share strictly between 0 and 1. Found {name} = {share!r}.")
-        if sum(shares.values()) >= 1:
-            raise ValueError(f"`look` and `judge` should leave points to train on. Found {look} + {judge} of all.")
-        rng = np.random.default_rng(seed)
-        part_of = np.zeros(len(self), dtype=np.int8)
-        for group in self.groups:
-            members = self.of_group(group)
-            counts = [round(share * len(members)) for share in shares.values()]
-            if min(counts) < 1 or sum(counts) >= len(members):
-                raise ValueError(
-                    f"{'Both' if judge is None else 'All'} parts should have points of every group. Found that group "
-                    f"{group!r} with {len(members)} points would have {' and '.join(map(str, counts))} held-out points."
-                )
-            order, start = rng.permutation(members), 0
-            for place, count in enumerate(counts, 1):
-                part_of[order[start : start + count]] = place
-                start += count
+        part_of = stratified_split({group: self.of_group(group) for group in self.groups}, shares, seed)
         parts = tuple(self.take(np.flatnonzero(part_of == place)) for place in range(len(shares) + 1))
         if not any(size < SMALL for size in self.sizes.values()):
             for part in parts[1:]:
@@ -370,30 +355,3 @@ class GroupedData:
 
     def _repr_html_(self) -> str:
         return glance.html(self)
-
-
-def share_of(data: GroupedData, proportions: Mapping[Any, float] | None) -> np.ndarray:
-    """The share of each group, in order: the given proportions (normalised), or those of the data."""
-    if proportions is None:
-        return np.asarray(list(data.sizes.values()), dtype=float) / len(data)
-    if not isinstance(proportions, Mapping):
-        raise TypeError(f"`proportions` should map groups to shares. Found {type(proportions).__name__}.")
-    for group in proportions:
-        if group not in data.groups:
-            raise KeyError(f"`proportions`: no group {group!r}. There are: {', '.join(map(repr, data.groups))}.")
-    shares = np.asarray([float(proportions.get(group, 0.0)) for group in data.groups])
-    if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
-        raise ValueError(f"`proportions` should be shares, not negative and not all zero. Found {dict(proportions)}.")
-    return np.asarray(shares / shares.sum())
-
-
-def check_labels_known(train: GroupedData, look: object) -> None:
-    """Refuse points to look at with classes that no point trained on has: no model could have learned them."""
-    if not isinstance(look, GroupedData) or not (train.label_rates and look.label_rates):
-        return  # measurements, not classes
-    unknown = np.setdiff1d(look.labels, train.labels)
-    if len(unknown):
-        raise ValueError(
-            f"`look` should have labels that `train` has too. Found {', '.join(f'{label:g}' for label in unknown[:5])} "
-            "in `look` only."
-        )

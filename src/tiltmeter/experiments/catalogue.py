@@ -43,6 +43,7 @@ EXPERIMENTS: dict[str, str] = {
     "forecast-accuracy": "forecast_accuracy",
     "forecast-what-if": "forecast_what_if",
     "forecast-routes": "forecast_routes",
+    "forecast-crossings": "forecast_crossings",
     "forecast-fine-tuning": "forecast_fine_tuning",
     "forecast-bands": "forecast_bands",
     "forecast-bands-new-tasks": "forecast_bands_new_tasks",

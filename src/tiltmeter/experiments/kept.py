@@ -1,4 +1,7 @@
-"""Kept: the runs of one experiment in a directory, so that an interrupted experiment can continue."""
+"""Kept: the runs of one experiment in a directory, written by the protocol of a study's cells.
+
+An interrupted experiment can continue, and two processes never make a run twice.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.record import Trajectory, load, save
+from tiltmeter.record import Trajectory, load
 from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.study.held import held, keep_result
+from tiltmeter.study.places import CELL, WORK, Places
 from tiltmeter.version import __version__
 
-#: The files with the setting, and with the date and duration of each run.
+#: The files with the setting, and with the date and duration of runs that are put together from cells.
 SETTING, MADE = "setting.json", "made.json"
+#: Seconds between two looks whether another process has finished a run.
+WAIT = 0.5
+
+
+class RunPlaces(Places):
+    """The folder of an experiment: the cells of a study, but under the names of its runs."""
+
+    def result(self, key: str) -> Path:
+        return self.root / key
 
 
 def silent(text: str) -> None:
@@ -34,7 +48,7 @@ class Kept:
     ...     keep = Kept(Path(folder), Claim("any frozen dataclass", 1.0, "", 0.0))
     ...     run = keep("theory", lambda: predict(*cases.no_bias(), curves=("loss",)))
     ...     keep.names, keep.fresh, sorted(path.name for path in Path(folder).iterdir())
-    (('theory',), 1, ['made.json', 'setting.json', 'theory'])
+    (('theory',), 1, ['setting.json', 'theory', 'work'])
 
     A directory belongs to one setting of one version; any other is refused, so that runs are never mixed. A run is
     always returned as read back from disk, so that the second time gives the same numbers as the first.
@@ -42,6 +56,7 @@ class Kept:
 
     def __init__(self, place: Path, setting: Any, tell: Callable[[str], None] = silent, partial: bool = False) -> None:
         self.place, self._tell = place, tell
+        self._places = RunPlaces(place)
         #: Whether to judge what is complete, without computing more.
         self.partial = partial
         #: Of the runs made of cells: how many seeds are complete, and how many were planned.
@@ -50,7 +65,7 @@ class Kept:
         self._files: dict[str, str] = {}
         # Through JSON and back, so that tuples and lists, or different number types, compare as equal.
         asked = json.loads(json.dumps({"setting": asdict(setting), "version": __version__}, default=repr))
-        place.mkdir(parents=True, exist_ok=True)
+        (place / WORK).mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
             write_json(place / SETTING, asked)
         held = json.loads((place / SETTING).read_text(encoding="utf-8"))
@@ -76,35 +91,57 @@ class Kept:
     @property
     def seconds(self) -> float:
         """The time that it took to make these runs, in this call or an earlier one."""
-        return sum(float(self._made.get(file, {}).get("seconds", 0.0)) for file in self._files)
+        return sum(float(self._said(file).get("seconds", 0.0)) for file in self._files)
 
     @property
     def date(self) -> str:
         """The day of the last of them."""
-        days = [str(self._made[file]["date"]) for file in self._files if file in self._made]
+        days = [str(said["date"]) for said in map(self._said, self._files) if "date" in said]
         return max(days, default=today())
+
+    def _said(self, file: str) -> dict[str, Any]:
+        """How long a run took and when it was made."""
+        if file not in self._made:
+            cell = self._places.result(file) / CELL
+            self._made[file] = json.loads(cell.read_text(encoding="utf-8")) if cell.exists() else {}
+        return self._made[file]
 
     def __call__(self, name: str, make: Callable[[], Trajectory]) -> Trajectory:
         file = self._listed(name)
-        where = self.place / file
+        where = self._places.result(file)
         if not where.exists() and self.partial:
             raise ValueError(f"The run {name!r} is not there, and it is not made of parts that could be: run it whole.")
-        if not where.exists():
+        waiting = False
+        while not where.exists():
+            try:
+                self._make(name, file, make)
+            except BlockingIOError as error:
+                if not waiting:
+                    self._tell(f"{name}: {error}")
+                waiting = True
+                time.sleep(WAIT)
+        loaded = load(where)
+        assert isinstance(loaded, Trajectory)
+        return loaded
+
+    def _make(self, name: str, file: str, make: Callable[[], Trajectory]) -> None:
+        """Make the run, unless another process is at it (`BlockingIOError`) or has just made it."""
+        with held(self._places, file) as mine:
+            if not mine:
+                return
             began = time.perf_counter()
-            made = make()
+            try:
+                made = make()
+            except BlockingIOError as error:  # not our lock: nothing to wait for
+                raise RuntimeError(f"The run {name!r} of an experiment failed: {error}") from error
             if not isinstance(made, Trajectory):
                 raise TypeError(
                     f"The run {name!r} of an experiment should be a Trajectory. Found {type(made).__name__}."
                 )
             took = time.perf_counter() - began
-            self._made[file] = {"seconds": round(took, 3), "date": today()}
-            write_json(self.place / MADE, self._made)
-            save(made, where)
+            keep_result(self._places, file, made, {"run": name}, took, date=today())
             self.fresh += 1
             self._tell(f"{name}: {took:.1f} s")
-        loaded = load(where)
-        assert isinstance(loaded, Trajectory)
-        return loaded
 
     def collected(
         self, name: str, run: Trajectory, seconds: float, planned: int, done: int | None = None
@@ -142,7 +179,7 @@ def file_name(name: str) -> str:
     'width-32-lr-0.1'
     """
     safe = re.sub(r"[^A-Za-z0-9.+_-]+", "-", name).strip("-.")
-    if not safe or safe in (SETTING, MADE):
+    if not safe or safe in (SETTING, MADE, WORK):
         raise ValueError(f"The name of a run should hold letters or digits. Found {name!r}.")
     return safe
 

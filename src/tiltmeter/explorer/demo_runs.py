@@ -1,7 +1,8 @@
-"""Demo runs: something to explore: theories, an experiment, a study, and a network on real images."""
+"""Demo runs: something to explore: theories, an experiment, a study, a network on real images and its nowcast."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tiltmeter.experiments.reproduce import reproduce
@@ -14,6 +15,8 @@ from tiltmeter.study.study import Study
 from tiltmeter.theory.predict import predict
 
 SEEDS = 3
+#: Steps of a training that is stopped early, so that its rest can be forecast.
+BEGUN = 150
 #: An experiment that takes seconds and has a claim that does not hold, for the page of verdicts.
 EXPERIMENT = "learning-rates"
 #: A file of `tiltmeter train` and `tiltmeter forecast`, for the forecast page.
@@ -57,6 +60,8 @@ def demo_runs(folder: Path) -> list[str]:
         import torch
     except ModuleNotFoundError:
         return made
+    from tiltmeter.forecast.nowcast import nowcast
+    from tiltmeter.forecast.route import Twin
     from tiltmeter.training.loop import train
 
     digits = digits_experiment()
@@ -64,6 +69,11 @@ def demo_runs(folder: Path) -> list[str]:
     if not place.exists():
         save(digits.kernels.forecast(digits.recipe), place)
         made.append(place.name)
+    begun, ahead = (folder / "demo" / f"digits-{name}" for name in ("begun", "nowcast"))
+    if not begun.exists():
+        train(network(SEEDS), digits.data, digits.look, replace(digits.recipe, steps=BEGUN), to=begun, seed=SEEDS)
+        save(nowcast(begun, network(SEEDS), digits.data, digits.look, digits.recipe, route=Twin(count=4)), ahead)
+        made += [begun.name, ahead.name]
     for seed in range(SEEDS):
         place = folder / "demo" / f"digits-seed-{seed}"
         if not place.exists():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.crossings import crossings
+from tiltmeter.analysis.crossings import Crossings, crossings
 from tiltmeter.explorer.downsample import downsample
 from tiltmeter.explorer.live_judgement import live_differences, live_told
 from tiltmeter.explorer.run_folder import refusal, run_folder
@@ -58,9 +58,17 @@ def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
         changes = live_told(pairs, planned)["crossings"]
         last = max((one["time"] for one in changes), default=None)
     else:
-        found = crossings(*_followed(run, curve))
-        leader, last = found.last_leader, found[-1].time if found else None
+        run, curve = _followed(run, curve)
+        found = crossings(run, curve)
+        leader, last = _leader_now(found, curve), found[-1].time if found else None
     return {"leader": group_name(leader) if leader != NOBODY else "not shown", "crossing": last}
+
+
+def _leader_now(found: Crossings, curve: str) -> Hashable:
+    """Who is shown to lead every other group at the last look; a lead that was shown earlier only does not count."""
+    leader = found.last_leader
+    pairs = [] if found.standing is None else [one for one in found.standing.of(curve) if leader in one.pair]
+    return leader if all(one.leader[-1] == leader for one in pairs if len(one.times)) else NOBODY
 
 
 def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:

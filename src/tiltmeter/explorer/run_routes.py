@@ -20,6 +20,7 @@ def routes() -> list[Route]:
         Route("/api/runs", rows),
         Route("/api/alike", alike),
         Route("/api/curves", curves),
+        Route("/api/nowcasts", nowcasts),
         Route("/api/summaries", summaries),
         Route("/api/judgement", judgement),
         Route("/report", report),
@@ -43,6 +44,13 @@ async def curves(request: Request) -> Response:
     known = dict(zip(asked, request.query_params.getlist("known"), strict=False))
     curve = request.query_params.get("curve", "loss")
     work = state.reader.ask("curves", root=str(state.settings.folder), runs=asked, curve=curve, known=known)
+    return await answered(work)
+
+
+async def nowcasts(request: Request) -> Response:
+    """What was forecast of the rest of these runs."""
+    state, curve = state_of(request), request.query_params.get("curve", "loss")
+    work = state.analyst.ask("nowcasts", root=str(state.settings.folder), runs=_runs(request), curve=curve)
     return await answered(work)
 
 

@@ -47,7 +47,7 @@ def study_answers(root: str, study: str, across: str, up: str, response: str) ->
     status = status_of(found.all_cells, found.places, None)
     table, read, complete = study_numbers(place, found)
     names = sorted(str(name) for name in table.data_vars)
-    chosen = response if response in names else names[0] if names else None
+    chosen = response if response in names else first_response(names)
     axes = _axes(found, across, up)
     squares = _squares(found, axes, place)
     if chosen is not None:
@@ -86,6 +86,20 @@ def study_shares(root: str, study: str, response: str) -> dict[str, Any]:
         for row in found.rows
     ]
     return {"sentence": visible(str(found)), "level": found.level, "rows": rows}
+
+
+def first_response(names: list[str]) -> str | None:
+    """The number that is shown before one is chosen: a gap of losses or errors, else a loss or an error.
+
+    >>> first_response(["calibration_gap", "error", "loss of a", "loss of a minus b"])
+    'loss of a minus b'
+    """
+    gaps = [name for name in names if " minus " in name or (name.endswith("gap") and name != "calibration_gap")]
+    losses = [name for name in names if "loss" in name]
+    errors = [name for name in names if "error" in name]
+    both = [[name for name in gaps if name in some] for some in (losses, errors)]
+    named = [name for name in gaps if name == "gap"]
+    return next((some[0] for some in (named, *both, gaps, losses, errors, names) if some), None)
 
 
 def _found(root: str, study: str) -> StoredStudy:

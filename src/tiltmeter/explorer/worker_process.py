@@ -32,6 +32,7 @@ JOBS = {
     "rows": "tiltmeter.explorer.run_rows:run_rows",
     "alike": "tiltmeter.explorer.run_rows:runs_alike",
     "curves": "tiltmeter.explorer.run_curves:run_curves",
+    "nowcasts": "tiltmeter.explorer.nowcasts:run_nowcasts",
     "summaries": "tiltmeter.explorer.run_judgement:run_summaries",
     "judgement": "tiltmeter.explorer.run_judgement:run_judgement",
     "report": "tiltmeter.explorer.run_judgement:run_report",

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.measures.task import task_of
 from tiltmeter.recipe.watch import checked_watch

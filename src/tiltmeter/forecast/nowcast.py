@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.forecast_by_coordinates import coordinates_from
 from tiltmeter.forecast.inputs import checked_data, checked_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.start import Start, Zero
@@ -21,6 +21,14 @@ class _FullBatch:
     proportions: Mapping[Hashable, Number] | None = None
     train_bias: bool = False
     start: Start = Zero()
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        if "interventions" in given:
+            raise TypeError(
+                f"{cls.__name__} has no interventions. Use SGD(lr=..., interventions=(law,)): `predict` follows it on "
+                "fresh data, `simulate` with method=Direct() on a fixed set."
+            )
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         plain = self.plain()  # the same checks, with the same messages, as SGD

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.problem.laws import refuse_unreachable
 from tiltmeter.recipe.order import GivenOrder

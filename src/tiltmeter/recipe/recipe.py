@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.recipe import checks, json_form
 from tiltmeter.recipe.optimisers import MakeOptimiser, made_by

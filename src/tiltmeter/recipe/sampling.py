@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 
 #: Steps of one stretch of draws: long enough to make a step cheap, short enough to draw it again for one step of it.
 STRETCH = 64

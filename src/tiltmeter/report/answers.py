@@ -51,7 +51,8 @@ def who(found: Findings) -> str:
     if found.two:
         told, gap = _told(found, (0, 1)), row.differences[0]
         if not gap.shown:
-            return f"No difference is shown. {told}: {undecided(row, gap)}. {_elsewhere(found)}".strip()
+            nothing = f"No difference is shown in {plain_name(row)}."
+            return f"{nothing} {told}: {undecided(row, gap)}. {_elsewhere(found)}".strip()
         worse = row.worse_off(found.groups)
         name = group_name(worse[0]) if worse else f"{group_name(row.higher(found.groups)[0])} has more"
         return f"{name}. {told}: {apart(row, gap)}."
@@ -60,7 +61,7 @@ def who(found: Findings) -> str:
     for word, groups in (("Worse off than the rest", worse), ("Better off", better)):
         if groups:
             each = [f"{group_name(g)} ({_against(row, row.differences[found.groups.index(g)])})" for g in groups]
-            parts.append(f"{word} by {row.term.curve}: {listed(each, 6)}.")
+            parts.append(f"{word} by {in_words(row, '')}: {listed(each, 6)}.")
     quiet = [found.names[i] for i, one in enumerate(row.differences) if one.known and not one.shown]
     if quiet:
         whom = "any group" if len(quiet) == len(found.groups) else listed(quiet, 6)
@@ -104,7 +105,7 @@ def undecided(row: Row, gap: Estimate) -> str:
     limits = f"the difference lies between {between(gap).replace(' to ', ' and ')} points"
     if largest <= SMALL:
         return f"{limits}; more than {points(largest)} are ruled out"
-    return f"{limits}, too few to tell" if largest >= LARGE else limits
+    return f"{limits}, which is too wide to tell" if largest >= LARGE else limits
 
 
 def _against(row: Row, one: Estimate) -> str:
@@ -191,8 +192,8 @@ def measures(found: Findings) -> str:
             return "There is no other measure to compare with." if not rest else _each(found, rest)
         return _each(found, rest)
     if not found.two or found.look is None:
-        told = _each(found, [row for row in found.rows.values() if row is not found.headline])
-        return f"{_base_rates(found)} {told}".strip()
+        # The paragraph above the answers says already who is worse off by which measure.
+        return _base_rates(found) or _each(found, [row for row in found.rows.values() if row is not found.headline])
     row, rates = found.rows["error"], found.look.rates()
     low, high = (0, 1) if row.values[0].value <= row.values[1].value else (1, 0)
     errors = percents(row.values[low].value, row.values[high].value)
@@ -212,8 +213,11 @@ def reason(found: Findings) -> str:
     """What base rates make of the difference in error, and whether ranking or the threshold makes the headline's."""
     parts = []
     if found.splits and found.splits[0].gap.known and found.splits[0].gap.shown:
-        of = "" if found.two else f"Between {' and '.join(map(group_name, found.splits[0].pair))}: "
-        parts.append(f"{of}{claim(found.splits[0])}")
+        told = claim(found.splits[0])
+        if not found.two:
+            a, b = map(group_name, found.splits[0].pair)
+            told = f"{told[:-1]} between {a} and {b}, which lie furthest apart."
+        parts.append(told)
     if not found.two:
         parts.append(_yeses(found))
     row, ranking = found.headline, found.extra.get("auc")

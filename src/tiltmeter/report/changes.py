@@ -12,6 +12,7 @@ from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
 from tiltmeter.analysis.paired_change import paired_change
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
+from tiltmeter.report.headline import plain_name
 from tiltmeter.report.wording import between, listed, minus, number, percents, points, when
 
 #: Looks whose mean loss is within this part of the best count as trained.
@@ -106,20 +107,19 @@ def _other(found: Findings, other: Findings, change: Estimate) -> str:
     curve = found.headline.term.curve
     row = other.rows.get(curve)
     if row is None or other.groups != found.groups:
-        return f"{other.name}: other groups or no {curve}."
+        return f"With {other.name}: other groups or no {curve}."
     values = [one.value for one in row.values]
     worst, best = found.extremes
     told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
-    text = f"{other.name}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
+    text = f"With {other.name}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
     if found.two and row.differences[0].known:
         gap = row.differences[0]
         text += ", no difference shown" if not gap.shown else ""
         text += f" ({minus(100 * gap.low, 0)} to {minus(100 * gap.high, 0)} points)" if row.term.share else ""
     if change.shown:
         size = change.times(-1.0) if change.value < 0 else change
-        text += (
-            f"; that is {between(size)} points {'in favour of' if change.value < 0 else 'against'} {found.names[worst]}"
-        )
+        way = "in favour of" if change.value < 0 else "against"
+        text += f"; a change of {between(size)} points {way} {found.names[worst]}"
     return f"{text}{_price(found, other)}."
 
 
@@ -164,11 +164,13 @@ def stop_sentence(found: Findings) -> str:
         return ""
     told = points if found.headline.term.share else number
     low, high = told(found_range.smallest), told(found_range.largest)
-    title = found.headline.term.title.lower()
+    title = plain_name(found.headline)
     if found_range.smallest > 0.5 * found_range.now:
+        largest = "" if found.two else "largest "
+        span = f"stays at {low}" if low == high else f"lies between {low} and {high}"
         return (
             f"Stopping elsewhere is no remedy: wherever the mean loss is within {WITHIN:.0%} of the best, the "
-            f"difference in {title} lies between {low} and {high}."
+            f"{largest}difference seen in {title} {span}."
         )
     return (
         f"Stopping at {when(found.clock, found_range.at_smallest)} would leave a difference in {title} of {low} "

@@ -16,7 +16,7 @@ def claim(split: BaseRateSplit) -> str:
     gap, base, within = split.gap, split.base_rates, split.within_labels
     what = f"the difference in {split.curve}"
     if not gap.shown:
-        return f"Base rates and decisions leave no shown difference in {split.curve}."
+        return f"No difference in {split.curve} is shown that base rates or decisions could make."
     by_rates, by_decisions = (part.shown and part.value * gap.value > 0 for part in (base, within))
     if by_rates and by_decisions:
         return f"Base rates and decisions within labels both make {what}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import comb
 from statistics import NormalDist
 
 import numpy as np
@@ -155,7 +156,8 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     impact = None
     if look is not None:
         pair = _furthest(rows["error"], groups, look) if "error" in rows else groups[:2]
-        splits = tuple(base_rate_split(look, curve, pair, level) for curve in SPLIT)
+        # The pair is chosen after looking, so limits allow for all of them.
+        splits = tuple(base_rate_split(look, curve, pair, level / comb(len(groups), 2)) for curve in SPLIT)
         impact = impact_ratio(look, level)
     return Findings(
         run,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tiltmeter.forecast.bands.band_horizon import horizon
 from tiltmeter.forecast.bands.forecast_band import calibrated_band
 from tiltmeter.forecast.horizon import noted_horizon
+from tiltmeter.forecast.nowcast_step import nowcast_step
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
@@ -29,7 +28,7 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
         )
     told = _ends(row, ahead.names)
     real = _ends(found.headline, ahead.names)
-    begun = _from_step(ahead.run)
+    begun = nowcast_step(ahead.run.origin)
     if begun is not None:
         last = float(row.course.coords["time"][-1])
         texts.insert(0, f"From step {moment(begun)} on, forecast from the weights and the optimiser at that step.")
@@ -50,13 +49,6 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
         paragraph(" ".join(texts)),
         figure(caption, picture, middle=True),
     )
-
-
-def _from_step(ahead: Trajectory) -> float | None:
-    """The step from which a nowcast goes on; None for a forecast from the beginning."""
-    account = ahead.origin.settings.get("calculation")
-    step = account.get("from_step") if isinstance(account, Mapping) else None
-    return float(step) if isinstance(step, (int, float)) else None
 
 
 def _trusted(ahead: Trajectory, curve: str) -> tuple[list[str], float | None]:

@@ -24,7 +24,7 @@ class Frame:
         return self.top + self.height
 
 
-WIDE = Frame(620.0, 118.0, 112.0)
+WIDE = Frame(570.0, 112.0, 132.0, height=280.0)
 NARROW = Frame(360.0, 76.0, 84.0, height=220.0)
 
 

@@ -118,7 +118,7 @@ def _guessed(found: Findings) -> str:
 
 
 def _by_measure(found: Findings) -> str:
-    better: dict[Hashable, dict[str, list[str]]] = {}
+    better: dict[tuple[Hashable, ...], dict[str, list[str]]] = {}
     neutral, silent, not_judged = [], [], []
     for row in found.rows.values():
         title = plain_name(row)
@@ -132,22 +132,33 @@ def _by_measure(found: Findings) -> str:
         elif row.term.better == "neither":
             neutral.append(_neutral(found, row, shown))
         else:
-            for group in row.better_off(found.groups) if found.two else row.worse_off(found.groups):
-                places = _places(found, group) if found.two else [found.groups.index(group)]
-                words = in_words(row, " against ".join(values_of(row, places)))
-                better.setdefault(group, {}).setdefault(row.term.better, []).append(words)
+            groups = row.better_off(found.groups) if found.two else row.worse_off(found.groups)
+            if groups:
+                better.setdefault(groups, {}).setdefault(row.term.better, []).append(_with_values(found, row, groups))
     off = "better off" if found.two else "worse off than the rest"
     parts = [
-        f"{group_name(group)} is {off} "
+        f"{_who(groups)} {'is' if len(groups) == 1 else 'are'} {off} "
         + "; ".join(f"by {listed(words)}, where {way} is better" for way, words in ways.items())
         + "."
-        for group, ways in better.items()
+        for groups, ways in better.items()
     ]
     if silent:
         parts.append(f"No difference is shown in {listed(silent)}.")
     if not_judged:
         parts.append(f"Not judged: {listed(not_judged)}.")
     return " ".join([*parts, *neutral])
+
+
+def _who(groups: tuple[Hashable, ...]) -> str:
+    return listed([group_name(group) for group in groups], MOST_NAMED)
+
+
+def _with_values(found: Findings, row: Row, groups: tuple[Hashable, ...]) -> str:
+    """A measure with the values of the groups that it is told of, as many as are named."""
+    if found.two:
+        return in_words(row, " against ".join(values_of(row, _places(found, groups[0]))))
+    values = values_of(row, [found.groups.index(group) for group in groups[:MOST_NAMED]])
+    return in_words(row, listed(values) if len(groups) <= MOST_NAMED else "")
 
 
 def plain_name(row: Row) -> str:
@@ -199,7 +210,9 @@ def _reason(found: Findings) -> str:
     if abs(base.value) < 0.5 * abs(gap.value):
         return f"Measures disagree: {facts}, which makes {points(abs(base.value))} of the difference in error."
     answer = "no" if max(rates) < 0.5 else "the commoner label"
-    return f"They disagree because base rates differ: {facts}, so that saying {answer} errs less for {_easier(found)}."
+    return (
+        f"Measures disagree because base rates differ: {facts}, so that saying {answer} errs less for {_easier(found)}."
+    )
 
 
 def _easier(found: Findings) -> str:

@@ -47,7 +47,15 @@ def plain(text: str) -> str:
     r"""Text that Markdown and HTML show as it is: no element, link, emphasis, code or end of a cell.
 
     >>> print(plain("<b>[x](y) | a_b"))
-    &lt;b&gt;\[x\](y) \| a\_b
+    &lt;b>\[x\](y) \| a\_b
+
+    What reads the same without an escape has none, since a card is also read as text.
+
+    >>> print(plain("Male & Black, <= 50K, &lt;"))
+    Male & Black, <= 50K, &amp;lt;
     """
-    one_line = " ".join(visible(text).split("\n")).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    one_line = " ".join(visible(text).split("\n"))
+    one_line = re.sub(r"&(?=#?\w+;)", "&amp;", one_line)
+    one_line = re.sub(r"<(?=[A-Za-z/!?])", "&lt;", one_line)
+    one_line = re.sub(r"^(\s*)>", r"\1&gt;", one_line)
     return re.sub(r"([\\`*_\[\]|~#!$])", r"\\\1", one_line)

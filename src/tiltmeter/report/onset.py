@@ -10,6 +10,7 @@ from tiltmeter.analysis.difference import Change, Difference, Stretch
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.headline import plain_name
 from tiltmeter.report.starts import lasting, turning
 from tiltmeter.report.wording import listed, moment, percents, points, when
 
@@ -102,7 +103,7 @@ def events(found: Findings) -> list[Event]:
         for row in found.rows.values():
             for one in row.judged[:1]:
                 told += [Event(change.low, change.high, _change(found, one, change)) for change in one.changes]
-        title = found.headline.term.title.lower()
+        title = plain_name(found.headline)
         for one in found.headline.judged[:1]:
             start = onset(one)
             if start is not None and start > one.times[0]:
@@ -127,9 +128,7 @@ def events(found: Findings) -> list[Event]:
 def _saying_yes(found: Findings, row: Row) -> list[Event]:
     assert row.course is not None
     times, values = row.course.coords["time"].values.astype(float), row.course.values
-    first = percents(*(float(value) for value in values[0][:4]))
-    names = found.names[: len(first)]
-    shares = ", ".join(f"{share} of {name}" for share, name in zip(first, names, strict=True))
+    shares = _first_shares(found, values[0])
     told = [Event(times[0], times[0], f"At the first look the model says yes to {shares}.")]
     quiet = np.nanmax(values, axis=1) < HARDLY
     edges = np.flatnonzero(np.diff(quiet.astype(int))) + 1
@@ -137,6 +136,17 @@ def _saying_yes(found: Findings, row: Row) -> list[Event]:
         word = "hardly says yes to anyone" if quiet[edge] else "begins to say yes"
         told.append(Event(times[edge], times[edge], f"The model {word}."))
     return told
+
+
+def _first_shares(found: Findings, values: np.ndarray) -> str:
+    """The share of every group up to four; of more, or where all are alike, the smallest and the largest."""
+    told = percents(*(float(value) for value in values))
+    if len(set(told)) == 1:
+        return f"{told[0]} of {'both groups' if found.two else 'every group'}"
+    if len(told) > 4:
+        low, high = int(np.nanargmin(values)), int(np.nanargmax(values))
+        return f"between {told[low]} of {found.names[low]} and {told[high]} of {found.names[high]}"
+    return listed([f"{share} of {name}" for share, name in zip(told, found.names, strict=True)])
 
 
 def _end(found: Findings) -> Event:

@@ -12,6 +12,7 @@ from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.claim import claim
+from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 #: What a run leaves open, and what to run for it.
 TO_ASK = (
-    "Whether the shares, base rates or spread of the training data matter a run does not tell: "
-    "tm.tangent(model, train, look).why(recipe, step=...) tries each before training; give it to tm.report(..., why=)."
+    "A run alone does not tell whether the shares, base rates or spread of the training data matter. To try each "
+    "before training: tm.tangent(model, train, look).why(recipe, step=...); give the result to tm.report(..., why=)."
 )
 
 
@@ -40,6 +41,8 @@ def why_section(found: Findings, why: Why | None = None) -> str:
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
         note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
+        if not found.two:
+            note += " The two groups furthest apart in error are compared; limits allow for that choice."
         parts.append(paragraph(note, "note"))
     if found.two and found.scope == "exact" and found.run.origin.source == "theory" and "loss" in found.run:
         parts.append(paragraph(f"By loss: {phases(found.run)}"))
@@ -88,14 +91,14 @@ def _bars(split: BaseRateSplit) -> str:
 
 
 def _reliability(found: Findings, judged: Calibration) -> str:
-    """Probability against what happened, for up to five groups (of more, the worst and the best)."""
+    """Probability against what happened, for up to five groups (of more, the lowest and the highest)."""
     chosen = list(judged.groups)
     if len(chosen) > 5:
         names = {found.groups[place] for place in found.extremes}
         chosen = [one for one in chosen if one.group in names]
-    pictures = []
+    pictures, kinds = [], colours(found)
     for one in chosen:
-        kind = f"g{min(found.groups.index(one.group), 4)}" if len(found.groups) <= 5 else "g0"
+        kind = kinds[found.groups.index(one.group)]
         parts = [
             svg.line(60, 256, 300, 16, "even"),
             svg.line(60, 256, 300, 256, "axis"),

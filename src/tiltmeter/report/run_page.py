@@ -60,7 +60,7 @@ def _caption(found: Findings) -> str:
     if found.seeds > 1:
         parts.append("Lines: mean over starts; thin: each start.")
     if len(found.groups) >= MANY:
-        parts.append("In colour the worst and the best group, dotted all together, grey the others.")
+        parts.append("In colour the groups with the lowest and the highest value, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
         parts.append(f"{few} with fewer than ten counted points {'are' if few > 1 else 'is'} not drawn." if few else "")
     parts.append("Early looks are stretched.")
@@ -81,12 +81,10 @@ def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", wh
 def _measures(found: Findings) -> str:
     charts = [figure(text, picture, strong=title) for title, text, picture in small_multiples(found)]
     grid = f'<div class="mult">{"".join(charts)}</div>' if charts else ""
-    text = (
-        'Where a measure is lower or higher for one group, "better off" follows the word beside it. While base rates '
-    )
-    text += "differ, no useful model equalises all of them: which one counts depends on what a yes does to a person."
-    if "tpr" not in found.rows:
-        text = '"Better off" follows the word beside a measure: lower or higher is better.'
+    text = 'The words beside each measure say whether lower or higher is better; "better off" follows them.'
+    if "tpr" in found.rows:
+        text += " While base rates differ, no useful model equalises all measures: which one counts depends on what a "
+        text += "yes does to a person."
     return section("table", "All measures", paragraph(text), measure_table(found), grid)
 
 

@@ -46,7 +46,7 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
     first = row is card.baseline
     if row.diverged:
         return [Cell(row.name, ("diverged",), head=True), *(Cell("") for _ in range(6))]
-    floor = (f"noise floor {number(row.noise_floor)}",) if row.noise_floor > 0 else ()
+    floor = (f"equal groups would give {number(row.noise_floor)}",) if row.noise_floor > 0 else ()
     changes = [f"{count} {word}" for count, word in ((row.created, "created"), (row.removed, "removed")) if count]
     paid = [f"{group_name(one.group)} (+{_told(one.change)})" for one in row.paid]
     name = Cell(row.name, ("baseline",) if first else (), head=True)
@@ -55,7 +55,7 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
         name = Cell(row.name, ("the gap is smaller, but the worst group is worse off",), head=True, html=f" {chip}")
     return [
         name,
-        Cell(_told(row.worst), (group_name(row.worst_group), *_change(row.worst_change, first))),
+        Cell(_told(row.worst), (row.worst_named.removeprefix("worst group "), *_change(row.worst_change, first))),
         Cell(_told(row.worst_area), _change(row.worst_area_change, first)),
         Cell(_told(row.gap_area), (*_change(row.gap_area_change, first), *floor)),
         Cell(f"{row.crossings} shown", tuple(changes)),

@@ -73,6 +73,8 @@ def spread(places: Sequence[float], least: float, low: float, high: float) -> li
     """
     order = np.argsort(places, kind="stable")
     found = np.asarray(places, dtype=float)[order]
+    if len(found) * least <= high - low:
+        found = np.clip(found, low, high)
     for _ in range(200):
         gaps = np.diff(found)
         tight = np.flatnonzero(gaps < least - 1e-6)

@@ -210,7 +210,8 @@ def _warn_of_noise(law: GroupLaw | None) -> None:
     warnings.warn(
         f"The pulls of this {type(law).__name__} are mostly noise: it reacts {law.gain:g}-fold to losses averaged over "
         f"{law.memory:g} points, so it will not follow its theory. Take a memory well above "
-        f"{(law.gain * TYPICAL_SCATTER) ** 2:.0f} points (and well below d), or a smaller reaction.",
+        f"{(law.gain * TYPICAL_SCATTER) ** 2:.0f} points (and well below d), or a smaller reaction. This assumes that "
+        f"the losses of single points scatter by about {TYPICAL_SCATTER}.",
         stacklevel=4,
     )
 

@@ -8,31 +8,25 @@ which the next one takes over.
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import xarray as xr
 
-from tiltmeter.record import Trajectory, save
-from tiltmeter.record.directory.atomic_files import write_atomically, write_json
-from tiltmeter.record.directory.lock import BEAT, Lock
+from tiltmeter.record import Trajectory
+from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.study.failure import Failure
 from tiltmeter.study.function_reference import FunctionReference
-from tiltmeter.study.places import CELL, Places
+from tiltmeter.study.held import held, keep_result
+from tiltmeter.study.places import Places
 
 #: "busy": another process computes it; "storage": the result could not be written; "stopped": the engine was closed;
 #: "lost": no answer came, as from a dead worker.
 State: TypeAlias = Literal["done", "failed", "busy", "storage", "stopped", "lost"]
-
-#: Seconds of silence after which a process on another host counts as dead. Locks are touched every minute.
-PATIENCE = 600.0
 
 
 @dataclass(frozen=True)
@@ -70,25 +64,15 @@ def compute(task: Task) -> Answer:
     if places.result(task.key).exists():
         return Answer("done")
     try:
-        lock = Lock(places.lock(task.key), PATIENCE)
+        with held(places, task.key) as mine:
+            return _claimed(task, places) if mine else Answer("done")
     except BlockingIOError as error:
         return Answer("busy", error=str(error))
     except OSError as error:
-        return Answer("storage", error=f"{places.lock(task.key)} could not be written: {error.strerror or error}.")
-    try:
-        if places.result(task.key).exists():
-            return Answer("done")
-        with _beating(lock):
-            return _claimed(task, places)
-    except OSError as error:
         return Answer("storage", error=str(error))
-    finally:
-        with contextlib.suppress(OSError):
-            lock.release()
 
 
 def _claimed(task: Task, places: Places) -> Answer:
-    shutil.rmtree(places.aside(task.key), ignore_errors=True)
     begun = tries_so_far(places, task.key)
     if begun >= task.tries:
         times = "once" if begun == 1 else f"{begun} times"
@@ -115,24 +99,13 @@ def _claimed(task: Task, places: Places) -> Answer:
 
 
 def _keep(task: Task, places: Places, result: Trajectory | xr.Dataset, seconds: float) -> None:
-    aside, target = places.aside(task.key), places.result(task.key)
     try:
-        save(result, aside / "result")
-        said = {"settings": dict(task.settings), "seconds": round(seconds, 4), "fingerprint": task.fingerprint}
-        write_json(aside / "result" / CELL, said)
-        try:
-            # Onto a directory that is not empty this fails, and one that exists was renamed whole.
-            os.rename(aside / "result", target)
-        except OSError:
-            if not target.exists():
-                raise
+        keep_result(places, task.key, result, dict(task.settings), seconds, task.fingerprint)
     except BaseException:
         # The function is not to blame: the try does not count.
         with contextlib.suppress(OSError):
             take_back(places, task.key)
         raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     for path in (places.tries(task.key), places.failure(task.key)):
         path.unlink(missing_ok=True)
 
@@ -147,22 +120,8 @@ def tries_so_far(places: Places, key: str) -> int:
 
 def take_back(places: Places, key: str) -> None:
     """A try that ended for no fault of the cell does not count."""
-    if (begun := tries_so_far(places, key)) > 0:
+    begun = tries_so_far(places, key)
+    if begun > 1:
         write_atomically(places.tries(key), str(begun - 1).encode())
-
-
-@contextlib.contextmanager
-def _beating(lock: Lock) -> Iterator[None]:
-    """Show other hosts that this process lives, for as long as the function takes."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(BEAT / 2):
-            lock.beat()
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
+    else:
+        places.tries(key).unlink(missing_ok=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +86,32 @@ class FunctionReference:
         return f"{self.module}:{self.name}"
 
     def fingerprint(self) -> str:
-        """Of the source file it stands in: tells whether the code changed. It does not see what that file imports."""
+        """Of the source file it stands in: tells whether the code changed. It does not see what that file imports.
+
+        The file is found without importing it.
+        """
+        file = self._source()
         try:
-            source = Path(inspect.getsourcefile(self.find()) or "").read_bytes()
-        except (OSError, TypeError):
+            return "unknown" if file is None else hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        except OSError:
             return "unknown"
-        return hashlib.sha256(source).hexdigest()[:16]
+
+    def _source(self) -> Path | None:
+        """The source file of the module, where `find` would find it; None for modules without one."""
+        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        loaded = _file(self.module)
+        if main is not None and Path(main).stem == self.module:
+            loaded = Path(main).resolve()
+        if loaded is None:
+            places: list[str] | None = [*sys.path, *([self.folder] if self.folder is not None else [])]
+            for depth in range(self.module.count(".") + 1):
+                name = ".".join(self.module.split(".")[: depth + 1])
+                spec = None if places is None else PathFinder.find_spec(name, places)
+                if spec is None:
+                    return None
+                places = spec.submodule_search_locations
+                loaded = None if spec.origin is None else Path(spec.origin)
+        return loaded if loaded is not None and loaded.suffix == ".py" else None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

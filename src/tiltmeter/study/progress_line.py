@@ -12,7 +12,7 @@ from tiltmeter.study.time_left import seconds_left
 
 
 class ProgressLine:
-    """One line that is overwritten on a terminal; elsewhere one line every half minute."""
+    """One line that is overwritten on a terminal; elsewhere one line every half minute, if something changed."""
 
     def __init__(self, total: int, done: int, shown: bool) -> None:
         self._total, self._before = total, done
@@ -21,6 +21,7 @@ class ProgressLine:
         self._next = time.monotonic() + (0.0 if self._terminal else 3.0)
         self._times: list[tuple[Mapping[str, Any], float]] = []
         self._failed = 0
+        self._said: tuple[int, int, int] | None = None
 
     def done(self, settings: Mapping[str, Any], seconds: float) -> None:
         """A cell is complete; 0 seconds if another driver computed it."""
@@ -42,6 +43,10 @@ class ProgressLine:
     def tell(self, left: Sequence[Mapping[str, Any]], workers: int | None) -> None:
         """Say how far it is."""
         self._next = time.monotonic() + (1.0 if self._terminal else 30.0)
+        now = (self._before, self._failed, len(left))
+        if now == self._said and not self._terminal:
+            return
+        self._said = now
         line = f"{self._before} of {self._total} cells done, {self._failed} failed, {len(left)} left"
         if self._times and left:
             line += f", about {spell(seconds_left(self._times, left) / (workers or 1))}"

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.quoted import quoted
 from tiltmeter.study.cell import Cell
@@ -34,7 +35,7 @@ from tiltmeter.study.table import Reduce, build_table, last_values
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(NotebookText):
     """A function of settings over a grid of settings, each computed once and kept.
 
     >>> from tempfile import TemporaryDirectory
@@ -59,7 +60,7 @@ class Study:
     That a cell is complete does not mean that its code is today's: `status` counts those made by other code.
     """
 
-    cell: Callable[[dict[str, Any]], Trajectory | xr.Dataset]
+    cell: Callable[[dict[str, Any]], Trajectory | xr.Dataset] | FunctionReference
     factors: Mapping[str, Sequence[Any]] | None = None
     seeds: int | Sequence[int] | None = 1
     to: str | os.PathLike[str] = "studies/study"
@@ -88,16 +89,25 @@ class Study:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Study:
-        """The study that a folder holds, from its `study.json`; its function is imported."""
+        """The study that a folder holds, from its `study.json`; its function is imported when it is run."""
         said = read_study(Path(folder))
         factors = None if said["cells"] is not None else said["factors"]
         settings = {name: said[name] for name in ("seeds", "cells", "fraction", "version", "tries", "limit")}
-        return cls(FunctionReference(**said["cell"]).find(), factors, to=folder, **settings)
+        return cls(FunctionReference(**said["cell"]), factors, to=folder, **settings)
+
+    def __str__(self) -> str:
+        """What it varies, how many cells that makes, and how many are done."""
+        names = [f"{name} ({len(levels)})" for name, levels in self._levels.items()]
+        grid = " x ".join(names) if self.cells is None else f"{len(self.cells)} given settings of {', '.join(names)}"
+        part = f", a fraction of {self.fraction:g}" if self.fraction is not None else ""
+        seeds = "" if self._seeds is None else f", {len(self._seeds)} seed{'' if len(self._seeds) == 1 else 's'} each"
+        where = f"Study of {self.reference.text} in {self.to}"
+        return f"{where}: {grid}{part}{seeds}. {status_of(self.all_cells, self.places, None)}"
 
     @cached_property
     def reference(self) -> FunctionReference:
         """The name of the cell function."""
-        return FunctionReference.of(self.cell)
+        return self.cell if isinstance(self.cell, FunctionReference) else FunctionReference.of(self.cell)
 
     @cached_property
     def places(self) -> Places:
@@ -129,6 +139,9 @@ class Study:
         `only` keeps cells with these values, as in {"width": 64}. Cells that failed stay failed unless `retry_failed`.
         Several drivers may run the same study at once. An interrupt or a killed driver loses the cells in flight.
         """
+        if isinstance(self.cell, FunctionReference):
+            found = replace(self, cell=self.cell.find(), factors=None if self.cells is not None else self.factors)
+            return found.run(executor, progress, jobs=jobs, only=only, retry_failed=retry_failed, fail_fast=fail_fast)
         tasks = self._tasks(only, retry_failed)
         write_study(self.places.root, self._said())
         self.places.make()

@@ -53,7 +53,20 @@ class OptimalSchedule(NotebookText):
         ends = "; ".join(f"{group} {before:.4g} to {after:.4g}" for group, (before, after) in self.losses.items())
         text = f"{self.criterion.name[0].upper()}{self.criterion.name[1:]} goes from {self.before:.4g} to "
         text += f"{self.after:.4g} (final losses: {ends})."
-        return f"{text} This is levelling down: the worst group is worse off." if self.levels_down else text
+        if self.levels_down:
+            text += " This is levelling down: the worst group is worse off."
+        return "\n".join([text, *self._pulls()])
+
+    def _pulls(self) -> list[str]:
+        """One line for each piece of time: from when on, and the pull of every group."""
+        steps = {group: step for group, step in self.law.pulls.items() if isinstance(step, Steps)}
+        starts = next(iter(steps.values())).starts
+        ends = [f"to {end:.4g}" for end in starts[1:]] + ["on"]
+        lines = []
+        for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            pulls = ", ".join(f"{group} {step.values[i]:.3f}" for group, step in steps.items())
+            lines.append(f"  from t = {start:.4g} {end}: {pulls}")
+        return lines
 
 
 def optimal_schedule(

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from tiltmeter.interventions.shared.softmax import softmax
 from tiltmeter.population.criteria import Criterion, WorstGroupArea, WorstGroupLoss
+from tiltmeter.progress import Progress
 from tiltmeter.theory.smooth_criteria import smooth
 
 #: Kinks of the criterion are rounded over these widths, one search after the other.
@@ -53,6 +54,8 @@ class PullSearch:
     ) -> None:
         self.control, self.criterion, self.times, self.guard = control, criterion, times, guard
         self._rounds, self._widths = rounds, widths
+        self._searched = 0
+        self._told: Progress | None = None
         shares = np.tile(control.shares, (control.pieces, 1))
         self.plain = control.losses(shares)[0]
         self._bars = [self.exact(one, self.plain) for one in (WorstGroupArea(), WorstGroupLoss())]
@@ -86,13 +89,16 @@ class PullSearch:
             raise ValueError("Pulls of groups need at least two groups. Found one.")
         shares = np.log(np.maximum(self.control.shares, 1e-3))
         begins = [np.tile((shares - shares[0])[1:], (pieces, 1)), np.zeros((pieces, number - 1))]
-        fixed = found = min((self._descend(one, 1) for one in begins), key=self._judged)
-        parts = 1
-        while parts < pieces:
-            parts = min(2 * parts, pieces)
-            found = min((found, self._descend(found, parts)), key=self._judged)
-        if pieces > 2:
-            found = min((found, self._descend(fixed, pieces)), key=self._judged)
+        total = (len(begins) + max(0, pieces - 1).bit_length() + (pieces > 2)) * len(self._widths)
+        with Progress(total, lambda done: f"search {done} of {total}") as told:
+            self._told = told
+            fixed = found = min((self._descend(one, 1) for one in begins), key=self._judged)
+            parts = 1
+            while parts < pieces:
+                parts = min(2 * parts, pieces)
+                found = min((found, self._descend(found, parts)), key=self._judged)
+            if pieces > 2:
+                found = min((found, self._descend(fixed, pieces)), key=self._judged)
         return softmax(np.concatenate([np.zeros((pieces, 1)), found], axis=1))
 
     def _judged(self, logs: np.ndarray) -> float:
@@ -117,4 +123,7 @@ class PullSearch:
                 options={"maxiter": self._rounds, "ftol": 1e-12, "gtol": 1e-9},
             )  # fmt: skip
             x = done.x
+            self._searched += 1
+            if self._told is not None:
+                self._told(self._searched)
         return np.asarray(x.reshape(parts, free)[part])

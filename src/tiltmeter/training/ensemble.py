@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.interventions.cost_of_laws import cost_of
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
@@ -85,90 +87,122 @@ def ensemble(
     """
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
-    train, look = _data(train, look)
-    check_labels_known(train, look)
-    numbers = _seeds(seeds)
-    grid = recipe_grid(recipe)
-    check_needs(grid.recipes[0].interventions, train, None)
-    given = lowered_recipe(grid.recipes[0], train)
-    check_groups_in_batches(network_laws(given, "ensemble").steering, train, given)
-    made = changed_data(network_laws(grid.recipes[0], "ensemble").data, train)
-    told, train = train, made.data
-    first = lowered_recipe(grid.recipes[0], train)
-    laws = network_laws(first, "ensemble").steering
-    batches, size, total = first.batches(train), first.batch_size(len(train)), first.total_steps(len(train))
-    measures = DEFAULTS + tuple(_measure(measure) for measure in checked_watch(watch).measures)
+    plan = _plan(train, look, recipe, seeds)
     before = streams()
     try:
-        models = [_model(make, seed) for seed in numbers]
-        stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
-        optimiser = first.make_optimiser(list(models[0].parameters()))
-        check_alike(optimiser, models[0].parameters())
-        memory: dict[str, Any] = {}
-        update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
-        keep = len(measures) > len(DEFAULTS)
-        with untouched(models[0]):
-            answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
-        NetworkLaws(steering=laws).check_loss(answers.loss)
-        steering = None
-        if laws:
-            steering = Steering(laws, train, model=models[0], proportions=first.drawn, runs=stacked.runs)
-        pull = PullCurve.of(grid.recipes[0], train, steering)
-        like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
-        x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
-        looks = sorted({*watch.when.steps(total), total})
-        runs = {"seed": np.asarray(numbers), **grid.labels}
-        fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
-        keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
-        origin = _origin(models[0], answers, told, watch, grid, numbers, made)
-        going_on = resume and Path(to or ".", "run.json").exists()
-        with Recorder(to, clock="step", origin=origin, resume=going_on) as recorder:
-            observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
-            keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
-            start = keep_state.load() if going_on else 0
-            train_stacked(
-                stacked,
-                update,
-                grid.rates(total, len(models)),
-                stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in numbers], start),
-                x,
-                stacked_loss(
-                    _point_loss(models[0], answers.given, train, x, watch.read), train, first.weights, like, steering, x
-                ),
-                looks,
-                observe,
-                start,
-                keep_state,
-            )
-            return recorder.trajectory()
+        return _train(plan, make, checked_watch(watch), chunk, to, checkpoint, resume)
     finally:
         put_back(before)
 
 
-def _origin(
-    model: nn.Module,
-    answers: Answers,
-    train: GroupedData,
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is trained on which points: `told` are the data as given, `made` those that laws of the data made of them.
+
+    `first` is the first recipe in the numbers of this training set; the others differ from it in their rates only.
+    """
+
+    told: GroupedData
+    made: ChangedData
+    look: GroupedData
+    grid: RecipeGrid
+    first: Recipe
+    seeds: list[int]
+
+    @property
+    def train(self) -> GroupedData:
+        return self.made.data
+
+    @property
+    def steps(self) -> int:
+        return self.first.total_steps(len(self.train))
+
+
+def _plan(
+    train: GroupedData, look: GroupedData | None, recipe: Recipe | Sequence[Recipe], seeds: int | Sequence[int]
+) -> _Plan:
+    """Check everything that can be checked before a model is made."""
+    told, held_out = _data(train, look)
+    check_labels_known(told, held_out)
+    numbers = _seeds(seeds)
+    grid = recipe_grid(recipe)
+    check_needs(grid.recipes[0].interventions, told, None)
+    given = lowered_recipe(grid.recipes[0], told)
+    check_groups_in_batches(network_laws(given, "ensemble").steering, told, given)
+    made = changed_data(network_laws(grid.recipes[0], "ensemble").data, told)
+    return _Plan(told, made, held_out, grid, lowered_recipe(grid.recipes[0], made.data), numbers)
+
+
+def _train(
+    plan: _Plan,
+    make: Callable[[], nn.Module],
     watch: Watch,
-    grid: RecipeGrid,
-    seeds: list[int],
-    made: ChangedData,
-) -> Origin:
-    steps = grid.recipes[0].total_steps(len(made.data))
-    laws = grid.recipes[0].interventions
-    more: dict[str, JSON] = {"data_laws": list(made.account)} if made.account else {}
+    chunk: int,
+    to: str | os.PathLike[str] | None,
+    checkpoint: When,
+    resume: bool,
+) -> Trajectory:
+    train, look, grid, first = plan.train, plan.look, plan.grid, plan.first
+    laws = network_laws(first, "ensemble").steering
+    batches, size, total = first.batches(train), first.batch_size(len(train)), plan.steps
+    measures = DEFAULTS + tuple(_measure(measure) for measure in watch.measures)
+    models = [_model(make, seed) for seed in plan.seeds]
+    stacked = Stacked([model for model in models for _ in grid.recipes], watch.read)
+    optimiser = first.make_optimiser(list(models[0].parameters()))
+    check_alike(optimiser, models[0].parameters())
+    memory: dict[str, Any] = {}
+    update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
+    keep = len(measures) > len(DEFAULTS)
+    with untouched(models[0]):
+        answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
+    NetworkLaws(steering=laws).check_loss(answers.loss)
+    steering = None
     if laws:
-        more["cost"] = cost_of(laws, len(train.groups), steps)
+        steering = Steering(laws, train, model=models[0], proportions=first.drawn, runs=stacked.runs)
+    pull = PullCurve.of(grid.recipes[0], train, steering)
+    like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
+    x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
+    looks = sorted({*watch.when.steps(total), total})
+    runs = {"seed": np.asarray(plan.seeds), **grid.labels}
+    fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
+    keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
+    going_on = resume and Path(to or ".", "run.json").exists()
+    with Recorder(to, clock="step", origin=_origin(models[0], answers, watch, plan), resume=going_on) as recorder:
+        observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
+        keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
+        start = keep_state.load() if going_on else 0
+        point_loss_of = _point_loss(models[0], answers.given, train, x, watch.read)
+        train_stacked(
+            stacked,
+            update,
+            grid.rates(total, len(models)),
+            stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in plan.seeds], start),
+            x,
+            stacked_loss(point_loss_of, train, first.weights, like, steering, x),
+            looks,
+            observe,
+            start,
+            keep_state,
+        )
+        return recorder.trajectory()
+
+
+def _origin(model: nn.Module, answers: Answers, watch: Watch, plan: _Plan) -> Origin:
+    laws = plan.grid.recipes[0].interventions
+    steps = plan.grid.recipes[0].total_steps(len(plan.train))
+    more: dict[str, JSON] = {"data_laws": list(plan.made.account)} if plan.made.account else {}
+    if laws:
+        more["cost"] = cost_of(laws, len(plan.told.groups), steps)
     settings = {
         "model": describe(model),
         "loss": answers.loss.definition,
         "when": watch.when.to_json(),
-        "train": train.to_json(),
+        "train": plan.told.to_json(),
         "steps": steps,
-        **grid.to_json(),
+        **plan.grid.to_json(),
         **more,
     }
-    return Origin("training", problem={"look": answers.data.to_json()}, settings=settings, seeds=tuple(seeds))
+    return Origin("training", problem={"look": answers.data.to_json()}, settings=settings, seeds=tuple(plan.seeds))
 
 
 def _data(data: object, look: object) -> tuple[GroupedData, GroupedData]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.batch_law import BatchLaw
 from tiltmeter.interventions.data_law import DataLaw
 from tiltmeter.interventions.group_law import GroupLaw

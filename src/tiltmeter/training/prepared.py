@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.interventions.cost_of_laws import cost_of
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe, checked_recipe

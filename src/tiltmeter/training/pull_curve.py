@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.names import described
 from tiltmeter.recipe.lowered import constant_pull, group_law

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.group_law import GroupLaw, Seen
 from tiltmeter.interventions.intervention import Intervention

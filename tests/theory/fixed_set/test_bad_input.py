@@ -97,6 +97,11 @@ BAD = {
         ValueError,
         r"The last time should be at most .* epochs\) .* Fixed\(..., replace=True\)",
     ),
+    "law of flow": (
+        lambda: Flow(1.0, interventions=()),
+        TypeError,
+        r"Flow has no interventions. Use SGD\(lr=..., interventions=\(law,\)\): `predict` follows it on fresh data",
+    ),
     "schedule of flow": (lambda: Flow(lambda t: 0.1), TypeError, "Flow has no schedules"),
     "momentum of descent": (lambda: Descent(0.1, momentum=1.0), ValueError, r"`momentum` should lie in \[0, 1\)"),
     "noise of flow": (

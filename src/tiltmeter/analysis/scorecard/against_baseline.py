@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from tiltmeter.analysis.scorecard.per_seed import PerSeed
 from tiltmeter.analysis.scorecard.point_errors import area_weights, point_error, selected_weights
 from tiltmeter.analysis.scorecard.score import Paid, Peak, Score
 from tiltmeter.analysis.scorecard.seed_mean import SeedMean
+from tiltmeter.names import NOBODY
 
 
 def _shared(run: GroupValues, baseline: GroupValues) -> tuple[list[int], list[int]]:
@@ -74,10 +76,12 @@ def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, befor
         worst_area_change = _known_to(worst_area_change, run, run.values.max(2) - reference.run.values.max(2))
         gap_area_change = _known_to(gap_area_change, run, np.ptp(run.values, 2) - np.ptp(reference.run.values, 2))
     per_group = [change(one.at_selected[:, g], reference.at_selected[:, g], *of_group(g)) for g in range(len(groups))]
+    possible = _could_be_worst(one, crossed)
     changes, changes_before = (Counter(frozenset(crossing.pair) for crossing in many) for many in (crossed, before))
     return Score(
         name=name,
-        worst_group=groups[int(np.argmax(one.at_selected.mean(axis=0)))],
+        worst_group=possible[0] if len(possible) == 1 else NOBODY,
+        could_be_worst=possible,
         worst=estimate(one.worst, of_group(None)[0]),
         worst_change=worst_change,
         best_ever=estimate(one.best_ever),
@@ -104,6 +108,21 @@ def score(name: str, one: PerSeed, reference: PerSeed, crossed: Crossings, befor
         areas_by_seed=tuple(zip(one.gap_area.tolist(), one.worst_area.tolist(), strict=True)),
         diverged=not bool(np.isfinite(one.worst_area).all()),
     )
+
+
+def _could_be_worst(one: PerSeed, crossed: Crossings) -> tuple[Hashable, ...]:
+    """The groups that may be the worst at the selected look: one if it is shown, or where values are exact.
+
+    All groups where seeds were judged at different looks, or nothing was judged.
+    """
+    groups, judged = one.run.groups, crossed.standing
+    if one.run.exact or judged is None:
+        return (groups[int(np.argmax(one.at_selected.mean(axis=0)))],)
+    times = {float(one.run.times[look]) for look in one.looks}
+    if not judged.differences or len(times) > 1:
+        return tuple(groups)
+    first = judged.differences[0]
+    return judged.could_be_worst(first.curve, int(np.abs(first.times - times.pop()).argmin()))
 
 
 def _peak(run: GroupValues) -> Peak:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.analysis.scorecard.seed_mean import SeedMean
+from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import label_to_json
+from tiltmeter.visible_text import group_name
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Paid:
 class Score:
     """One run. Every `..._change` is the difference to the baseline, paired by seed; 0 for the baseline itself.
 
-    `worst` is the worst group's value at the selected look. `best_ever` is the lowest it ever was: chosen after the
+    `worst_group` is shown to be the worst off at the selected look ("": none is); `could_be_worst` are those that may
+    be. `worst` is the largest value there. `best_ever` is the lowest it ever was: chosen after the
     fact, so too good. `reopened` is how far the last look lies above it. `worst_area` and `gap_area` are means over
     training; `noise_floor` is the gap area that scatter alone would give to equal groups. `loss_clock` holds the worst
     group where the mean has completed each part of the baseline's fall (NaN: not reached). `cost` counts
@@ -44,6 +47,7 @@ class Score:
 
     name: str
     worst_group: Hashable
+    could_be_worst: tuple[Hashable, ...]
     worst: SeedMean
     worst_change: SeedMean
     best_ever: SeedMean
@@ -72,7 +76,7 @@ class Score:
         if self.diverged:
             return f"{self.name}: diverged, so it has no place here."
         first = self.name == baseline
-        parts = [f"worst group {self.worst_group} ({curve} {self.worst}"]
+        parts = [f"{self.worst_named} ({curve} {self.worst}"]
         parts[0] += ")" if first else f", {self.worst_change:+.4f} against {baseline})"
         floor = f", noise floor {self.noise_floor:.4f}" if self.noise_floor > 0 else ""
         parts.append(f"over training {self.worst_area} in the worst group, gap {self.gap_area}{floor}")
@@ -88,6 +92,13 @@ class Score:
             text += " It levels down: the gap is smaller, but the worst group is worse off."
         return text
 
+    @property
+    def worst_named(self) -> str:
+        """The worst group, or those that could be it, in words."""
+        if self.worst_group != NOBODY:
+            return f"worst group {group_name(self.worst_group)}"
+        return f"could be worst: {', '.join(map(group_name, self.could_be_worst))}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; what is not known is null."""
         plain: dict[str, Any] = {"run": self.name, "worst_group": label_to_json(self.worst_group)}
@@ -96,6 +107,7 @@ class Score:
                 plain[name] = value.to_json()
             elif isinstance(value, (bool, int, float)):
                 plain[name] = value if np.isfinite(value) else None
+        plain["could_be_worst"] = [label_to_json(group) for group in self.could_be_worst]
         plain["loss_clock"] = [one.to_json() for one in self.loss_clock]
         plain["loss_clock_change"] = [one.to_json() for one in self.loss_clock_change]
         plain["peak"] = {

@@ -15,12 +15,10 @@ from tiltmeter.data.public.grouping import by_classes, set_aside
 from tiltmeter.data.public.images import standardised
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.shared.drawn_ensemble import drawn_ensemble
 from tiltmeter.experiments.shared.seed_study import seed_study
-from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
-from tiltmeter.recipe import Recipe, Watch
-from tiltmeter.record import Trajectory, log_spaced
-from tiltmeter.training.ensemble import ensemble
+from tiltmeter.record import Trajectory
 
 TITLE = "Two groups of CIFAR-10 classes: the group preferred first need not be the one preferred last"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), experiments on CIFAR-10"
@@ -85,20 +83,8 @@ def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
     enough = all(setting.look < size for size in test.sizes.values())
     look = set_aside(test, setting.look, np.random.default_rng(0))[1] if enough else test
     rho = next(rho for rho in setting.rhos if name == f"rho {rho:g}")
-    return ensemble(
-        partial(mlp, 3072, (setting.hidden,), 1),
-        train,
-        look,
-        Recipe(
-            lr=setting.lr,
-            steps=setting.steps,
-            batch=setting.batch,
-            proportions={FIRST: rho, SECOND: 1.0 - rho},
-            loss=Square(),
-        ),
-        watch=Watch(when=log_spaced(setting.per_decade)),
-        seeds=seeds,
-    )
+    make = partial(mlp, 3072, (setting.hidden,), 1)
+    return drawn_ensemble(setting, make, (train, look), {FIRST: rho, SECOND: 1.0 - rho}, seeds)
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

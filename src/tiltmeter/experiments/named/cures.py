@@ -83,29 +83,52 @@ def _trained(task: str, law: Intervention | None, setting: Setting, made: dict[i
 SIZES = {task: Sizes() if task == "digits" else Sizes(2000, 500, 500, 1000) for task in TASKS}
 
 
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """The chosen setting of every law on every task, and the laws by what they know."""
+
+    best: Mapping[str, Mapping[str, Chosen]]
+    cures: list[str]
+    knowing: list[str]
+    blind: list[str]
+
+    @classmethod
+    def of(cls, runs: Runs) -> _Facts:
+        best = {task: chosen(runs, task) for task in TASKS}
+        cures = [name for name in best[TASKS[0]] if name not in (PLAIN, STRESS)]
+        needs = needs_of([name for name in best[TASKS[0]] if name != PLAIN])
+        knowing = [name for name in cures if needs[name] == "training groups"]
+        return cls(best, cures, knowing, [name for name in cures if needs[name] == "no groups"])
+
+    @property
+    def seeds(self) -> int:
+        return len(self.best[TASKS[0]][PLAIN].worst)
+
+    def change(self, task: str, name: str, other: str = PLAIN) -> SeedMean:
+        """The change of the worst group's error from one law to another."""
+        return SeedMean.over(self.best[task][name].worst - self.best[task][other].worst)
+
+    @property
+    def gain(self) -> dict[str, dict[str, float]]:
+        return {task: {name: -self.change(task, name).value for name in self.cures} for task in TASKS}
+
+
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """What the tables of others say about balancing, labels and ranks; and the control."""
-    best = {task: chosen(runs, task) for task in TASKS}
-    names = [name for name in best[TASKS[0]] if name != PLAIN]
-    seeds = len(best[TASKS[0]][PLAIN].worst)
-    needs = needs_of(names)
-    cures = [name for name in names if name != STRESS]
-    knowing = [name for name in cures if needs[name] == "training groups"]
-    blind = [name for name in cures if needs[name] == "no groups"]
+    told = _Facts.of(runs)
+    return (*_of_balancing(told), *_of_ranks(told), *_of_harm(told))
 
-    def change(task: str, name: str, other: str = PLAIN) -> SeedMean:
-        return SeedMean.over(best[task][name].worst - best[task][other].worst)
 
-    gain = {task: {name: -change(task, name).value for name in cures} for task in TASKS}
-    balanced = {task: change(task, BALANCED) for task in TASKS}
-    beaten = [change(task, name, BALANCED).sign < 0 for task in TASKS for name in knowing if name != BALANCED]
+def _of_balancing(told: _Facts) -> tuple[Claim, ...]:
+    """What balancing gains, and what knowing the groups is worth."""
+    gain = told.gain
+    balanced = {task: told.change(task, BALANCED) for task in TASKS}
+    others = [name for name in told.knowing if name != BALANCED]
+    beaten = [told.change(task, name, BALANCED).sign < 0 for task in TASKS for name in others]
     labels = [
-        float(np.mean([gain[task][n] for n in knowing]) - np.mean([gain[task][n] for n in blind])) for task in TASKS
+        float(np.mean([gain[task][n] for n in told.knowing]) - np.mean([gain[task][n] for n in told.blind]))
+        for task in TASKS
     ]
-    pays = [_pays(best[task], name) for task in TASKS for name in cures if change(task, name).sign < 0]
-    stress = np.mean([best[task][STRESS].worst - best[task][PLAIN].worst for task in TASKS], axis=0)
-    alike = _agreement(gain, cures)
-    first = {task: max(gain[task], key=gain[task].__getitem__) for task in TASKS}
     return (
         Claim(
             "Balancing the groups lowers the worst group's error on every task",
@@ -114,7 +137,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.0,
             "; ".join(f"{task} {one:+.3f}" for task, one in balanced.items()) + ".",
             rule="at most",
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
         Claim(
@@ -124,7 +147,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.25,
             rule="at most",
             error=share(beaten)[1],
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
         Claim(
@@ -133,9 +156,18 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "mean gain in the worst group's error, with training groups minus without, over tasks",
             0.0,
             error=mean_and_error(labels)[1],
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
+    )
+
+
+def _of_ranks(told: _Facts) -> tuple[Claim, ...]:
+    """Whether the same laws are good on several tasks."""
+    gain = told.gain
+    alike = _agreement(gain, told.cures)
+    first = {task: max(gain[task], key=gain[task].__getitem__) for task in TASKS}
+    return (
         Claim(
             "No law is best on every task",
             float(len(set(first.values()))),
@@ -143,7 +175,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             2.0,
             "; ".join(f"{task}: {name} ({gain[task][name]:+.3f})" for task, name in first.items())
             + ". The first of many is chosen by the points that judge it, so its gain is too good.",
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
         Claim(
@@ -153,16 +185,24 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.5,
             rule="at most",
             error=mean_and_error(alike)[1],
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
+    )
+
+
+def _of_harm(told: _Facts) -> tuple[Claim, ...]:
+    """Who pays for a gain, and the control."""
+    pays = [_pays(told.best[task], name) for task in TASKS for name in told.cures if told.change(task, name).sign < 0]
+    stress = np.mean([told.best[task][STRESS].worst - told.best[task][PLAIN].worst for task in TASKS], axis=0)
+    return (
         Claim(
             "A gain of the worst group is paid by another group",
             share(pays)[0],
             f"share of {len(pays)} shown gains in which some group is shown to be worse off",
             0.5,
             error=share(pays)[1],
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
         Claim(
@@ -171,7 +211,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "mean change of the worst group's error over tasks",
             0.0,
             error=mean_and_error(stress)[1],
-            seeds=seeds,
+            seeds=told.seeds,
             safe=False,
         ),
     )

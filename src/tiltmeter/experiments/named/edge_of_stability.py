@@ -157,40 +157,48 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     small = next(run for name, run in runs.items() if name.startswith("small"))
     linear = next(run for name, run in runs.items() if name.startswith("linear"))
     seeds = len(small.origin.seeds)
-    steady = [_stability(run).isel(time=slice(-(run["hessian_top"].sizes["time"] // 4), None)) for run in edge]
-    reach = float(_stability(small).max())
-    exact = float(linear.origin.settings["linear_sharpness"])  # type: ignore[arg-type]
-    alike = [float(_correlation(run).mean()) for run in (*edge, linear)]
-    calm = _last(small, "opposing_concentration")
-    concentrated = [_last(run, "opposing_concentration") - calm for run in edge]
-
-    def claim(sentence: str, values: Any, what: str, bar: float, where: str = "", most: bool = False) -> Claim:
-        """Return the claim for the worst rate and seed."""
-        worst = float(np.max(values) if most else np.min(values))
-        return Claim(sentence, worst, what, bar, where, "at most" if most else "at least", seeds=seeds)
-
     return (
-        claim(
+        *_at_the_edge(edge, seeds),
+        *_elsewhere(runs, small, linear, seeds),
+        *_opposing(edge, small, linear, seeds),
+    )
+
+
+def _worst(seeds: int, sentence: str, values: Any, what: str, bar: float, where: str = "", most: bool = False) -> Claim:
+    """The claim for the worst rate and seed."""
+    worst = float(np.max(values) if most else np.min(values))
+    return Claim(sentence, worst, what, bar, where, "at most" if most else "at least", seeds=seeds)
+
+
+def _at_the_edge(edge: list[Trajectory], seeds: int) -> tuple[Claim, ...]:
+    """Sharpness and loss where the edge is reached."""
+    steady = [_stability(run).isel(time=slice(-(run["hessian_top"].sizes["time"] // 4), None)) for run in edge]
+    return (
+        _worst(
+            seeds,
             "At a rate at which it begins far from it, the sharpness rises to the edge of stability, 2 / rate",
             [_stability(run).max("time") / _stability(run).isel(time=0) for run in edge],
             "smallest factor of its rise",
             3.0,
         ),
-        claim(
+        _worst(
+            seeds,
             "From then on it hovers there",
             [np.abs(part.mean("time") - 1.0) for part in steady],
             "largest distance of rate x sharpness / 2 from 1, in the mean over the last quarter",
             0.15,
             most=True,
         ),
-        claim(
+        _worst(
+            seeds,
             "The loss rises in single steps there",
             [_rises(run) for run in edge],
             "smallest number of steps in which it rises",
             5.0,
         ),
         replace(
-            claim(
+            _worst(
+                seeds,
                 "Yet over many steps it falls",
                 [_end(run) for run in edge],
                 "largest loss at the end, over that where the edge was reached",
@@ -199,7 +207,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             ),
             safe=False,
         ),
-        claim(
+    )
+
+
+def _elsewhere(runs: Runs, small: Trajectory, linear: Trajectory, seeds: int) -> tuple[Claim, ...]:
+    """The controls: a small rate, a linear model, and the groups of every run."""
+    reach = float(_stability(small).max())
+    exact = float(linear.origin.settings["linear_sharpness"])  # type: ignore[arg-type]
+    return (
+        _worst(
+            seeds,
             "At a rate too small to reach the edge the loss falls in every step",
             _rises(small),
             "largest number of steps in which it rises",
@@ -207,21 +224,33 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Rate x sharpness / 2 stays below {reach:.2g}.",
             most=True,
         ),
-        claim(
+        _worst(
+            seeds,
             "A linear model has the sharpness of its inputs from the first step to the last",
             np.abs(linear["hessian_top"] / exact - 1.0),
             "largest relative difference from the largest eigenvalue of their second moments",
             1e-6,
             most=True,
         ),
-        claim(
+        _worst(
+            seeds,
             "No loss is sharper than the mean over its groups of how sharp theirs are",
             [_excess(run) for run in runs.values()],
             "largest excess, over the sharpness",
             1e-6,
             most=True,
         ),
-        claim(
+    )
+
+
+def _opposing(edge: list[Trajectory], small: Trajectory, linear: Trajectory, seeds: int) -> tuple[Claim, ...]:
+    """The points whose losses change most."""
+    alike = [float(_correlation(run).mean()) for run in (*edge, linear)]
+    calm = _last(small, "opposing_concentration")
+    concentrated = [_last(run, "opposing_concentration") - calm for run in edge]
+    return (
+        _worst(
+            seeds,
             "At the edge the points whose losses change most swing, up in one step and down in the next",
             [_flips(run) for run in edge],
             "smallest share of steps with a change of sign",
@@ -229,7 +258,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"{float(np.max(_flips(small))):.2g} at the small rate.",
         ),
         replace(
-            claim(
+            _worst(
+                seeds,
                 "They take more of all changes of loss than at the small rate",
                 concentrated,
                 "smallest rise of the part that a tenth of the points takes",
@@ -238,7 +268,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         replace(
-            claim(
+            _worst(
+                seeds,
                 "That one side of them falls while the other rises is particular to the edge",
                 alike[-1] - np.array(alike[:-1]),
                 "correlation of the two sides in the linear model, less that at the edge",

@@ -102,6 +102,23 @@ class Prepared:
             route=Kernel(sample=setting.sample),
         )
 
+    def twins(self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None) -> Trajectory:
+        """Return the forecast by two thin twins on the batches of the training of this seed."""
+        from tiltmeter.forecast.forecast import forecast
+        from tiltmeter.forecast.route import Twin
+        from tiltmeter.recipe.sampling import Draws
+
+        recipe = Recipe(
+            lr=self.task.lr,
+            steps=setting.steps,
+            batch=setting.batch,
+            sampling=Draws(),
+            weights=weights,
+            loss=Square(),
+            order=seed,
+        )
+        return forecast(self.model(seed), *self.points, recipe, route=Twin(), progress=False)
+
     def trained(
         self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None, draws: int | None = None
     ) -> Trajectory:

@@ -55,7 +55,7 @@ class _Both(dict[str, Trajectory]):
 def run(setting: Setting, keep: Keep) -> Runs:
     """The trainings that calibrate and their forecasts; then those of forecast-routes, made there if they are not."""
     sizes, few = setting.judged.sizes, setting.calibrating
-    numbers, without = setting.tasks, ("trained again", DEFAULT)
+    numbers, without = setting.tasks, ("trained again", "coordinates without order", DEFAULT)
     found = _Both(task_runs(numbers, sizes, few, few, keep, without))
     judged = replace(setting.judged, seeds=setting.seeds)
     found.update(forecast_routes.run(judged, beside(keep, "forecast-routes", judged)))

@@ -46,7 +46,7 @@ FULL = Setting(
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """For every task and seed: the training and its forecast by twins; by the kernel from the first seeds."""
-    without = ("trained again", DEFAULT, "coordinates", "twins without order")
+    without = ("trained again", DEFAULT, "coordinates", "twins without order", "coordinates without order")
     return ScoredRuns(task_runs(setting.tasks, setting.sizes, setting.seeds, setting.few, keep, without))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ from tiltmeter import plot
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
 from tiltmeter.experiments.shared.clustered import clustered
+from tiltmeter.experiments.shared.crossings_told import CROSSINGS, above_pilot, beside_pilot, crossings_told
 from tiltmeter.experiments.shared.route_rows import FORETOLD, Row, ScoredRuns, rows
 from tiltmeter.experiments.shared.route_runs import DEFAULT, Sizes, seconds, task_runs
-from tiltmeter.experiments.shared.route_tasks import JUDGED, perceptrons
+from tiltmeter.experiments.shared.route_tasks import JUDGED
 from tiltmeter.report.page import Table
 
 TITLE = "A forecast by twins or coordinates predicts a training with any optimiser"
@@ -22,8 +24,6 @@ PAPER = "tiltmeter's own claim, see docs/routes.md"
 NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas", "german")
 #: Learning rates up to which coordinates are judged.
 SLOW = 3e-4
-#: The fewest crossings for a verdict about them.
-CROSSINGS = 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Setting:
 
 QUICK = Setting()
 FULL = Setting(
-    tasks=perceptrons(JUDGED),
+    tasks=tuple(JUDGED),
     seeds=5,
     few=2,
     sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),
@@ -53,19 +53,29 @@ def run(setting: Setting, keep: Keep) -> Runs:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The thresholds that were set before any task was drawn."""
     every = rows(runs)
+    claim = partial(_claim, len({row.run.rpartition(" ")[2] for row in every}))
+    return (*_of_twins(every, claim), *_of_coordinates(every, claim), *_of_costs(runs, every, claim))
+
+
+def _claim(
+    seeds: int,
+    sentence: str,
+    found: tuple[float, float | None],
+    what: str,
+    asked: float,
+    where: str = "",
+    most: bool = False,
+) -> Claim:
+    rule: Any = "at most" if most else "at least"
+    return Claim(sentence, found[0], what, asked, where, rule, error=found[1], seeds=seeds, safe=False)
+
+
+def _of_twins(every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    """Gap, level, leader and crossings by twins."""
     plain = [row for row in every if row.task.perceptron]
     deep = [row for row in every if not row.task.perceptron]
-    slow = [row for row in every if row.task.lr <= SLOW]
-    seeds = len({row.run.rpartition(" ")[2] for row in every})
-    leaders, passed = _leaders(every, "twins"), _crossings(every, "twins")
+    leaders, passed = _leaders(every, "twins"), crossings_told(every, "twins")
     nearer = _nearer(plain)
-
-    def claim(
-        sentence: str, found: tuple[float, float | None], what: str, asked: float, where: str = "", most: bool = False
-    ) -> Claim:
-        rule: Any = "at most" if most else "at least"
-        return Claim(sentence, found[0], what, asked, where, rule, error=found[1], seeds=seeds, safe=False)
-
     return (
         claim(
             "Two twins predict the gap of MLPs",
@@ -105,9 +115,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             clustered(*passed, np.mean) if len(passed[0]) >= CROSSINGS else (float("nan"), None),
             f"share of {len(passed[0])} crossings shown after step 10 predicted within a factor 1.25",
             0.8,
-            f"Twins {sum(passed[0])} of {len(passed[0])}, {_others(every, _crossings).lower()}"
+            f"Twins {sum(passed[0])} of {len(passed[0])}, {_others(every, crossings_told).lower()}"
             + ("" if len(passed[0]) >= CROSSINGS else f" {CROSSINGS} are needed for a verdict."),
         ),
+    )
+
+
+def _of_coordinates(every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    """Coordinates at small rates, and every route beside the first 5 % of the training."""
+    slow = [row for row in every if row.task.lr <= SLOW]
+    return (
         claim(
             "Coordinates predict the gap at small learning rates",
             _difference(slow, "coordinates", "trained again"),
@@ -124,13 +141,18 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         *(
             claim(
                 f"The time of crossings is predicted better by {kind} than by the first 5 % of the training",
-                _above_pilot(every, kind),
+                above_pilot(every, kind),
                 "share of crossings within a factor 1.25, less that of the first 5 %",
                 0.0,
-                _beside_pilot(every, kind),
+                beside_pilot(every, kind),
             )
             for kind in ("twins", "coordinates", "kernel")
         ),
+    )
+
+
+def _of_costs(runs: Runs, every: list[Row], claim: Callable[..., Claim]) -> tuple[Claim, ...]:
+    return (
         claim(
             "Forecasts by the default route cost at most 30 % of the trainings",
             (_sum_of_costs(runs, DEFAULT), None),
@@ -191,7 +213,7 @@ def _summary(some: list[Row], runs: Runs) -> Table:
         courses, tasks = _values(some, kind, "correlation")
         if not len(courses):
             continue
-        right, hits = _leaders(some, kind)[0], _crossings(some, kind)[0]
+        right, hits = _leaders(some, kind)[0], crossings_told(some, kind)[0]
         middle, error = clustered(courses, tasks)
         lines.append(
             (
@@ -226,11 +248,6 @@ def _leaders(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
     return [value for value, _ in known], [task for _, task in known]
 
 
-def _crossings(some: Sequence[Row], kind: str) -> tuple[list[bool], list[int]]:
-    found = [(hit, row.task.number) for row in some if kind in row.scores for hit in row.scores[kind].told]
-    return [hit for hit, _ in found], [task for _, task in found]
-
-
 def _others(every: Sequence[Row], ask: Any) -> str:
     """The same of everything else, in a sentence."""
     shares = {kind: ask(every, kind)[0] for kind in FORETOLD if kind not in ("twins", DEFAULT)}
@@ -262,26 +279,6 @@ def _nearer(some: Sequence[Row]) -> list[bool]:
         mine, other = (float(np.nanmean([one[kind].off for one in own])) for kind in ("twins", "trained again"))
         found.append(mine < other)
     return found
-
-
-def _above_pilot(some: Sequence[Row], kind: str) -> tuple[float, float | None]:
-    both = [
-        (hit, seen, row.task.number)
-        for row in some
-        if kind in row.scores
-        for hit, seen in zip(row.scores[kind].told, row.pilot, strict=True)
-    ]
-    pairs = [(hit, seen) for hit, seen, _ in both]
-    if len(pairs) < CROSSINGS:
-        return float("nan"), None
-    return clustered(pairs, [task for *_, task in both], lambda part: part[:, 0].mean() - part[:, 1].mean())
-
-
-def _beside_pilot(some: Sequence[Row], kind: str) -> str:
-    hits = _crossings(some, kind)[0]
-    seen = [hit for row in some if kind in row.scores for hit in row.pilot]
-    few = f" {CROSSINGS} are needed for a verdict." if len(hits) < CROSSINGS else ""
-    return f"{sum(hits)} of {len(hits)} crossings, the first 5 % {sum(seen)}.{few}"
 
 
 def _costs(some: Sequence[Row], kind: str) -> tuple[list[float], list[int]]:

@@ -51,7 +51,8 @@ FULL = Setting(tasks=6, seeds=3, steps=6000, sample=2500, look=1000)
 def run(setting: Setting, keep: Keep) -> Runs:
     """For every task, seed and way of weighing, forecast and training; the best weights are those of each seed.
 
-    Reweighted trainings are repeated with other batches: no forecast can predict a run better than such a repetition.
+    Reweighted trainings are also forecast by twins, and repeated with other batches: no forecast of the recipe can
+    predict a run better than such a repetition. Twins see the run's own batches.
     """
     runs: dict[str, Trajectory] = {}
     for number in range(setting.tasks):
@@ -64,6 +65,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 real = partial(made.trained, seed, setting, weights_of(told))
                 runs[f"{name}, trained"] = keep(f"{name}, trained", real)
                 if way != WAYS[0]:
+                    twins = partial(made.twins, seed, setting, weights_of(told))
+                    runs[f"{name}, twins"] = keep(f"{name}, twins", twins)
                     runs[f"{name}, again"] = keep(f"{name}, again", partial(real, draws=OTHER + seed))
     return runs
 
@@ -105,11 +108,11 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ]
         for way in WAYS[1:]
     }
-    twice = _twice(runs)
+    twice, twins = _beside(runs, "again"), _beside(runs, "twins")
     found = [one for part in by_way.values() for one in part]
     known = np.array([one.correlation for one in found if np.isfinite(one.correlation)])
     decided = [one.right for one in found if one.right is not None]
-    passed = [hit for one in found for hit in one.foretold]
+    passed, told_by_twins = ([hit for one in part for hit in one.foretold] for part in (found, twins))
     table = worst(runs)
     beaten = {other: table.sel(way="best") < table.sel(way=other) for other in WAYS[:2]}
     tasks = {other: float((won.mean("seed") > 0.5).mean()) for other, won in beaten.items()}
@@ -125,7 +128,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Right in {_right([one for one in found if one.horizon is None])} runs that end before their horizon, "
             + ", ".join(f"{_right(part)} with {way} weights" for way, part in by_way.items())
             + ": the best weights close the forecast gap, and what is learned beyond the horizon opens it again. "
-            f"A second training with other batches predicts {_right(twice)}.",
+            f"A second training with other batches predicts {_right(twice)}, two twins {_right(twins)}.",
             error=share(decided)[1],
             seeds=seeds,
             safe=False,
@@ -137,7 +140,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.95,
             "Where weights make the gap nearly vanish, there is little left to predict: "
             + ", ".join(f"{_course(part):.3f} with {way}" for way, part in by_way.items())
-            + f". A second training with other batches correlates with the first by {_course(twice):.3f}.",
+            + f". A second training with other batches correlates with the first by {_course(twice):.3f}, two twins by "
+            f"{_course(twins):.3f}.",
             error=median_error(known),
             seeds=seeds,
             safe=False,
@@ -151,6 +155,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"zero crosses for little. A second training with other batches has {_passed(twice)} of the crossings of "
             "the first.",
             error=share(passed)[1],
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Crossings of a reweighted training are predicted by twins",
+            share(told_by_twins)[0],
+            f"share of {len(told_by_twins)} crossings shown after step 10 forecast within a factor 1.5",
+            0.8,
+            f"{_passed(twins, beyond=False)} before the kernel's horizon, {_passed(twins, beyond=True)} beyond it.",
+            error=share(told_by_twins)[1],
             seeds=seeds,
             safe=False,
         ),
@@ -179,12 +193,12 @@ def _passed(part: list[Scored], beyond: bool | None = None) -> str:
     return f"{sum(hits)} of {len(hits)}"
 
 
-def _twice(runs: Runs) -> list[Scored]:
-    """Compare every reweighted training with its repetition, up to the horizon of the forecast."""
-    pairs = {name.removesuffix(", again"): run for name, run in runs.items() if name.endswith(", again")}
+def _beside(runs: Runs, kind: str) -> list[Scored]:
+    """Compare every reweighted training with another run of this kind, up to the horizon of the forecast."""
+    pairs = {name.removesuffix(f", {kind}"): run for name, run in runs.items() if name.endswith(f", {kind}")}
     return [
-        score(again, runs[f"{short}, trained"], noted_step(runs[f"{short}, forecast"]))
-        for short, again in pairs.items()
+        score(other, runs[f"{short}, trained"], noted_step(runs[f"{short}, forecast"]))
+        for short, other in pairs.items()
     ]
 
 

@@ -17,13 +17,11 @@ from tiltmeter.data.public.images import standardised
 from tiltmeter.data.public.mnist import mnist
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
+from tiltmeter.experiments.shared.drawn_ensemble import drawn_ensemble
 from tiltmeter.experiments.shared.lead import of_each_seed
 from tiltmeter.experiments.shared.seed_study import seed_study
-from tiltmeter.losses import Square
 from tiltmeter.networks.mlp import mlp
-from tiltmeter.recipe import Recipe, Watch
-from tiltmeter.record import Trajectory, log_spaced
-from tiltmeter.training.ensemble import ensemble
+from tiltmeter.record import Trajectory
 
 TITLE = "Upright and turned MNIST: variance decides who leads first, number who leads last"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), experiments on rotated MNIST"
@@ -100,21 +98,9 @@ def arms(setting: Setting) -> dict[str, tuple[tuple[float, float], float | None]
 
 def arm(setting: Setting, name: str, seeds: list[int]) -> Trajectory:
     """Some seeds of one of them."""
-    train, look = two_groups(setting, *arms(setting)[name])
-    return ensemble(
-        partial(network, setting.hidden),
-        train,
-        look,
-        Recipe(
-            lr=setting.lr,
-            steps=setting.steps,
-            batch=setting.batch,
-            proportions={UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho},
-            loss=Square(),
-        ),
-        watch=Watch(when=log_spaced(setting.per_decade)),
-        seeds=seeds,
-    )
+    data = two_groups(setting, *arms(setting)[name])
+    shares = {UPRIGHT: setting.rho, TURNED: 1.0 - setting.rho}
+    return drawn_ensemble(setting, partial(network, setting.hidden), data, shares, seeds)
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

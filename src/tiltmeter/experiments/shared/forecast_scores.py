@@ -80,7 +80,7 @@ def median_error(values: np.ndarray) -> float | None:
 
 
 def _gap(run: Trajectory) -> xr.DataArray:
-    loss = run["loss"]
+    loss = run["loss"].mean("seed") if "seed" in run["loss"].dims else run["loss"]  # of several twins
     return loss.isel(group=0, drop=True) - loss.isel(group=1, drop=True)
 
 

@@ -115,6 +115,7 @@ KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     "twins": lambda made, model, seed: made.forecast(model, ORDER + seed, made.twin(2)),
     "twins without order": lambda made, model, seed: made.forecast(model, None, made.twin(2)),  # noqa: ARG005
     "coordinates": lambda made, model, seed: made.forecast(model, ORDER + seed, made.coordinates()),
+    "coordinates without order": lambda made, model, seed: made.forecast(model, None, made.coordinates()),  # noqa: ARG005
     "kernel": lambda made, model, seed: made.forecast(model, ORDER + seed, made.kernel()),
 }
 #: Forecasts that are made of every seed, as the training itself is; the others of the first few.

@@ -34,6 +34,8 @@ STREAM = 17
 DATA = ("mnist", "adult", "fashion-mnist", "compas", "cifar10", "german")
 #: Four cycles of tasks that judge, six that calibrate, and eight that judge what was calibrated once more.
 JUDGED, CALIBRATION, FURTHER = range(102, 126), range(204, 240), range(300, 348)
+#: Tasks among which those with crossings are looked for: three groups wherever the data have them.
+CROSSING = range(600, 696)
 #: The networks of people in a cycle, and the MLPs from which those of images are dealt.
 TABULAR, PERCEPTRONS = ("256", "256", "1024"), ("256", "1024", "1024-1024")
 DEEP = ("resnet", "transformer")
@@ -168,7 +170,7 @@ def draw_route_task(number: int) -> RouteTask:
         str(optimisers[place]),
         float(np.exp(rng.uniform(*np.log(RATES)))),
         round(float(rng.uniform(0.5, 0.9)), 2),
-        three=bool(three[place]),
+        three=bool(three[place]) or number in CROSSING,
         cross_entropy=bool(cross_entropy[place]),
         warmup=bool(rng.integers(2)),
     )

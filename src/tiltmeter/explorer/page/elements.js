@@ -50,9 +50,17 @@ export function meaningOf(word) {
   return MEANINGS[word] ?? null;
 }
 
+// A name that may be broken after its separators.
+export function breakable(name) {
+  return name.split(/(?<=[/_-])/).flatMap((part, i) => (i === 0 ? [part] : [make("wbr"), part]));
+}
+
 // A word with its meaning on hover and on focus.
 export function term(word, shown = word) {
-  const meaning = MEANINGS[word];
+  return hint(shown, MEANINGS[word]);
+}
+
+export function hint(shown, meaning) {
   return make("span", { class: "term", tabindex: "0", "data-meaning": meaning, "aria-description": meaning }, shown);
 }
 

@@ -28,6 +28,7 @@ export function forecastPage(main, query, start) {
   const key = make("div", { id: "forecast-key", class: "key" });
   const trust = make("p", { class: "small", id: "horizon" });
   const band = make("p", { class: "small", id: "band" });
+  const drawn = make("p", { class: "small", id: "drawn" });
   const compared = make("div", { id: "compared" });
   const form = make("form", { class: "panel", "aria-label": "What if", onsubmit: (event) => event.preventDefault() });
   const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = "loss"; begin(new URLSearchParams()); } });
@@ -119,7 +120,15 @@ export function forecastPage(main, query, start) {
   function draw() {
     if (told === null || !open) return;
     key.replaceChildren(legend(told.groups, groupColours(told.groups)));
+    explain();
     chart.show(forecastData(told, plain, trained));
+  }
+
+  // What the parts of the picture are; only those that are in it.
+  function explain() {
+    const beyond = told.horizon !== null && told.horizon < told.times.at(-1);
+    const said = [plain !== told ? "Thin lines: the forecast before it was bent. " : "", trained?.times ? "Marks: the real training. " : "", beyond ? make("span", {}, "Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object.") : ""];
+    drawn.replaceChildren(...said);
   }
 
   function names(select, values, chosen) {
@@ -178,6 +187,10 @@ export function forecastPage(main, query, start) {
     });
     const run = now.progress[0]?.run;
     if (!run) return void ended(now);
+    for (let tries = 0; tries < 20 && !trained?.times; tries += 1) {  // a short training may end before it is found
+      trained = await read(run);
+      if (!trained.times) await new Promise((done) => setTimeout(done, 200));
+    }
     trained = await read(run);
     over = run;
     await listRuns();
@@ -207,7 +220,7 @@ export function forecastPage(main, query, start) {
 
   async function listRuns() {
     const { rows } = await ask("/api/runs", {}, { slot: "runs to lay over" });
-    overChoice.replaceChildren(make("option", { value: "" }, "no run"), ...rows.slice(0, 300).map((row) => make("option", { value: row.run }, row.name)));
+    overChoice.replaceChildren(make("option", { value: "" }, "no run"), ...rows.filter((row) => !row.cell || row.run === over).slice(0, 300).map((row) => make("option", { value: row.run }, row.name)));
     overChoice.value = over;
   }
 
@@ -226,8 +239,8 @@ export function forecastPage(main, query, start) {
     make("div", { class: "row" }, make("label", { for: "source" }, "forecast of"), sourceChoice), about,
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
-        make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "marks of"), overChoice),
-        key, place, trust, band, make("p", { class: "small" }, "Thin lines: the first forecast. Marks: a real training. Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object."), job.element, compared)),
+        make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "compare with"), overChoice),
+        key, place, trust, band, drawn, job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();
   begin(query);

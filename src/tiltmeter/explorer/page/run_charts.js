@@ -1,6 +1,9 @@
 // The charts of the runs page: curves of groups and runs on one chart, and the gap with its band.
 import { Chart, DASHES, groupColours, timeAxis } from "./charts.js";
 
+// Below so many pixels the names of runs stand below one another.
+const NARROW = 620;
+
 export function runChart(place, read) {
   return new Chart(place, () => {
     const { groups, runs, clock, log, curve } = read();
@@ -8,13 +11,15 @@ export function runChart(place, read) {
     const colours = groupColours(groups);
     const look = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
     const byGroup = { field: "group", type: "nominal", scale: { domain: groups, range: groups.map((_, i) => DASHES[i % DASHES.length]) }, title: null };
-    const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: 2, labelLimit: 300 } };
+    const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: place.clientWidth < NARROW ? 1 : 2, labelLimit: 300 } };
     const dash = runs.length > 1 ? byRun : byGroup;
     return {
       height: 320,
       layer: [
         { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look } },
         { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
+        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...look } },
+        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
@@ -40,6 +45,12 @@ export function gapChart(place, read) {
       ],
     };
   });
+}
+
+// The rest of a run as it was forecast: lines from the step on where it stood, and their band.
+export function aheadOf(name, told, log) {
+  const bands = told.band === null ? [] : told.times.flatMap((time, i) => told.groups.map((group, g) => ({ time, group, line: `${name} ahead ${group}`, lower: told.band.lower[i][g], upper: told.band.upper[i][g] })));
+  return { lines: linesOf(`${name} ahead`, told, log), bands: bands.filter((row) => (!log || row.time > 0) && row.lower !== null && row.upper !== null) };
 }
 
 // Rows of one run: a line for every group.

@@ -1,5 +1,5 @@
 // The table of runs: filter, several at once, newest first or by name; what is chosen stays chosen when a run appears.
-import { make } from "./elements.js";
+import { breakable, hint, make, term } from "./elements.js";
 import { shortNumber } from "./theory/phases.js";
 
 const SHOWN = 100;
@@ -9,6 +9,9 @@ export function ageOf(seconds) {
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
 }
+
+// Whether a click adds to what is chosen instead of replacing it.
+const add = (event) => event.ctrlKey || event.metaKey || event.shiftKey;
 
 export class RunTable {
   constructor({ chosen, onchoice, onshown }) {
@@ -22,13 +25,14 @@ export class RunTable {
     this.filter = make("input", { type: "search", id: "run-filter", placeholder: "part of a name", oninput: () => this.draw() });
     this.order = make("select", { id: "run-order", onchange: () => this.draw() }, make("option", { value: "newest" }, "newest first"), make("option", { value: "name" }, "by name"));
     this.cells = make("input", { type: "checkbox", id: "run-cells", onchange: () => this.draw() });
-    this.cellsLine = make("span", { class: "hidden" }, this.cells, make("label", { for: "run-cells" }, " cells of studies"));
+    this.cellsLine = make("span", { class: "hidden" }, this.cells, make("label", { for: "run-cells" }, " runs of studies"));
     this.body = make("tbody");
     this.count = make("p", { class: "small", role: "status" });
     this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
-    const head = ["", "run", "state", "leads now", "last crossing", "age"].map((name) => make("th", { scope: "col" }, name));
-    this.element = make("div", { class: "panel" }, make("h2", {}, "Runs"),
-      make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine),
+    this.tools = make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine);
+    const head = ["", "run", "state", term("leader", "leads now"), term("crossing", "last crossing"), "age"].map((name) => make("th", { scope: "col" }, name));
+    this.element = make("div", { class: "panel" }, make("h2", {}, "In this folder"),
+      this.tools,
       make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
   }
 
@@ -52,7 +56,8 @@ export class RunTable {
     const held = document.activeElement?.id;
     this.body.replaceChildren(...shown.map((row, i) => this.line(row, i)));
     if (/^(choose|open)-/.test(held ?? "")) document.getElementById(held)?.focus();
-    this.count.textContent = `${shown.length} of ${found.length} runs shown${found.length < this.rows.length ? `, ${this.rows.length} in the folder` : ""}`;
+    const studied = this.cells.checked ? 0 : this.rows.filter((row) => row.cell && !this.chosen.has(row.run)).length;
+    this.count.textContent = `${shown.length} of ${this.rows.length - studied} runs shown.${studied > 0 ? ` ${studied} more ${studied === 1 ? "was" : "were"} made by studies and left out: tick “runs of studies” to list them, or see the page Studies.` : ""}`;
     this.more.classList.toggle("hidden", shown.length === found.length);
     this.onshown(shown);
   }
@@ -62,11 +67,14 @@ export class RunTable {
     const id = `choose-${row.run}`;
     const box = make("input", { type: "checkbox", id, onchange: () => this.onchoice(row.run, box.checked, true) });
     box.checked = this.chosen.has(row.run);
-    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, row.name);
-    return make("tr", { "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
+    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, ...breakable(row.name));
+    const choose = (event) => {
+      if (!event.target.closest("a, input, label")) this.onchoice(row.run, !(add(event) && box.checked), add(event));
+    };
+    return make("tr", { onclick: choose, "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
       make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
-      make("td", { title: told?.why ?? "" }, told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
+      make("td", {}, told?.why ? hint(told.leader, told.why) : told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
       make("td", { class: "nowrap" }, ageOf(this.now - row.changed)));
   }
 }

@@ -1,7 +1,7 @@
 // The runs page: a table of the folder, and the curves of the chosen runs while they are written.
 import { writeAddress } from "./address.js";
 import { glossary, make, term } from "./elements.js";
-import { gapChart, linesOf, meanOf, runChart } from "./run_charts.js";
+import { aheadOf, gapChart, linesOf, meanOf, runChart } from "./run_charts.js";
 import { RunTable } from "./run_table.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { StopMarker } from "./stop_marker.js";
@@ -11,8 +11,13 @@ import { shortNumber } from "./theory/phases.js";
 const POLL = 200;
 const ROWS = 2000;
 const JUDGE = 2000;
+const MOST_AHEAD = 8;
 const EMPTY = "There are no runs in this folder yet. A training that is recorded below it appears here by itself; tiltmeter explore --demo records some to look at.";
 const pause = (time) => new Promise((done) => setTimeout(done, time));
+
+function aheadText(name, told) {
+  return `Dashed: how ${name} was forecast to go on from step ${shortNumber(told.from_step)}, by ${told.name}${told.band ? `; shaded: ${told.band.text}` : ""}. ${told.outlook}`;
+}
 
 export function runsPage(main, query, start) {
   const chosen = new Set(query.getAll("run"));
@@ -24,11 +29,14 @@ export function runsPage(main, query, start) {
   let judgedAt = 0;
   let judgedFor = "";
   let judgement = null;
+  let nowcasts = {};
+  let nowcastsFor = "";
   let greeted = chosen.size > 0;
   let restart = () => {};
 
   const status = make("p", { role: "status", class: "small", id: "run-status" });
   const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
+  const ahead = make("p", { class: "small", role: "status", id: "ahead" });
   const curvePlace = make("div", { class: "chart tall", id: "chart-runs" });
   const gapPlace = make("div", { class: "chart", id: "chart-gap" });
   const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(); } });
@@ -41,6 +49,8 @@ export function runsPage(main, query, start) {
   const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
   const marker = new StopMarker(() => drawChart());
   const stopping = make("div", { id: "stopping" });
+  const gapOf = make("span", { class: "small" });
+  const stopOf = make("span", { class: "small" });
   const compared = make("div", { id: "compared", class: "below" });
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
@@ -94,7 +104,7 @@ export function runsPage(main, query, start) {
     for (const run of told.keys()) if (!chosen.has(run)) told.delete(run);
     report.href = `/report?${new URLSearchParams([...chosen].map((run) => ["run", run]))}`;
     for (const one of told.values()) one.version = "";
-    judgedFor = "";
+    judgedFor = nowcastsFor = "";
     judgement = null;
     draw();
   }
@@ -122,11 +132,18 @@ export function runsPage(main, query, start) {
     return bundles(shown).map((some) => (some.length > 1 ? `${nameOf(some[0][0])} and ${some.length - 1} more seeds` : nameOf(some[0][0])));
   }
 
+  // Which of several runs a judgement is of.
+  function judged(sentence) {
+    const names = seriesNames(good());
+    return sentence && names.length > 1 ? `${names[0]}: ${sentence}` : sentence;
+  }
+
   function nameOf(run) {
     return table.rows.find((row) => row.run === run)?.name ?? run;
   }
 
   function draw() {
+    for (const part of parts) part.classList.toggle("hidden", chosen.size === 0 && version !== "");
     drawChart();
     const bands = (judgement?.bands ?? []).flatMap((band) => band.times.map((time, i) => ({ time, pair: `${band.pair[0]} − ${band.pair[1]}`, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] }))).filter((row) => (!log || row.time > 0) && row.lower !== null);
     gapPlace.parentElement.classList.toggle("hidden", bands.length === 0);
@@ -151,15 +168,16 @@ export function runsPage(main, query, start) {
     const crossings = (judgement?.crossings ?? []).map((one) => ({ time: one.time, label: `${one.after} leads` }));
     marker.show(shown[0][1]);
     const stop = marker.time === null ? [] : [{ time: marker.time }];
-    charts.runs.show({ curves: lines, seeds: thin, points: lines.length < 200 ? lines : [], marks: marks.filter(fits), crossings: crossings.filter(fits), stop: stop.filter(fits) });
+    const rest = shown.filter(([run]) => nowcasts[run]).map(([run]) => aheadOf(nameOf(run), nowcasts[run], log));
+    charts.runs.show({ curves: lines, seeds: thin, ahead: rest.flatMap((one) => one.lines), aheadBands: rest.flatMap((one) => one.bands), points: lines.length < 200 ? lines : [], marks: marks.filter(fits), crossings: crossings.filter(fits), stop: stop.filter(fits) });
   }
 
   function drawTexts(shown) {
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
     const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
-    const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Choose a run in the table, or follow the latest.";
-    const text = chosen.size === 0 ? nothing : judgement?.sentence ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
+    const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Click a run in the table to see its curves; tick several to compare them.";
+    const text = chosen.size === 0 ? nothing : judged(judgement?.sentence) ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
     if (why.textContent !== text) why.textContent = text;
     const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
     if (names.length > 0 && [...choice.options].map((one) => one.value).join() !== names.join()) {
@@ -167,6 +185,9 @@ export function runsPage(main, query, start) {
       if (names.includes(curve)) choice.value = curve;
       else choice.value = shown[0][1].curve;
     }
+    const rest = shown.filter(([run]) => nowcasts[run]).map(([run]) => aheadText(nameOf(run), nowcasts[run])).join(" ");
+    if (ahead.textContent !== rest) ahead.textContent = rest;
+    for (const place of [gapOf, stopOf]) place.textContent = seriesNames(shown).length > 1 ? ` (${seriesNames(shown)[0]})` : "";
     stopping.replaceChildren(stoppingTable(judgement, "at", "mean", (rule) => marker.moveTo(rule.time)));
     const { groups } = described();
     const last = (one, group) => one.values.at(-1)?.[one.groups.indexOf(group)] ?? null;
@@ -191,6 +212,7 @@ export function runsPage(main, query, start) {
           }
           if (changed) draw();
           judge();
+          askAhead();
         } catch (error) {
           if (!wasReplaced(error)) {
             status.textContent = "The server does not answer. Trying again …";
@@ -219,6 +241,20 @@ export function runsPage(main, query, start) {
     if (open) draw();
   }
 
+  // What was forecast of the rest of the chosen runs; asked again when anything in the folder changed.
+  async function askAhead() {
+    const asked = [...chosen].slice(0, MOST_AHEAD);
+    const now = `${version} ${curve} ${asked.join()}`;
+    if (asked.length === 0 || version === "" || now === nowcastsFor) return;
+    nowcastsFor = now;
+    try {
+      nowcasts = await ask("/api/nowcasts", [["curve", curve], ...asked.map((run) => ["run", run])]);
+      if (open) draw();
+    } catch (error) {
+      if (!wasReplaced(error)) nowcastsFor = "";
+    }
+  }
+
   async function pollRows() {
     while (open) {
       try {
@@ -228,7 +264,7 @@ export function runsPage(main, query, start) {
           table.update(answer.rows, answer.now);
           followLatest();
           greet();
-          if (chosen.size === 0) drawTexts([]);
+          if (chosen.size === 0) draw();
         }
       } catch (error) {
         if (!wasReplaced(error)) await pause(500);
@@ -258,17 +294,18 @@ export function runsPage(main, query, start) {
     }
   }
 
+  const parts = [
+    make("div", { class: "panel" },
+      make("div", { class: "row" }, make("label", { for: "curve" }, "curve"), choice, scale, make("span", {}, together, make("label", { for: "together" }, " seeds together")), seeds, report),
+      curvePlace, ahead, status, marker.element),
+    make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs", stopOf), stopping)];
+  table.tools.append(make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")));
   main.replaceChildren(
     make("h1", {}, "Runs"),
     make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "looks"), " together."),
     make("div", { class: "columns even" }, table.element,
-      make("div", { class: "shown" }, why,
-        make("div", { class: "panel" },
-          make("div", { class: "row" }, make("label", { for: "curve" }, "curve"), choice, scale, make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")), make("span", {}, together, make("label", { for: "together" }, " seeds together")), seeds, report),
-          curvePlace, status,
-          marker.element),
-        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it"), gapPlace),
-        make("div", { class: "panel" }, make("h2", {}, "When to stop, and what it costs"), stopping), compared,
+      make("div", { class: "shown" }, why, parts[0],
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), gapPlace), parts[1], compared,
         glossary())));
   pollCurves();
   pollRows();

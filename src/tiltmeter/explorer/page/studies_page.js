@@ -13,7 +13,7 @@ export function studiesPage(main, query, start) {
   let sharesOf = "";
   const wanted = { study: query.get("study") ?? "", across: query.get("across") ?? "", up: query.get("up") ?? "", response: query.get("response") ?? "" };
   const list = make("div", { id: "studies" }, make("p", { class: "small" }, "Loading …"));
-  const status = make("p", { class: "why", role: "status", id: "why" });
+  const status = make("p", { class: "why short", role: "status", id: "why" });
   const reading = make("p", { class: "small", role: "status", id: "reading" });
   const choices = Object.fromEntries(["across", "up", "response"].map((name) => [name, make("select", { id: `study-${name}`, onchange: () => { wanted[name] = choices[name].value; load(); } })]));
   const grid = make("div", { id: "status-grid" });

@@ -14,7 +14,8 @@ import torch
 import xarray as xr
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.forecast.curves import curves, forecast_measures
@@ -32,6 +33,7 @@ from tiltmeter.forecast.inputs import (
 from tiltmeter.forecast.kernel.directions import learned_share
 from tiltmeter.forecast.kernel.displacement import radial
 from tiltmeter.forecast.kernel.horizon_tests import centred, horizon_of, warn_early
+from tiltmeter.forecast.kernel.kernel_work import KernelWork
 from tiltmeter.forecast.kernel.question import Question, question_of
 from tiltmeter.forecast.kernel.sample import masses, sampled
 from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
@@ -62,7 +64,6 @@ from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.tangent.kernel import initial_scores, planned_kernels
 from tiltmeter.tangent.plan import Plan
 from tiltmeter.tangent.spectrum import spectrum
-from tiltmeter.tangent.stored_kernels import stored_kernels
 
 Outputs = Literal["full", "trace"]
 
@@ -345,20 +346,12 @@ def tangent(
     for data in (train, look):
         checked_classes(data, start_look.shape[1])
     how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
-    work = 2 * len(part) * (len(part) + len(look))
     alone = to is None and executor is None
     chosen = weight_sample(own, len(part), start_look.shape[1], seed) if alone else None
-    plan: Plan | None = None
+    work = 2 * len(part) * (len(part) + len(look))
     with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
-        said = tell if progress else None
-        if chosen is not None:
-            kernel, cross = sampled_kernels(own, x, (seen,), chosen, how, read)
-        elif to is None:
-            (kernel, cross), plan = planned_kernels(own, x, (seen,), outputs=how, read=read, tell=said)
-        else:
-            (kernel, cross), plan = stored_kernels(
-                own, x, seen, outputs=how, read=read, to=to, executor=executor, tell=said
-            )
+        compute = KernelWork(own, x, seen, how, read, tell if progress else None)
+        kernel, cross, plan = compute.sampled(chosen) if chosen is not None else compute.whole(to, executor)
     checked_kernel(kernel, start_sample)
     if held_out:
         say_held_out()

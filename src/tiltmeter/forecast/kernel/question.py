@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiltmeter.data.example_weights import example_weights
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.kernel.targets import checked_loss, fitting_loss, known_loss
 from tiltmeter.interventions.group_law import GroupLaw
 from tiltmeter.losses import CrossEntropy, Loss

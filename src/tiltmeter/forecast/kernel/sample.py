@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.data.example_weights import example_weights
-from tiltmeter.data.grouped import GroupedData, share_of
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
 
 
 def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

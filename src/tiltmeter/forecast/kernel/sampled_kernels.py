@@ -16,7 +16,7 @@ from tiltmeter.passes.forward import Read
 from tiltmeter.tangent.memory import chunk_bytes
 
 #: Weights of the sample, and how often gradients may be computed again before they are sampled.
-WEIGHTS, OFTEN = 20_000, 20
+WEIGHTS, OFTEN = 20_000, 4
 
 
 def weight_sample(model: nn.Module, points: int, outputs: int, seed: int) -> tuple[Stratum, ...] | None:

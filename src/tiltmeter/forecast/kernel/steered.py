@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from tiltmeter.data.grouped import share_of
+from tiltmeter.data.group_shares import share_of
 from tiltmeter.forecast.kernel.group_losses import point_losses
 from tiltmeter.forecast.kernel.question import Question
 from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs

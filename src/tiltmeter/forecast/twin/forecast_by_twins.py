@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
 from tiltmeter.forecast.laws import check_twin_laws, needs_points, stackable
