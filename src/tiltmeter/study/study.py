@@ -13,6 +13,7 @@ from typing import Any
 
 import xarray as xr
 
+from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.quoted import quoted
 from tiltmeter.study.cell import Cell
@@ -34,7 +35,7 @@ from tiltmeter.study.table import Reduce, build_table, last_values
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class Study(NotebookText):
     """A function of settings over a grid of settings, each computed once and kept.
 
     >>> from tempfile import TemporaryDirectory
