@@ -13,7 +13,9 @@ from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this. Some first
 #: steps are always taken; then only slow directions still move, and these follow the gradient flow.
-WORK, FIRST, LAST = 5e8, 200, 20_000
+WORK, FIRST, LAST = 2e9, 200, 20_000
+#: More features times points than this do not stay in the cache of a processor: a multiplication then counts as four.
+CACHED = 2**17
 #: The error of one step of the flow, relative to the length of the displacement of the weights.
 TOLERANCE = 1e-6
 
@@ -77,7 +79,8 @@ def _states(
     states = np.full((len(looks), *shape), np.nan)
     rates, speed = optimiser.rates(), np.zeros(shape)
     wanted = {int(step): row for row, step in enumerate(looks)}
-    single = min(optimiser.steps, max(FIRST, min(LAST, int(WORK / max(1, 2 * size * shape[1])))))
+    work = 2 * size * shape[1] * (1 if size <= CACHED else 4)
+    single = min(optimiser.steps, max(FIRST, min(LAST, int(WORK / max(1, work)))))
     for step in range(single + 1):
         if step in wanted:
             states[wanted[step]] = state
