@@ -35,6 +35,12 @@ def environment(*packages: str) -> dict[str, Any]:
     return {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count(), **found}
 
 
+def written(name: str) -> dict[str, dict[str, float]]:
+    """The rows of an earlier run, to which those of a part of the benchmark are added."""
+    file = RESULTS / f"{name}.json"
+    return dict(json.loads(file.read_text(encoding="utf-8"))["rows"]) if file.exists() else {}
+
+
 def report(name: str, rows: dict[str, dict[str, float]], *packages: str) -> None:
     """Print one line per comparison and write all of them to results/<name>.json. A row has seconds and a threshold,
     `bar`."""

@@ -1,8 +1,9 @@
 """Forecasts: tangent kernels of a 784-256-1 network against Jacobians written out by jacrev, and the memory they take;
 what each route costs over the training that it foretells.
 
-Times are those of the process on one thread, so that what else the machine does does not count; memory is the largest
-that a process of its own ever held, beyond what it held before. Each function below gives rows of the table.
+Times are those of the process on one thread, of torch and of NumPy, so that what else the machine does does not count;
+memory is the largest that a process of its own ever held, beyond what it held before. Each function below gives rows of
+the table. Names of some of them on the command line measure these alone and keep the other rows as they were written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
@@ -28,7 +30,7 @@ from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.tangent.kernel import kernel_memory, tangent_kernel
 
 sys.path.insert(0, str(Path(__file__).parent))
-from _measure import report
+from _measure import report, written
 
 POINTS, MANY, CHUNK = 4000, 10_000, 256
 
@@ -132,17 +134,26 @@ def whole() -> Rows:
     }
 
 
-def per_step(work: Callable[[int], Any], short: int = 40, long: int = 240) -> float:
-    """Seconds of one step, without what is done once."""
-    return step_and_once(work, short, long)[0]
+def steps_and_once(
+    works: dict[str, Callable[[int], Any]], short: int = 40, long: int = 240, rounds: int = 4
+) -> dict[str, tuple[float, float]]:
+    """For each work, seconds of one step, a long training less a short one, and of what is done once.
 
-
-def step_and_once(work: Callable[[int], Any], short: int = 40, long: int = 240) -> tuple[float, float]:
-    """Seconds of one step, a long training less a short one, the shortest of three each; and of what is done once."""
-    work(2)  # what is loaded on first use
-    found = [min(seconds(partial(work, steps))[0] for _ in range(3)) for steps in (short, long)]
-    step = (found[1] - found[0]) / (long - short)
-    return step, max(0.0, found[0] - short * step)
+    The shortest of several rounds each; works take turns, so that a busy machine slows all of them alike.
+    """
+    taken: dict[tuple[str, int], list[float]] = {}
+    for work in works.values():
+        work(2)  # what is loaded on first use
+    for _ in range(rounds):
+        for name, work in works.items():
+            for steps in (short, long):
+                taken.setdefault((name, steps), []).append(seconds(partial(work, steps))[0])
+    found = {}
+    for name in works:
+        brief, whole = (min(taken[name, steps]) for steps in (short, long))
+        step = (whole - brief) / (long - short)
+        found[name] = step, max(0.0, brief - short * step)
+    return found
 
 
 #: Hidden layers, and the bars of coordinates and of one twin.
@@ -157,12 +168,12 @@ def route_costs() -> Rows:
     """A step of a forecast over a step of the training with AdamW that it foretells, batches of 64."""
     found: Rows = {}
     train, look = pictures_like(784)
+    routes = {"sampled": tm.routes.Coordinates(), "one": tm.routes.Twin(count=1), "two": tm.routes.Twin(count=2)}
     for name, (hidden, sampled_bar, twin_bar) in WIDTHS.items():
-        real = per_step(partial(trained, hidden, train, look))
-        (sampled, set_up), (one, cut), (two, _) = (
-            step_and_once(partial(told, hidden, train, look, route))
-            for route in (tm.routes.Coordinates(), tm.routes.Twin(count=1), tm.routes.Twin(count=2))
-        )
+        works: dict[str, Callable[[int], Any]] = {"real": partial(trained, hidden, train, look)}
+        works |= {kind: partial(told, hidden, train, look, route) for kind, route in routes.items()}
+        taken = steps_and_once(works)
+        real, (sampled, set_up), (one, cut), (two, _) = taken["real"][0], *(taken[kind] for kind in routes)
         found[f"coordinates, a step, over training {name}"] = row(sampled, real, sampled_bar)
         found[f"one twin, a step, over training {name}"] = row(one, real, twin_bar)
         found[f"two twins joined over one, {name}"] = row(two, one, 1.6)
@@ -203,8 +214,11 @@ def convolution_cost() -> Rows:
         route = tm.routes.Twin(share=1 / 4, count=1)
         return tm.forecast(make(), train, look, adam(steps), route=route, watch=ONCE, progress=False)
 
-    real = per_step(lambda steps: tm.train(make(), train, look, adam(steps), watch=ONCE), 5, 25)
-    return {"one twin of 1/4, a step, over training a CNN": row(per_step(ahead, 5, 25), real, 0.25)}
+    def real(steps: int) -> Any:
+        return tm.train(make(), train, look, adam(steps), watch=ONCE)
+
+    taken = steps_and_once({"real": real, "twin": ahead}, 5, 25)
+    return {"one twin of 1/4, a step, over training a CNN": row(taken["twin"][0], taken["real"][0], 0.25)}
 
 
 def kernel_cost() -> Rows:
@@ -218,9 +232,11 @@ def kernel_cost() -> Rows:
     recipe = tm.Recipe(lr=0.01, steps=2500, batch=64, loss=tm.Logistic())
     route = tm.routes.Kernel(sample=900)
     tm.forecast(make(), train, look, replace(recipe, steps=10), route=tm.routes.Kernel(sample=60), progress=False)
-    ahead, _ = seconds(lambda: tm.forecast(make(), train, look, recipe, route=route, progress=False))
-    real, _ = seconds(lambda: tm.train(make(), train, look, recipe))
-    return {"kernel of 900 points, 96-96-96, over 2,500 steps": row(ahead, real, 0.3)}
+    ahead, real = [], []
+    for _ in range(3):
+        ahead.append(seconds(lambda: tm.forecast(make(), train, look, recipe, route=route, progress=False))[0])
+        real.append(seconds(lambda: tm.train(make(), train, look, recipe))[0])
+    return {"kernel of 900 points, 96-96-96, over 2,500 steps": row(min(ahead), min(real), 0.3)}
 
 
 def pictures_like(inputs: int, points: int = 4000) -> tuple[tm.GroupedData, tm.GroupedData]:
@@ -237,10 +253,22 @@ def row(part: float, run: float, bar: float | None) -> dict[str, float]:
     return found if bar is None else {**found, "bar": bar, "met": part / run <= bar}
 
 
-def main() -> None:
+PARTS: dict[str, Callable[[], Rows]] = {
+    "speed": speed,
+    "memory": lambda: {**memory(POINTS), **memory(MANY)},
+    "whole": whole,
+    "routes": route_costs,
+    "convolution": convolution_cost,
+    "kernel": kernel_cost,
+}
+
+
+def main(chosen: list[str]) -> None:
     torch.set_num_threads(1)
-    rows = {**speed(), **memory(POINTS), **memory(MANY), **whole()}
-    rows |= {**route_costs(), **convolution_cost(), **kernel_cost()}
+    threadpool_limits(1)
+    rows = written("forecast") if chosen else {}
+    for name in chosen or PARTS:
+        rows |= PARTS[name]()
     report("forecast", rows, "torch")
 
 
@@ -248,4 +276,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--peak"]:
         print(json.dumps(peak(int(sys.argv[2]))))
     else:
-        main()
+        main(sys.argv[1:])

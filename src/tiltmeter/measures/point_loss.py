@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Loss, Square
+from tiltmeter.measures.loss_slope import LossSlope, loss_slope
 from tiltmeter.measures.output_kind import cross_entropy_of_probabilities
 from tiltmeter.measures.task import Link
 
@@ -26,12 +27,16 @@ _LINKS: dict[tuple[type, ...], Link] = {
 
 @dataclass(frozen=True)
 class PointLoss:
-    """`each(scores, y)` gives one number per point (None if unknown), `whole(scores, y)` gives their mean."""
+    """`each(scores, y)` gives one number per point (None if unknown), `whole(scores, y)` gives their mean.
+
+    `slope` is the derivative of `each` by the scores, for losses whose formula is known.
+    """
 
     definition: str
     link: Link
     each: Function | None
     whole: Function
+    slope: LossSlope | None = None
 
 
 def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) -> PointLoss:
@@ -74,7 +79,8 @@ def _own(loss: Loss | CrossEntropy, several: bool, positive: float) -> PointLoss
             return twin(score, y)  # type: ignore[no-any-return]
 
     links: dict[type, Link] = {Square: "linear", Logistic: "sigmoid", CrossEntropy: "softmax"}
-    return PointLoss(loss.definition, links.get(type(loss), "none"), each, lambda s, y: each(s, y).mean())
+    slope = loss_slope(loss, several, positive)
+    return PointLoss(loss.definition, links.get(type(loss), "none"), each, lambda s, y: each(s, y).mean(), slope)
 
 
 def _fed(loss: Any, function: Function, positive: float) -> Function:

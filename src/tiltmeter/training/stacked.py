@@ -10,7 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
-from tiltmeter.training.stacked_linear_layers import Product, differentiate_chain, linear_layers, run_chain
+from tiltmeter.training.stacked_linear_layers import (
+    Layer,
+    Product,
+    differentiate_chain,
+    linear_layers,
+    run_chain,
+)
 
 
 class Stacked:
@@ -25,11 +31,13 @@ class Stacked:
     models are not changed and share no memory with the stack. `read` finds the scores in what a model returns.
     """
 
+    layers: tuple[Layer, ...] | None
+
     def __init__(
         self, models: Sequence[nn.Module], read: Callable[[Any], Tensor] | None = None, quick: bool = True
     ) -> None:
         self._model, self._read = copy.deepcopy(models[0]), read
-        self._layers = linear_layers(self._model) if quick and read is None else None
+        self.layers = linear_layers(self._model) if quick and read is None else None
         try:
             parameters, buffers = stack_module_state(list(models))
         except RuntimeError as error:
@@ -55,12 +63,12 @@ class Stacked:
     @property
     def quick(self) -> bool:
         """Whether the forward pass is one batched product per layer."""
-        return self._layers is not None
+        return self.layers is not None
 
     def __call__(self, x: Tensor) -> Tensor:
         """The outputs while training, each run with its own batch: x has shape (runs, batch, ...)."""
-        if self._layers is not None:
-            return run_chain(self._layers, self.parameters, x)
+        if self.layers is not None:
+            return run_chain(self.layers, self.parameters, x)
         self._model.train()
         return self._forward(x, own_points=True)
 
@@ -72,8 +80,8 @@ class Stacked:
         Every run has its own parameters, so this gradient holds the gradient of each run. None: the parameter does not
         affect the loss.
         """
-        if self._layers is not None:
-            losses, gradients = differentiate_chain(self._layers, self.parameters, x, loss)
+        if self.layers is not None:
+            losses, gradients = differentiate_chain(self.layers, self.parameters, x, loss)
             return losses, {name: gradients[name] for name in self.trained}
         losses = loss(self(x))
         wanted = [self.parameters[name] for name in self.trained]
@@ -83,8 +91,8 @@ class Stacked:
     @torch.no_grad()
     def evaluate(self, x: Tensor) -> Tensor:
         """The outputs in evaluation mode, all runs at the same points: x has shape (points, ...)."""
-        if self._layers is not None:
-            return run_chain(self._layers, self.parameters, x.unsqueeze(0))
+        if self.layers is not None:
+            return run_chain(self.layers, self.parameters, x.unsqueeze(0))
         self._model.eval()
         return self._forward(x, own_points=False)
 

@@ -99,21 +99,6 @@ def test_real_steps_are_plain():
         tm.tangent(linear(), TRAIN, LOOK).forecast(recipe, real_steps=3)
 
 
-def digits_with_a_patch(points=500, aligned=0.95):
-    """Digits of at least 5 against the rest, and four more pixels that agree with the label in most training points."""
-    from sklearn.datasets import load_digits
-
-    raw, rng = load_digits(), np.random.default_rng(0)
-    order = rng.permutation(len(raw.target))
-    y = np.where(raw.target[order] >= 5, 1, -1)
-    patch = np.where(rng.random(len(y)) < aligned, y, -y)
-    patch[points:] = np.where(rng.random(len(y) - points) < 0.5, 1, -1)
-    x = np.concatenate([raw.data[order] / 16, np.repeat(1.5 * patch[:, None], 4, 1)], axis=1).astype("float32")
-    group = np.array(["-+"[int(a > 0)] + "-+"[int(b > 0)] for a, b in zip(y, patch, strict=True)])
-    data = tm.GroupedData(x, y, group)
-    return data.take(np.arange(points)), data.take(np.arange(points, len(y)))
-
-
 #: The steps were chosen after first runs: .02 is about the error of linearising 1024 units over 200 steps. Measured there,
 #: aligned / conflicting: DRO .019/.012, V-REx .019/.012, normalised .001/.001, UPGrad .029/.028, which keeps .02 for 100
 #: steps only. With 4096 units: DRO .013/.005, V-REx .013/.005, UPGrad .022/.013.
@@ -123,25 +108,16 @@ def digits_with_a_patch(points=500, aligned=0.95):
     [(I.GroupDRO(0.02), 200), (I.VREx(5.0), 200), (I.NormalisedGradient(0.05), 200), (I.UPGrad(), 100)],
     ids=["GroupDRO", "VREx", "NormalisedGradient", "UPGrad"],
 )
-def test_a_wide_network_follows_within_two_hundredths(law, steps):
-    """The losses of aligned and of conflicting points, where label and patch agree or not."""
-    train, look = digits_with_a_patch()
-
-    def network():
-        torch.manual_seed(0)
-        made = nn.Sequential(nn.Linear(68, 1024), nn.ReLU(), nn.Linear(1024, 1))
-        for parameter in made[2].parameters():
-            parameter.requires_grad_(False)
-        return made
-
-    def by_agreement(found):
-        points = np.array([look.sizes[group] for group in look.groups])
-        agree = np.array([group[0] == group[1] for group in look.groups])
-        loss = found["loss"].values
-        return np.stack([(loss * points)[:, one].sum(1) / points[one].sum() for one in (agree, ~agree)])
-
+def test_a_wide_network_follows_within_two_hundredths(wide_digits, law, steps):
+    points = wide_digits.train, wide_digits.look
     recipe = tm.Recipe(lr=0.05, steps=steps, batch=None, loss=tm.Square(), interventions=(law,))
-    ahead, run = tm.forecast(network(), train, look, recipe), tm.train(network(), train, look, recipe)
-    plain = tm.train(network(), train, look, replace(recipe, interventions=()))
-    assert abs(by_agreement(ahead) - by_agreement(run)).max() <= 0.02
-    assert abs(by_agreement(plain) - by_agreement(run)).max() > 0.1
+    ahead, run, plain = (
+        wide_digits.by_agreement(found["loss"])
+        for found in (
+            tm.forecast(wide_digits.network(), *points, recipe),
+            tm.train(wide_digits.network(), *points, recipe),
+            tm.train(wide_digits.network(), *points, replace(recipe, interventions=())),
+        )
+    )
+    assert abs(ahead - run).max() <= 0.02
+    assert abs(plain - run).max() > 0.1

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.twin.joined_update import joined_update
+from tiltmeter.forecast.twin.joined_update import JoinedUpdate
 from tiltmeter.forecast.twin.side_by_side import chain
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import scaled_twin
@@ -30,7 +30,7 @@ def test_one_pass_is_the_optimiser_of_every_twin(name, clip):
     wide, draw = mlp(5, (64, 64)), torch.Generator().manual_seed(0)
     twins = [scaled_twin(wide, torch.zeros(2, 5), 0.25, seed, 1, None) for seed in range(2)]
     stack = Stacked([chain(twin.network) for twin in twins])
-    update = joined_update(twins[0], Rates(twins[0], recipe, twins[0].kind(recipe), STEPS), clip)
+    update = JoinedUpdate(twins[0], Rates(twins[0], recipe, twins[0].kind(recipe), STEPS), clip)
     batches = torch.randn(STEPS, 20, 5, generator=draw)
     for step, x in enumerate(batches):
         gradients = stack.differentiate(x[None], lambda outputs: nn.functional.softplus(outputs).mean((1, 2)))[1]

@@ -60,13 +60,14 @@ class TestGradients:
         assert plain > 20
 
     def test_four_groups_have_no_such_guarantee(self):
+        """Published: 72 of 200, as for independent gradients of five weights, of which 73.3 +- 6.8 conflict."""
         rng = np.random.default_rng(0)
         harmed = 0
         for _ in range(200):
-            J = rng.normal(size=3) - rng.normal(size=(4, 3))
+            J = rng.normal(size=(4, 5))
             P = I.NormalisedGradient().pull(np.zeros(4), seen(np.full(4, 0.25), np.zeros(4), J @ J.T, groups="abcd"))
             harmed += ((J @ (P @ J)) < 0).any()
-        assert harmed >= 10
+        assert abs(harmed - 73.3) <= 3 * 6.8
 
     def test_absent_groups_waste_no_share(self):
         gram = np.diag([1.0, 0.0, 2.0])[None]

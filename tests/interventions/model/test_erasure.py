@@ -99,7 +99,10 @@ def test_balanced_erasure_serves_both_and_unbalanced_erasure_reverses():
     assert abs(with_ - against) < 0.03
     assert max(with_, against) < 0.12
     with_, against = errors(I.Erasure(ATTRIBUTE, balanced=False))
-    assert with_ > against + 0.05  # negative control: points that go along with the attribute are now worse off
+    # Negative control: points that go along with the attribute are now worse off. The published numbers, .375 and .017,
+    # are of other data, whose label is weaker; here .469 and .006 were measured.
+    assert with_ > 0.375
+    assert against < 0.017
 
 
 def test_the_delivered_layer_is_the_eraser_and_the_fit_in_one():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,17 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.begun import Begun
 from tiltmeter.forecast.coordinates.columns import columns
-from tiltmeter.forecast.coordinates.linear_run import BatchLoss, LinearRun
+from tiltmeter.forecast.coordinates.linear_run import BatchSlopes, LinearRun
 from tiltmeter.forecast.coordinates.strata import strata
 from tiltmeter.forecast.curves import forecast_measures
+from tiltmeter.forecast.gathered_looks import KEPT, GatheredLooks
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
 from tiltmeter.forecast.laws import check_coordinate_laws
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Coordinates
+from tiltmeter.forecast.score_slopes import score_slopes
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.point_loss import point_loss
@@ -35,6 +38,7 @@ from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Recorder, Trajectory
 from tiltmeter.training.network_laws import network_laws
 from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.training.stacked_loop import stacked_batches
 from tiltmeter.training.stacked_loss import stacked_loss
 from tiltmeter.training.stacked_observations import StackedObservations
 from tiltmeter.training.steering import Steering
@@ -73,13 +77,15 @@ def coordinates_from(
     kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
     say_gathered(gather_statistics(own, train, 2500, watch.read))
     total, size = recipe.total_steps(len(train)), recipe.batch_size(len(train))
+    rest = total - first
     sampling = recipe.batches(train)
     seeds = [route.seed] * route.replicas if recipe.order is not None else replica_seeds(route.seed, route.replicas)
     orders = [
-        [sampling.batch(train, size, recipe.batch_seed(seed), step) for step in range(first, total)] for seed in seeds
+        [batch[0] for batch in islice(stacked_batches(sampling, train, size, [recipe.batch_seed(seed)], first), rest)]
+        for seed in seeds
     ]
     chosen = [strata(own, route.count, route.seed + number) for number in range(route.replicas)]
-    shown = np.unique(np.concatenate([np.concatenate(order) for order in orders]))
+    shown = np.unique(torch.cat([torch.cat(order) for order in orders]).numpy())
     x_shown, x_look = (like_weights(own, data.tensors()[0]) for data in (train.take(shown), look))
     start, seen = (_scores(own, x, watch.read) for x in (x_shown, x_look))
     outputs = start.shape[1]
@@ -97,19 +103,24 @@ def coordinates_from(
     for each in chosen:
         slopes, there = (columns(own, each, x, watch.read) for x in (x_shown, x_look))
         laws = Steering(steered.steering, train, proportions=recipe.drawn, runs=1) if steered.steering else None
-        loss = _loss(answers, start, shown, train, recipe, laws)
-        runs.append(LinearRun(own, each, (start, slopes), (seen, there), recipe, loss, begun))
-    rows = np.zeros(len(train), dtype=np.int64)
-    rows[shown] = np.arange(len(shown))
+        pull = _slopes(answers, start, shown, train, recipe, laws)
+        runs.append(LinearRun(own, each, (start, slopes), (seen, there), recipe, pull, begun))
+    rows = torch.zeros(len(train), dtype=torch.int64)
+    rows[torch.as_tensor(shown)] = torch.arange(len(shown))
     labels = {"seed": np.arange(len(runs))} if len(runs) > 1 else {}
-    keeper = PointKeeper(look, labels, end=total) if watch.points else None
-    names = tuple(range(len(runs))) if len(runs) > 1 else ()
-    with Recorder(None, clock="step", origin=Origin("forecast", seeds=names)) as recorder:
-        stack = _Runs(runs)
-        observe = StackedObservations(stack, answers, measures, torch.arange(len(look)), labels, recorder, keeper)  # type: ignore[arg-type]
-        looks = [step for step in sorted({first, *watch.when.steps(total), total}) if step >= first]
-        _follow(runs, orders, rows, looks, observe)
-        found = recorder.trajectory()
+    origin = Origin("forecast", seeds=tuple(range(len(runs))) if len(runs) > 1 else ())
+    stack = _Runs(runs)
+    looks = [step for step in sorted({first, *watch.when.steps(total), total}) if step >= first]
+    if not watch.points and len(looks) * seen.numel() * len(runs) <= KEPT:
+        gathered = GatheredLooks(stack.scores)
+        _follow(runs, orders, rows, looks, gathered)
+        found = gathered.trajectory(answers, measures, labels, origin)
+    else:
+        keeper = PointKeeper(look, labels, end=total) if watch.points else None
+        with Recorder(None, clock="step", origin=origin) as recorder:
+            observe = StackedObservations(stack, answers, measures, torch.arange(len(look)), labels, recorder, keeper)  # type: ignore[arg-type]
+            _follow(runs, orders, rows, looks, observe)
+            found = recorder.trajectory()
     order = "the run's own" if recipe.order is not None else "one for every replica"
     account: dict[str, Any] = {"weights": weights, "of": sum(p.numel() for p in own.parameters()), "order": order}
     if begun is not None:
@@ -119,17 +130,17 @@ def coordinates_from(
 
 def _follow(
     runs: Sequence[LinearRun],
-    orders: Sequence[Sequence[np.ndarray]],
-    rows: np.ndarray,
+    orders: Sequence[Sequence[Tensor]],
+    rows: Tensor,
     looks: Sequence[int],
-    observe: StackedObservations,
+    observe: Callable[[int], bool],
 ) -> None:
     """All runs from look to look."""
     first = step = looks[0]
     for stop in looks:
         for run, order in zip(runs, orders, strict=True):
             for places in order[step - first : stop - first]:
-                run.step(torch.as_tensor(rows[places]), torch.as_tensor(places))
+                run.step(rows[places], places)
         step = stop
         if not observe(step):
             return
@@ -141,9 +152,12 @@ class _Runs:
     def __init__(self, runs: Sequence[LinearRun]) -> None:
         self._runs, self.runs = runs, len(runs)
 
+    @torch.no_grad()
+    def scores(self) -> Tensor:
+        return torch.stack([run.scores() for run in self._runs])
+
     def evaluate(self, places: Tensor) -> Tensor:
-        with torch.no_grad():
-            return torch.stack([run.scores()[places] for run in self._runs])
+        return self.scores()[:, places]
 
 
 def _scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
@@ -153,15 +167,24 @@ def _scores(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
     return found.reshape(len(x), -1)
 
 
-def _loss(
+def _slopes(
     answers: Answers, start: Tensor, shown: np.ndarray, train: GroupedData, recipe: Recipe, laws: Steering | None
-) -> BatchLoss:
-    """The loss of a batch with the weights of its points, as `train` takes it."""
+) -> BatchSlopes:
+    """The derivatives of the loss of a batch with the weights of its points, as `train` takes it."""
     few = start[:8]
     y: Tensor = train.tensors()[1][torch.as_tensor(shown[:8])]
     trial = few[:, 0] if few.shape[1] == 1 else few
     each = point_loss(
         answers.given, trial, y.to(trial.dtype) if trial.ndim == 1 else y.long(), [float(one) for one in train.labels]
     )
+    known = score_slopes(each, train, recipe.weights, start) if laws is None else None
+    if known is not None:
+        return lambda scores, places: known(scores[None], places[None])[0]
     together = stacked_loss(each, train, recipe.weights, start, laws)
-    return lambda found, places: together(found[None], places[None])[0]
+
+    def slopes(scores: Tensor, places: Tensor) -> Tensor:
+        given = scores.requires_grad_()
+        with torch.enable_grad():
+            return torch.autograd.grad(together(given[None], places[None])[0], given)[0]
+
+    return slopes

@@ -21,8 +21,8 @@ from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.forecast.one_pass import one_pass
 from tiltmeter.recipe.recipe import Recipe
 
-#: Loss of a batch from its scores (points, outputs) and the places of its points.
-BatchLoss = Callable[[Tensor, Tensor], Tensor]
+#: Derivatives of the loss of a batch by its scores (points, outputs), from these and the places of its points.
+BatchSlopes = Callable[[Tensor, Tensor], Tensor]
 
 
 class LinearRun:
@@ -35,12 +35,12 @@ class LinearRun:
         at_train: tuple[Tensor, Tensor],
         at_look: tuple[Tensor, Tensor],
         recipe: Recipe,
-        loss: BatchLoss,
+        pull: BatchSlopes,
         begun: Begun | None = None,
     ) -> None:
         self._start, self._jacobian = at_train
         self._look = at_look
-        self._loss, self._clip = loss, recipe.clip
+        self._pull, self._clip = pull, recipe.clip
         first = [model.get_parameter(one.name).detach().flatten()[torch.as_tensor(one.places)] for one in chosen]
         self._theta = torch.cat(first).to(self._jacobian.dtype).clone()
         self._began = self._theta.clone()
@@ -64,12 +64,12 @@ class LinearRun:
             take_up(self._optimiser, begun, model, self._tensors, chosen)
             self._scheduling.load_state_dict(dict(begun.schedule))
 
+    @torch.no_grad()
     def step(self, rows: Tensor, places: Tensor) -> None:
         """One update on the points of these rows of the Jacobian; `places` says which points they are."""
         slopes = self._jacobian.index_select(0, rows).flatten(0, 1)
-        scores = self._scores(self._start[rows], slopes).requires_grad_()
-        (pull,) = torch.autograd.grad(self._loss(scores, places), scores)
-        gradient = pull.flatten() @ slopes
+        scores = self._scores(self._start.index_select(0, rows), slopes)
+        gradient = self._pull(scores, places).flatten() @ slopes
         if self._clip is not None:
             size = (self._stands_for * gradient * gradient).sum().sqrt()
             gradient = gradient * (self._clip / (size + 1e-6)).clamp(max=1.0)

@@ -12,6 +12,7 @@ from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
 from tiltmeter.forecast.laws import check_twin_laws, needs_points, stackable
+from tiltmeter.forecast.optimiser_kind import Kind
 from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
@@ -61,6 +62,8 @@ def forecast_by_twins(
     for data in (train, look):
         checked_classes(data, outputs)
     twins = _twins(own, x[0], recipe, route, outputs, watch)
+    # The network itself, on the batches of its run, takes any optimiser.
+    kind = None if twins[0].whole and recipe.order is not None else twins[0].kind(recipe)
     if sure and not all(twin.whole for twin in twins):
         raise ValueError(
             "A twin adds the scores of two networks, which `model` should give before its sigmoid or softmax. Found "
@@ -69,7 +72,7 @@ def forecast_by_twins(
     steps = recipe.total_steps(len(train))
     # The order of the run if the recipe gives one; else every twin has its own order.
     seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
-    rates = _rates(twins, recipe, steps, watch)
+    rates = _rates(twins, recipe, kind, steps, watch)
     # Laws may look at points that no batch shows.
     wide = Untrained(own, train, x, watch.read, None if asked.interventions else seen_places(train, recipe, seeds))
     if rates is None:
@@ -105,16 +108,15 @@ def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: in
             )
         if recipe.order is not None:
             return found[:1]  # every twin would be the network itself, trained on the same batches
-    found[0].kind(recipe)
     return found
 
 
-def _rates(twins: list[ScaledTwin], recipe: Recipe, steps: int, watch: Watch) -> Rates | None:
+def _rates(twins: list[ScaledTwin], recipe: Recipe, kind: Kind | None, steps: int, watch: Watch) -> Rates | None:
     """The rates of twins that can be trained side by side; None: one after the other."""
     alone = not stackable(recipe) or watch.read is not None or twins[0].whole
-    if alone or any(chain(twin.network) is None for twin in twins):
+    if alone or kind is None or any(chain(twin.network) is None for twin in twins):
         return None
-    found = Rates(twins[0], recipe, twins[0].kind(recipe), steps)
+    found = Rates(twins[0], recipe, kind, steps)
     return found if found.stackable else None
 
 

@@ -1,4 +1,4 @@
-"""joined_update: one step of the user's optimiser on all parameters of stacked twins, those of equal settings at once.
+"""JoinedUpdate: one step of the user's optimiser on all parameters of stacked twins, those of equal settings at once.
 
 Twins are small, so a step of Adam takes as long as its calls. Parameters that share every setting go through the
 optimiser's formula together, in one pass over their numbers (torch's fused kernels).
@@ -6,7 +6,7 @@ optimiser's formula together, in one pass over their numbers (torch's fused kern
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,34 +15,45 @@ from torch import Tensor
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import ScaledTwin
 from tiltmeter.training.stacked_linear_layers import Product
-from tiltmeter.training.stacked_updates import Gradients, Rate, Update
+from tiltmeter.training.stacked_updates import Gradients, Rate
 
 
-def joined_update(twin: ScaledTwin, rates: Rates, clip: float | None) -> Update:
+class JoinedUpdate:
     """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
-    alike: dict[Any, list[str]] = {}
-    for name in rates.names:
-        alike.setdefault(rates.key(name), []).append(name)
-    parts = [(names, _step_of(rates.settings(names[0]))) for names in alike.values()]
-    spares: dict[str, Tensor] = {}
+
+    def __init__(self, twin: ScaledTwin, rates: Rates, clip: float | None) -> None:
+        alike: dict[Any, list[str]] = {}
+        for name in rates.names:
+            alike.setdefault(rates.key(name), []).append(name)
+        self._parts = [(names, _step_of(rates.settings(names[0]))) for names in alike.values()]
+        self._twin, self._rates, self._clip = twin, rates, clip
+        self._spares: dict[str, Tensor] = {}
 
     @torch.no_grad()
-    def update(parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
+    def __call__(self, parameters: Mapping[str, Tensor], gradients: Gradients, step: Rate) -> None:
         assert isinstance(step, float)
-        dense = {name: _dense(name, one, parameters, spares) for name, one in gradients.items() if one is not None}
-        if clip is not None:
-            dense = _clipped(dense, clip, twin)
-        for names, take in parts:
-            own = [name for name in names if name in dense]
-            if own:
-                take(
-                    own,
-                    [_in_order(parameters[name]) for name in own],
-                    [_in_order(dense[name]) for name in own],
-                    rates.rate(own[0], int(step)),
-                )
+        dense = {
+            name: _dense(name, one, parameters, self._spares) for name, one in gradients.items() if one is not None
+        }
+        self.bound(parameters, dense)(int(step))
 
-    return update
+    def bound(self, parameters: Mapping[str, Tensor], gradients: Mapping[str, Tensor]) -> Callable[[int], None]:
+        """A function of the step alone, for gradients that are written to the same memory at every step."""
+        parts = []
+        for names, formula in self._parts:
+            own = [name for name in names if name in gradients]
+            if own:
+                places = [_in_order(parameters[name]) for name in own]
+                slopes = [_in_order(gradients[name]) for name in own]
+                parts.append((formula.bound(own, places, slopes), own[0]))
+
+        def update(step: int) -> None:
+            if self._clip is not None:
+                _clip(gradients, self._clip, self._twin)
+            for take, name in parts:
+                take(self._rates.rate(name, step))
+
+        return update
 
 
 class _Adam:
@@ -55,14 +66,19 @@ class _Adam:
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
         self._state: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def __call__(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
+        """A step of these parameters at a learning rate."""
         for name, parameter in zip(names, parameters, strict=True):
             if name not in self._state:
                 self._state[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), torch.zeros(())
         means, squares, counts = (list(one) for one in zip(*(self._state[name] for name in names), strict=True))
-        torch._foreach_add_(counts, 1.0)
-        flags: dict[str, Any] = {"amsgrad": False, "maximize": False}
-        self._formula(parameters, gradients, means, squares, [], counts, lr=lr, **self._settings, **flags)
+        settings: dict[str, Any] = {**self._settings, "amsgrad": False, "maximize": False}
+
+        def take(lr: float) -> None:
+            torch._foreach_add_(counts, 1.0)
+            self._formula(parameters, gradients, means, squares, [], counts, lr=lr, **settings)
+
+        return take
 
 
 class _Descent:
@@ -73,16 +89,24 @@ class _Descent:
         self._settings: dict[str, Any] = {name: float(settings[name]) for name in names}
         self._settings["nesterov"] = bool(settings["nesterov"])
         self._state: dict[str, Tensor] = {}
+        self._moved = False
 
-    def __call__(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
-        first = names[0] not in self._state
+    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
+        """A step of these parameters at a learning rate."""
         speeds: list[Tensor] = []
         if self._settings["momentum"]:
             for name, parameter in zip(names, parameters, strict=True):
                 if name not in self._state:
                     self._state[name] = torch.zeros_like(parameter)
             speeds = [self._state[name] for name in names]
-        torch._fused_sgd_(parameters, gradients, speeds, lr=lr, maximize=False, is_first_step=first, **self._settings)
+
+        def take(lr: float) -> None:
+            first, self._moved = not self._moved, True
+            torch._fused_sgd_(
+                parameters, gradients, speeds, lr=lr, maximize=False, is_first_step=first, **self._settings
+            )
+
+        return take
 
 
 def _step_of(optimiser: torch.optim.Optimizer) -> _Adam | _Descent:
@@ -109,8 +133,9 @@ def _in_order(stacked: Tensor) -> Tensor:
     return found
 
 
-def _clipped(dense: dict[str, Tensor], largest: float, twin: ScaledTwin) -> dict[str, Tensor]:
-    """Clip every run by the norm that the gradient of its wide network would have."""
+def _clip(dense: Mapping[str, Tensor], largest: float, twin: ScaledTwin) -> None:
+    """Clip every run, in place, by the norm that the gradient of its wide network would have."""
     squares = [twin.scale(name).norm * one.flatten(1).pow(2).sum(1) for name, one in dense.items()]
     factors = (largest / (torch.stack(squares).sum(0).sqrt() + 1e-6)).clamp(max=1.0)
-    return {name: one * factors.reshape(-1, *(1,) * (one.dim() - 1)) for name, one in dense.items()}
+    for one in dense.values():
+        one.mul_(factors.reshape(-1, *(1,) * (one.dim() - 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.twin.joined_update import joined_update
+from tiltmeter.forecast.gathered_looks import KEPT, GatheredLooks
+from tiltmeter.forecast.score_slopes import ScoreSlopes, score_slopes
+from tiltmeter.forecast.twin.joined_update import JoinedUpdate
 from tiltmeter.forecast.twin.places import Shifted, by_place
+from tiltmeter.forecast.twin.quick_gradients import QuickGradients
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import ScaledTwin
 from tiltmeter.measures.answers import Answers
@@ -80,18 +83,33 @@ def train_side_by_side(
     places = torch.as_tensor(own[0].x, device=like.device)
     batches = stacked_batches(recipe.batches(train), train, recipe.batch_size(len(train)), orders)
     names = tuple(range(stack.runs)) if stack.runs > 1 else ()
-    with Recorder(None, clock="step", origin=Origin("forecast", seeds=names)) as recorder:
-        seen = torch.as_tensor(own[1].x, device=like.device)
+    update = JoinedUpdate(twins[0], rates, recipe.clip)
+    slopes = None if steering is not None else score_slopes(each, train, recipe.weights, like)
+
+    def follow(observe: Callable[[int], bool]) -> None:
+        if slopes is not None and QuickGradients.known(stack.layers):
+            stack.train(slopes, update, batches, looks, observe)
+            return
         train_stacked(
             stack,  # type: ignore[arg-type]  # a stack in all that is asked of it
-            joined_update(twins[0], rates, recipe.clip),
+            update,
             lambda step: float(step),  # the update looks its own rates up
             batches,
             places,
             stacked_loss(each, train, recipe.weights, like, steering),
             looks,
-            StackedObservations(stack, answers, measures, seen, runs, recorder, keeper, pull),  # type: ignore[arg-type]
+            observe,
         )
+
+    origin = Origin("forecast", seeds=names)
+    numbers = len(looks) * len(look) * stack.runs * answers.task.outputs
+    if keeper is None and pull is None and numbers <= KEPT:
+        gathered = GatheredLooks(lambda: stack.look_scores(answers.chunk))
+        follow(gathered)
+        return gathered.trajectory(answers, measures, runs, origin)
+    with Recorder(None, clock="step", origin=origin) as recorder:
+        seen = torch.as_tensor(own[1].x, device=like.device)
+        follow(StackedObservations(stack, answers, measures, seen, runs, recorder, keeper, pull))  # type: ignore[arg-type]
         return recorder.trajectory()
 
 
@@ -107,21 +125,50 @@ class ShiftedStack:
         added = [shift.points.added for shift in shifts]
         known = [one.reshape(len(one), -1) for one in added if one is not None]
         self._added = torch.stack(known) if known else None
-        self.runs, self.parameters = self._stacked.runs, self._stacked.parameters
+        self.runs, self.parameters, self.layers = self._stacked.runs, self._stacked.parameters, self._stacked.layers
 
     def differentiate(self, places: Tensor, loss: Callable[[Tensor], Tensor]) -> Any:
         """As `Stacked.differentiate`, at places (runs, batch, 1)."""
-        where = places[..., 0]
-        if self._shared:
-            x = self._x[0].index_select(0, where[0])[None]
-            added = None if self._added is None else self._added.index_select(1, where[0])
-        else:
-            x = self._x[0][where]
-            runs = torch.arange(self.runs, device=where.device)[:, None]
-            added = None if self._added is None else self._added[runs, where]
+        x, added = self._gathered(places[..., 0])
         if added is None:
             return self._stacked.differentiate(x, loss)
         return self._stacked.differentiate(x, lambda outputs: loss(outputs + added))
+
+    def look_scores(self, chunk: int) -> Tensor:
+        """The scores of all runs at all points to look at, (runs, points, outputs)."""
+        parts = [self._stacked.evaluate(part) for part in torch.split(self._x[1], chunk)]
+        found = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        return found if self._added is None else found.add_(self._added[:, self._count :])
+
+    @torch.no_grad()
+    def train(
+        self,
+        slopes: ScoreSlopes,
+        update: JoinedUpdate,
+        batches: Iterator[Tensor],
+        looks: Sequence[int],
+        look: Callable[[int], bool],
+    ) -> None:
+        """As `train_stacked`, where the derivatives of the loss and of all layers are known."""
+        differentiate = QuickGradients(self._stacked, slopes)
+        take = update.bound(self.parameters, differentiate.gradients)
+        device, step = self._x[0].device, 0
+        for stop in looks:
+            while step < stop:
+                places = next(batches).to(device)
+                differentiate(*self._gathered(places), places)
+                take(step)
+                step += 1
+            if not look(step):
+                return
+
+    def _gathered(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The points at places (runs or 1, batch), and what is added to their scores."""
+        if self._shared:
+            x = self._x[0].index_select(0, places[0])[None]
+            return x, None if self._added is None else self._added.index_select(1, places[0])
+        runs = torch.arange(self.runs, device=places.device)[:, None]
+        return self._x[0][places], None if self._added is None else self._added[runs, places]
 
     def evaluate(self, places: Tensor) -> Tensor:
         """As `Stacked.evaluate`, at places (points, 1) to look at or to train on."""

@@ -19,6 +19,8 @@ from tiltmeter.recipe.recipe import Recipe
 
 #: Points whose statistics batch normalisation gets before the difference of both networks is taken.
 GATHERED = 2500
+#: Points that a network answers together.
+CHUNK = 256
 #: The first points to train on are always known: losses are tried on them.
 TRIED = 8
 
@@ -60,8 +62,11 @@ class Untrained:
         """The scores of a network at all points, those to train on first; not a number at points that are not seen."""
         train, look = self.x
         with untouched(network):
-            part = train if self._seen is None else train[self._seen]
-            first, then = (torch.cat([s for _, s in scores(network, x, self.read, 256)]) for x in (part, look))
+            parts = [train] if self._seen is None else [train[some] for some in torch.split(self._seen, CHUNK)]
+            first, then = (
+                torch.cat([s for part in each for _, s in scores(network, part, self.read, CHUNK)])
+                for each in (parts, [look])
+            )
         if self._seen is not None:
             whole = first.new_full((len(train), *first.shape[1:]), math.nan)
             whole[self._seen] = first

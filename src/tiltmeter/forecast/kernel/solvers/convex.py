@@ -13,7 +13,7 @@ from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this. Some first
 #: steps are always taken; then only slow directions still move, and these follow the gradient flow.
-WORK, FIRST, LAST = 2e9, 200, 20_000
+WORK, FIRST, LAST = 5e8, 200, 20_000
 #: The error of one step of the flow, relative to the length of the displacement of the weights.
 TOLERANCE = 1e-6
 
