@@ -9,7 +9,7 @@ from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import NARROW, PLAIN, Frame, short
+from tiltmeter.report.frame import BOLD, NARROW, PLAIN, Frame, short
 from tiltmeter.report.stretched_axis import StretchedAxis
 
 #: Strips of groups that are drawn; those with something shown come first.
@@ -29,7 +29,9 @@ def strips(found: Findings, axis: StretchedAxis, frame: Frame, y: float) -> tupl
         rows = [(group_name(one.pair[0]), one) for one in judged[:MOST_STRIPS]]
     if not rows:
         return [], y - 20
-    parts = [svg.text(frame.left, y - 6, title, "sh")]
+    room = frame.width - frame.left
+    start = frame.left if BOLD * len(title) <= room else 2.0  # a long title begins at the edge of a narrow picture
+    parts = [svg.text(start, y - 6, short(title, frame.width - start), "sh")]
     for name, one in rows:
         above = frame is NARROW and not found.two  # names of groups need more room than those of measures
         if above:

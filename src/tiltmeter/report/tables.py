@@ -237,7 +237,7 @@ def curve_table(found: Findings, most: int = 14) -> str:
 def _numbers(found: Findings, rows: list[Row], most: int, caption: str = "") -> str:
     times = found.headline.course.coords["time"].values  # type: ignore[union-attr]
     chosen = np.unique(np.linspace(0, len(times) - 1, min(most, len(times))).round().astype(int))
-    names = [name if caption else f"{row.term.curve}, {name}" for row in rows for name in found.names]
+    names = [name if caption else f"{row.term.curve.replace('_', ' ')}, {name}" for row in rows for name in found.names]
     head = [found.clock, *names]
     body = []
     for look in chosen:
