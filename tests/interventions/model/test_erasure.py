@@ -100,7 +100,7 @@ def test_balanced_erasure_serves_both_and_unbalanced_erasure_reverses():
     assert max(with_, against) < 0.12
     with_, against = errors(I.Erasure(ATTRIBUTE, balanced=False))
     # Negative control: points that go along with the attribute are now worse off. The published numbers, .375 and .017,
-    # are of other data, whose label is weaker; here .469 and .006 were measured.
+    # are of other data; here .469 and .006 were measured.
     assert with_ > 0.375
     assert against < 0.017
 
