@@ -34,6 +34,7 @@ class TestErrorsOfIntegration:
         card = tm.scorecard({"plain": tm.predict(self.PROBLEM, tm.SGD(lr=0.2), long["loss"].time.values), "law": long})
         assert card["law"].crossings == 4
 
+    @pytest.mark.slow
     def test_their_bound_survives_the_disk_and_another_clock(self, tmp_path):
         tm.save(self.theory(150.0), tmp_path / "run")
         assert len(tm.crossings(tm.load(tmp_path / "run"))) == 4

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -63,6 +64,7 @@ def test_negative_control_groups_alike():
     assert abs(gap.mean()) < 3 * error
 
 
+@pytest.mark.slow
 def test_the_larger_the_share_the_earlier_the_majority_leads():
     times = []
     for share in (0.8, 0.9):
