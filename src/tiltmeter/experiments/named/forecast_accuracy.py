@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -102,46 +102,29 @@ class Prepared:
             route=Kernel(sample=setting.sample),
         )
 
+    def drawn(self, setting: Any, weights: Mapping[Any, float] | None) -> Recipe:
+        """Plain SGD on points drawn at every step."""
+        from tiltmeter.recipe.sampling import Draws
+
+        lr, steps, batch = self.task.lr, setting.steps, setting.batch
+        return Recipe(lr=lr, steps=steps, batch=batch, sampling=Draws(), weights=weights, loss=Square())
+
     def twins(self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None) -> Trajectory:
         """Return the forecast by two thin twins on the batches of the training of this seed."""
         from tiltmeter.forecast.forecast import forecast
         from tiltmeter.forecast.route import Twin
-        from tiltmeter.recipe.sampling import Draws
 
-        recipe = Recipe(
-            lr=self.task.lr,
-            steps=setting.steps,
-            batch=setting.batch,
-            sampling=Draws(),
-            weights=weights,
-            loss=Square(),
-            order=seed,
-        )
+        recipe = replace(self.drawn(setting, weights), order=seed)
         return forecast(self.model(seed), *self.points, recipe, route=Twin(), progress=False)
 
     def trained(
         self, seed: int, setting: Any, weights: Mapping[Any, float] | None = None, draws: int | None = None
     ) -> Trajectory:
-        """Train it by plain SGD on points drawn at every step; `draws` is their seed, if it differs."""
-
-        from tiltmeter.recipe.sampling import Draws
+        """Train it; `draws` is the seed of the points drawn, if it differs."""
         from tiltmeter.training.loop import train
 
-        data, look = self.points
-        return train(
-            self.model(seed),
-            data,
-            look,
-            Recipe(
-                lr=self.task.lr,
-                steps=setting.steps,
-                batch=setting.batch,
-                sampling=Draws(),
-                weights=weights,
-                loss=Square(),
-            ),
-            seed=seed if draws is None else draws,
-        )
+        order = seed if draws is None else draws
+        return train(self.model(seed), *self.points, self.drawn(setting, weights), seed=order)
 
 
 def scores(runs: Runs) -> dict[str, Scored]:
