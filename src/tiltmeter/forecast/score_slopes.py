@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,22 +18,34 @@ ScoreSlopes = Callable[[Tensor, Tensor], Tensor]
 
 
 def score_slopes(
-    loss: PointLoss, train: GroupedData, weights: Mapping[Any, float] | None, like: Tensor
+    loss: PointLoss, train: GroupedData, weights: Sequence[Mapping[Any, float] | None], like: Tensor
 ) -> ScoreSlopes | None:
-    """The derivatives of the losses that `stacked_loss` gives without laws; None where the formula is not known."""
+    """The derivatives of the losses that `stacked_loss` gives without laws; None where the formula is not known.
+
+    `weights` are those of every run, or one for all.
+    """
     known = loss.slope
     if known is None:
         return None
     y = known.targets(train.tensors(like.dtype)[1].to(like.device, like.dtype))
-    factors = example_weights(train, weights)
-    heavy = None if factors is None else torch.as_tensor(factors, dtype=like.dtype, device=like.device)
+    heavy = _factors(train, weights, like)
+    runs = torch.arange(len(weights), device=like.device)[:, None]
 
     def slopes(scores: Tensor, places: Tensor) -> Tensor:
         one = scores.shape[2] == 1
         found = known.slope(scores[..., 0] if one else scores, y[places])
         found = found.unsqueeze(2) if one else found
         if heavy is not None:
-            found = found * heavy[places].unsqueeze(2)
+            found = found * heavy[runs, places].unsqueeze(2)
         return found.div_(scores.shape[1])
 
     return slopes
+
+
+def _factors(train: GroupedData, weights: Sequence[Mapping[Any, float] | None], like: Tensor) -> Tensor | None:
+    """The factors of all points, (runs or 1, points); None if all are 1."""
+    each = [example_weights(train, one) for one in weights]
+    if all(one is None for one in each):
+        return None
+    rows = np.stack([np.ones(len(train)) if one is None else one for one in each])
+    return torch.as_tensor(rows, dtype=like.dtype, device=like.device)

@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import lr_scheduler
 
 import tiltmeter as tm
-from tiltmeter.forecast.twin import forecast_by_twins, twins
+from tiltmeter.forecast.twin import cut_twins, twins
 from tiltmeter.forecast.twin.rule import Scale
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
@@ -69,7 +69,7 @@ def test_share_one_is_the_training_to_the_bit(name):
 def test_side_by_side_is_one_by_one(name, monkeypatch):
     train, look = data()
     both = tm.forecast(network(), train, look, RECIPES[name], route=tm.routes.Twin(1 / 4, count=2))
-    monkeypatch.setattr(forecast_by_twins, "_rates", lambda *_: None)  # one after the other, by `train`
+    monkeypatch.setattr(cut_twins, "shared_rates", lambda *_: None)  # one after the other, by `train`
     for seed in range(2):
         alone = tm.forecast(network(), train, look, RECIPES[name], route=tm.routes.Twin(1 / 4, count=1, seed=seed))
         assert (

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.twin import forecast_by_twins, scaled_recipe, twins
+from tiltmeter.forecast.twin import cut_twins, scaled_recipe, twins
 from tiltmeter.interventions import StepLaw
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
@@ -77,7 +77,7 @@ def test_laws_side_by_side_are_laws_one_by_one(name, data, monkeypatch):
     recipe = replace(RECIPE, interventions=(LAWS[name],), steps=10)
     both = tm.forecast(network(), *data, recipe, route=tm.routes.Twin(1 / 4))
     assert both.origin.settings["calculation"]["trained"] == "side by side"
-    monkeypatch.setattr(forecast_by_twins, "_rates", lambda *_: None)
+    monkeypatch.setattr(cut_twins, "shared_rates", lambda *_: None)
     alone = tm.forecast(network(), *data, recipe, route=tm.routes.Twin(1 / 4))
     assert set(both) == set(alone)
     assert float(abs(both["loss"] - alone["loss"]).max()) < 1e-5

@@ -177,7 +177,7 @@ def _slopes(
     each = point_loss(
         answers.given, trial, y.to(trial.dtype) if trial.ndim == 1 else y.long(), [float(one) for one in train.labels]
     )
-    known = score_slopes(each, train, recipe.weights, start) if laws is None else None
+    known = score_slopes(each, train, [recipe.weights], start) if laws is None else None
     if known is not None:
         return lambda scores, places: known(scores[None], places[None])[0]
     together = stacked_loss(each, train, recipe.weights, start, laws)

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.known_labels import check_labels_known
-from tiltmeter.forecast.curves import forecast_measures
-from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
-from tiltmeter.forecast.laws import check_twin_laws, needs_points, stackable
-from tiltmeter.forecast.optimiser_kind import Kind
-from tiltmeter.forecast.replica_seeds import replica_seeds
+from tiltmeter.forecast.laws import needs_points
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
+from tiltmeter.forecast.twin.asked_recipe import AskedRecipe
+from tiltmeter.forecast.twin.cut_twins import CutTwins, cut_twins, stacked_twins
 from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
-from tiltmeter.forecast.twin.side_by_side import chain, train_side_by_side
-from tiltmeter.forecast.twin.stacked_rates import Rates
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twins, shifted, shifted_anywhere
-from tiltmeter.forecast.twin.untrained import Untrained, seen_places
-from tiltmeter.measures.answers import Answers, trial_scores
-from tiltmeter.measures.default_curves import DEFAULTS
-from tiltmeter.measures.output_kind import gives_probabilities
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import bare, like_weights
-from tiltmeter.passes.untouched import untouched
-from tiltmeter.recipe.lowered import lowered_recipe
+from tiltmeter.forecast.twin.recipe_block import recipe_block
+from tiltmeter.forecast.twin.side_by_side import train_side_by_side
+from tiltmeter.forecast.twin.twin_task import TwinTask, twin_task
+from tiltmeter.forecast.twin.twins import shifted, shifted_anywhere
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
-from tiltmeter.training.network_laws import check_needs
 
 
 def forecast_by_twins(
@@ -45,89 +33,39 @@ def forecast_by_twins(
     progress: bool = True,
 ) -> Trajectory:
     """The curves of every twin, in a dimension `seed` where there are several; the model is not changed."""
-    held_out = look is None
-    train, look = checked_data(train, look)
-    check_labels_known(train, look)
-    if held_out:
-        say_held_out()
-    asked, recipe = recipe, lowered_recipe(recipe, train)
-    check_twin_laws(recipe)
-    check_needs(asked.interventions, train, None)
-    own = deep_copy(bare(checked_model(model)))
-    x = _points(own, train), _points(own, look)
-    with untouched(own):
-        trial = trial_scores(own, x[0][:8], watch.read)
-        sure = gives_probabilities(own, x[0][:8], watch.read)
-    outputs = trial.shape[1] if trial.ndim == 2 else 1
-    for data in (train, look):
-        checked_classes(data, outputs)
-    twins = _twins(own, x[0], recipe, route, outputs, watch)
-    # The network itself, on the batches of its run, takes any optimiser.
-    kind = None if twins[0].whole and recipe.order is not None else twins[0].kind(recipe)
-    if sure and not all(twin.whole for twin in twins):
-        raise ValueError(
-            "A twin adds the scores of two networks, which `model` should give before its sigmoid or softmax. Found "
-            "that it answers with probabilities."
-        )
-    steps = recipe.total_steps(len(train))
-    # The order of the run if the recipe gives one; else every twin has its own order.
-    seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
-    rates = _rates(twins, recipe, kind, steps, watch)
-    # Laws may look at points that no batch shows.
-    wide = Untrained(own, train, x, watch.read, None if asked.interventions else seen_places(train, recipe, seeds))
-    if rates is None:
-        recipes = [twin.recipe(asked, steps) for twin in twins]
-        own_points = needs_points(asked)
-        networks: list[Any] = [shifted_anywhere(wide, twin) if own_points else shifted(wide, twin) for twin in twins]
-        places = (train, look) if own_points else by_place(train, look)
-        found = train_one_by_one(networks, recipes, seeds, *places, watch, progress)
+    task = twin_task(model, train, look, route, watch)
+    return forecast_alone(task, AskedRecipe.of(recipe, task.train), progress)
+
+
+def forecast_alone(task: TwinTask, recipe: AskedRecipe, progress: bool) -> Trajectory:
+    """The curves of one recipe, by twins of its own."""
+    cut = cut_twins(task, [recipe])
+    if cut.rates is None:
+        found = _one_by_one(task, cut, recipe.asked, progress)
     else:
-        shifts = [shifted(wide, twin) for twin in twins]
-        measures = forecast_measures(watch)
-        with untouched(shifts[0]):
-            keep = len(measures) > len(DEFAULTS)
-            answers = Answers(shifts[0], by_place(train, look)[1], recipe.loss, watch.decide, None, 256, keep)
-        found = train_side_by_side(twins, shifts, recipe, rates, seeds, train, look, watch, measures, answers, asked)
-    return told_by_replicas(found, own, train, look, asked, watch, route, _account(twins, recipe, rates is not None))
+        shared = stacked_twins(task, cut, recipe.lowered)
+        (found,) = train_side_by_side(task, shared, [recipe_block(recipe, task.train, shared.shifts, shared.answers)])
+    return told_by_twins(found, task, cut, recipe, together=1)
 
 
-def _points(model: nn.Module, data: GroupedData) -> Tensor:
-    like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    points: Tensor = data.tensors(like.dtype)[0]
-    return like_weights(model, points)
-
-
-def _twins(model: nn.Module, x: Tensor, recipe: Recipe, route: Twin, outputs: int, watch: Watch) -> list[ScaledTwin]:
-    seeds = range(route.seed, route.seed + route.count)
-    found = scaled_twins(model, x[:2], route.share, seeds, outputs, watch.read)
-    if found[0].whole:
-        if route.share < 1.0:
-            raise ValueError(
-                f"A twin of share {route.share:g} needs dimensions of more than 8 units that can be cut. Found none in "
-                f"{type(model).__name__}: routes Kernel and Coordinates take it as it is."
-            )
-        if recipe.order is not None:
-            return found[:1]  # every twin would be the network itself, trained on the same batches
-    return found
-
-
-def _rates(twins: list[ScaledTwin], recipe: Recipe, kind: Kind | None, steps: int, watch: Watch) -> Rates | None:
-    """The rates of twins that can be trained side by side; None: one after the other."""
-    alone = not stackable(recipe) or watch.read is not None or twins[0].whole
-    if alone or kind is None or any(chain(twin.network) is None for twin in twins):
-        return None
-    found = Rates(twins[0], recipe, kind, steps)
-    return found if found.stackable else None
-
-
-def _account(twins: list[ScaledTwin], recipe: Recipe, together: bool) -> dict[str, Any]:
-    """What was done, for the Origin."""
-    cut = {name: list(counts) for name, counts in twins[0].cut.cut.items()}
-    order = "the run's own" if recipe.order is not None else "one for every twin"
-    return {
-        "cut": cut,
-        "whole": list(twins[0].cut.whole),
-        "parameters": sum(p.numel() for p in twins[0].network.parameters()),
-        "order": order,
-        "trained": "side by side" if together else "one by one",
+def told_by_twins(found: Trajectory, task: TwinTask, cut: CutTwins, recipe: AskedRecipe, together: int) -> Trajectory:
+    """The curves as a forecast of the user's training; one stack trained the twins of `together` recipes."""
+    account: dict[str, Any] = {
+        "cut": {name: list(counts) for name, counts in cut.twins[0].cut.cut.items()},
+        "whole": list(cut.twins[0].cut.whole),
+        "parameters": sum(p.numel() for p in cut.twins[0].network.parameters()),
+        "order": "the run's own" if recipe.lowered.order is not None else "one for every twin",
+        "trained": "one by one" if cut.rates is None else "side by side",
+        "recipes_together": together,
     }
+    return told_by_replicas(found, task.own, task.train, task.look, recipe.asked, task.watch, task.route, account)
+
+
+def _one_by_one(task: TwinTask, cut: CutTwins, asked: Recipe, progress: bool) -> Trajectory:
+    recipes = [twin.recipe(asked, asked.total_steps(len(task.train))) for twin in cut.twins]
+    own_points = needs_points(asked)
+    networks: list[nn.Module] = [
+        shifted_anywhere(cut.wide, twin) if own_points else shifted(cut.wide, twin) for twin in cut.twins
+    ]
+    places = (task.train, task.look) if own_points else by_place(task.train, task.look)
+    return train_one_by_one(networks, recipes, cut.seeds, *places, task.watch, progress)
