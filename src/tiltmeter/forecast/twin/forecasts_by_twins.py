@@ -32,7 +32,7 @@ def forecasts_by_twins(
 
     Recipes that differ only in weights and in laws of groups and points by weights share their twins, which are cut
     once, and the scores of the untrained network. Those with constant weights train in one stack, those with laws that
-    react in another. Every other recipe is forecast alone; `origin.settings["calculation"]` says how many were together.
+    react in another. Every other recipe is forecast alone: `origin.settings["calculation"]` says which.
     """
     task = twin_task(model, train, look, route, watch)
     found, asked = ForecastCollector[Name](), dict[Name, AskedRecipe]()

@@ -6,7 +6,7 @@ optimiser's formula together, in one pass over their numbers (torch's fused kern
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import ScaledTwin
+from tiltmeter.forecast.twin.whole_vectors import WholeVectors
 from tiltmeter.training.stacked_linear_layers import Product
 from tiltmeter.training.stacked_updates import Gradients, Rate
 
@@ -45,13 +46,16 @@ class JoinedUpdate:
             if own:
                 places = [_in_order(parameters[name]) for name in own]
                 slopes = [_in_order(gradients[name]) for name in own]
-                parts.append((formula.bound(own, places, slopes), own[0]))
+                whole = WholeVectors(places, slopes)
+                parts.append((whole, formula.bound(whole.parameters, whole.gradients), own[0]))
 
         def update(step: int) -> None:
             if self._clip is not None:
                 _clip(gradients, self._clip, self._twin)
-            for take, name in parts:
+            for whole, take, name in parts:
+                whole.bring()
                 take(self._rates.rate(name, step))
+                whole.take_back()
 
         return update
 
@@ -64,14 +68,13 @@ class _Adam:
         first, second = (float(beta) for beta in settings["betas"])
         decay, eps = float(settings["weight_decay"]), float(settings["eps"])
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
-        self._state: dict[str, tuple[Tensor, Tensor, Tensor]] = {}
+        self._state: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
-        """A step of these parameters at a learning rate."""
-        for name, parameter in zip(names, parameters, strict=True):
-            if name not in self._state:
-                self._state[name] = torch.zeros_like(parameter), torch.zeros_like(parameter), torch.zeros(())
-        means, squares, counts = (list(one) for one in zip(*(self._state[name] for name in names), strict=True))
+    def bound(self, parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
+        """A step of these parameters, the same in every call, at a learning rate."""
+        if not self._state:
+            self._state = [(torch.zeros_like(one), torch.zeros_like(one), torch.zeros(())) for one in parameters]
+        means, squares, counts = (list(one) for one in zip(*self._state, strict=True))
         settings: dict[str, Any] = {**self._settings, "amsgrad": False, "maximize": False}
 
         def take(lr: float) -> None:
@@ -88,22 +91,18 @@ class _Descent:
         names = ("weight_decay", "momentum", "dampening")
         self._settings: dict[str, Any] = {name: float(settings[name]) for name in names}
         self._settings["nesterov"] = bool(settings["nesterov"])
-        self._state: dict[str, Tensor] = {}
+        self._speeds: list[Tensor] = []
         self._moved = False
 
-    def bound(self, names: Sequence[str], parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
-        """A step of these parameters at a learning rate."""
-        speeds: list[Tensor] = []
-        if self._settings["momentum"]:
-            for name, parameter in zip(names, parameters, strict=True):
-                if name not in self._state:
-                    self._state[name] = torch.zeros_like(parameter)
-            speeds = [self._state[name] for name in names]
+    def bound(self, parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
+        """A step of these parameters, the same in every call, at a learning rate."""
+        if self._settings["momentum"] and not self._speeds:
+            self._speeds = [torch.zeros_like(one) for one in parameters]
 
         def take(lr: float) -> None:
             first, self._moved = not self._moved, True
             torch._fused_sgd_(
-                parameters, gradients, speeds, lr=lr, maximize=False, is_first_step=first, **self._settings
+                parameters, gradients, self._speeds, lr=lr, maximize=False, is_first_step=first, **self._settings
             )
 
         return take
