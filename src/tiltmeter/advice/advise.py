@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 
 from torch import nn
@@ -12,7 +11,7 @@ from tiltmeter.advice.advice import PLAIN, Advice
 from tiltmeter.advice.menu import menu
 from tiltmeter.analysis.scorecard.scorecard import scorecard
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.forecast import forecast
+from tiltmeter.forecast.forecasts import forecasts
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.intervention import Intervention
@@ -47,8 +46,9 @@ def advise(
     ['balanced', 'group DRO', 'plain']
 
     `laws` are interventions by name (default: `advice.menu.menu`, one setting of each kind that needs no held-out
-    groups). All forecasts share twins and batches, so that their differences are paired. What a route cannot forecast
-    is listed with the reason, not ranked: the kernel has no features that change, and no forecast has held-out groups.
+    groups). All forecasts share twins and batches, so that their differences are paired; twins of laws that only weigh
+    losses train in one stack. What a route cannot forecast is listed with the reason, not ranked: the kernel has no
+    features that change, and no forecast has held-out groups.
 
     A forecast ranks what these settings do to this network. It does not tune them, and its errors are those over twins:
     whether the twins behave like the network is what `judged_by` finds out.
@@ -64,18 +64,20 @@ def advise(
         name: checked_interventions((law,) if isinstance(law, Intervention) else tuple(law))
         for name, law in given.items()
     }
-    runs, unranked = {}, {}
-    total = len(asked) + 1
-    with Progress(total, lambda done: f"{done} of {total} forecasts") if progress else nullcontext() as tell:
-        runs[PLAIN] = forecast(model, train, look, recipe, watch=watch, route=route, progress=False)
-        for done, (name, law) in enumerate(asked.items(), 1):
-            if tell is not None:
-                tell(done)
-            try:
-                steered = replace(recipe, interventions=(*recipe.interventions, *law))
-                runs[name] = forecast(model, train, look, steered, watch=watch, route=route, progress=False)
-            except (ValueError, TypeError) as refused:
-                unranked[name] = str(refused)
+    recipes, unranked = {PLAIN: recipe}, dict[str, str]()
+    for name, law in asked.items():
+        try:
+            recipes[name] = replace(recipe, interventions=(*recipe.interventions, *law))
+        except (ValueError, TypeError) as refused:  # a second law of groups, for example
+            unranked[name] = str(refused)
+    total = len(recipes)
+    with Progress(total, lambda done: f"{done} of {total} forecasts") as tell:
+        said = tell if progress else lambda done: None  # noqa: ARG005
+        found = forecasts(model, train, look, recipes, watch=watch, route=route, tell=said)
+    if PLAIN in found.refused:
+        raise found.refused[PLAIN]
+    runs = found.runs
+    unranked |= {name: str(error) for name, error in found.refused.items()}
     if len(runs) < 2:
         reasons = " ".join(unranked.values())
         raise ValueError(f"None of the interventions can be forecast by {type(route).__name__}. {reasons}")

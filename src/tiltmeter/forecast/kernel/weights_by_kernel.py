@@ -17,7 +17,7 @@ from tiltmeter.forecast.kernel.sample_correction import corrected_losses, half_s
 from tiltmeter.forecast.kernel.solvers.modes import responses
 from tiltmeter.forecast.kernel.targets import targets
 from tiltmeter.forecast.recommended import BestWeights
-from tiltmeter.forecast.weight_search import LARGEST_RATIO, at_bound, smallest, weights_of
+from tiltmeter.forecast.weight_search import LARGEST_RATIO, at_bound, one_by_one, smallest, weights_of
 from tiltmeter.losses import CrossEntropy, Logistic, Square
 from tiltmeter.population.criteria import Criterion, FinalGap, GapArea, WorstGroupArea, WorstGroupLoss
 from tiltmeter.recipe.recipe import Recipe
@@ -49,7 +49,7 @@ def weights_by_kernel(tangent: Tangent, recipe: Recipe, criterion: Criterion) ->
             weights = weights_of(logs, shares)
             return _judged(criterion, looks, corrected_losses(tangent, (one(weights) for one in quick)))
 
-        logs = smallest(cost, len(groups) - 1)
+        logs = smallest(one_by_one(cost), len(groups) - 1)
     chosen = dict(zip(groups, weights_of(logs, shares).tolist(), strict=True))
     goal = targets(tangent.look.y, tangent.columns, found, tangent.positive)
 
@@ -91,7 +91,7 @@ def _by_gradients(
         weights = weights_of(logs, tangent.shares)
         return _judged(criterion, looks, control.losses((tangent.shares * weights)[None])[0])
 
-    return smallest(cost, len(shares) - 1)
+    return smallest(one_by_one(cost), len(shares) - 1)
 
 
 def _quick(tangent: Tangent, question: Question, looks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.found_forecasts import Name
 from tiltmeter.forecast.laws import check_twin_laws, stackable
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.parts import different_parts
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.training.network_laws import check_needs
-
-Name = TypeVar("Name", bound=Hashable)
 
 #: Parts of a recipe that may differ between twins trained together.
 OWN_PARTS = frozenset({"weights", "interventions"})

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.found_forecasts import ForecastCollector, FoundForecasts
+from tiltmeter.forecast.found_forecasts import ForecastCollector, FoundForecasts, Name
 from tiltmeter.forecast.route import Twin
-from tiltmeter.forecast.twin.asked_recipe import AskedRecipe, Name, families
+from tiltmeter.forecast.twin.asked_recipe import AskedRecipe, families
 from tiltmeter.forecast.twin.cut_twins import cut_twins, stacked_twins
 from tiltmeter.forecast.twin.forecast_by_twins import forecast_alone, told_by_twins
 from tiltmeter.forecast.twin.recipe_block import RecipeBlock, recipe_block
@@ -17,6 +17,9 @@ from tiltmeter.forecast.twin.side_by_side import train_side_by_side
 from tiltmeter.forecast.twin.twin_task import TwinTask, twin_task
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
+
+#: Weights that train in one stack at most; with gradients and moments they take half a gigabyte.
+MOST_WEIGHTS = 2**25
 
 
 def forecasts_by_twins(
@@ -58,16 +61,21 @@ def _forecast_family(task: TwinTask, family: Mapping[Name, AskedRecipe], found: 
     for name, recipe in family.items():
         with found.refusing(name):
             blocks[name] = recipe_block(recipe, task.train, shared.shifts, shared.answers)
-    for stack in _stacks(blocks):
+    size = sum(p.numel() for twin in cut.twins for p in twin.network.parameters())
+    for stack in _stacks(blocks, size):
         for (name, block), run in zip(
             stack.items(), train_side_by_side(task, shared, list(stack.values())), strict=True
         ):
             found.runs[name] = told_by_twins(run, task, cut, block.recipe, together=len(stack))
 
 
-def _stacks(blocks: Mapping[Name, RecipeBlock]) -> Iterator[dict[Name, RecipeBlock]]:
-    """Blocks with constant weights, whose derivatives are known by formulas, and blocks that laws steer."""
+def _stacks(blocks: Mapping[Name, RecipeBlock], size: int) -> Iterator[dict[Name, RecipeBlock]]:
+    """Blocks with constant weights, whose derivatives are known by formulas, and blocks that laws steer.
+
+    A stack has at most so many blocks of this `size` as fit in memory.
+    """
+    most = max(1, MOST_WEIGHTS // size)
     for steered in (False, True):
-        part = {name: block for name, block in blocks.items() if (block.steering is not None) == steered}
-        if part:
-            yield part
+        names = [name for name, block in blocks.items() if (block.steering is not None) == steered]
+        for first in range(0, len(names), most):
+            yield {name: blocks[name] for name in names[first : first + most]}
