@@ -47,3 +47,28 @@ def test_one_pass_is_the_optimiser_of_every_twin(name, clip):
             scheduling.after()
         for key, parameter in twin.network.named_parameters():
             torch.testing.assert_close(stack.parameters[key][run], parameter.detach(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_step_does_not_depend_on_the_size_of_the_stack(name):
+    recipe = tm.Recipe(KINDS[name], steps=STEPS)
+    twin = scaled_twin(mlp(5, (45,)), torch.zeros(2, 5), 0.25, 0, 1, None)  # sizes that fill no whole vector
+    draw = torch.Generator().manual_seed(0)
+    slopes = [{key: torch.randn(p.shape, generator=draw) for key, p in chain_of(twin)} for _ in range(STEPS)]
+
+    def moved(runs):
+        stack = Stacked([chain(twin.network)] * runs)
+        update = JoinedUpdate(twin, Rates(twin, recipe, twin.kind(recipe), STEPS), None)
+        for step, given in enumerate(slopes):
+            gradients = {key: torch.empty_like(p).copy_(given[key]) for key, p in stack.parameters.items()}
+            update(stack.parameters, gradients, float(step))
+        return stack.parameters
+
+    alone = moved(1)
+    for runs in (2, 7, 16):
+        for key, stacked in moved(runs).items():
+            assert all(torch.equal(one, alone[key][0]) for one in stacked), (key, runs)
+
+
+def chain_of(twin):
+    return chain(twin.network).named_parameters()

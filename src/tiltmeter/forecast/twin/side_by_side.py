@@ -82,7 +82,7 @@ def train_side_by_side(task: TwinTask, shared: StackedTwins, blocks: Sequence[Re
             lambda step: float(step),  # the update looks its own rates up
             batches,
             torch.as_tensor(by_place(task.train, task.look)[0].x, device=like.device),
-            _losses(stack, blocks),
+            _losses(stack, blocks, curves),
             looks,
             curves,
         )
@@ -94,13 +94,14 @@ def _for_all(batches: Iterator[Tensor], copies: int) -> Iterator[Tensor]:
     return (places if len(places) == 1 else places.repeat(copies, 1) for places in batches)
 
 
-def _losses(stack: ShiftedStack, blocks: Sequence[RecipeBlock]) -> Losses:
-    """The losses of all members: every block has weights or laws of its own."""
+def _losses(stack: ShiftedStack, blocks: Sequence[RecipeBlock], curves: StackedCurves) -> Losses:
+    """The losses of all members: every block has weights or laws of its own, which learn nothing once it diverged."""
     if len(blocks) == 1:
         return blocks[0].losses
     own = [(block.losses, stack.members(number)) for number, block in enumerate(blocks)]
 
     def losses(outputs: Tensor, places: Tensor) -> Tensor:
-        return torch.cat([loss(outputs[part], places[part]) for loss, part in own])
+        found = [loss(outputs[part], places[part]) for loss, part in (own[number] for number in curves.going)]
+        return torch.cat(found)
 
     return losses

@@ -30,7 +30,8 @@ class Observed(NamedTuple):
 class StackedCurves:
     """Looks at the members of every recipe by themselves, as long as one of them has not diverged.
 
-    Scores are kept and read together at the end where nothing else is needed and they fit in memory.
+    `going` are the numbers of the recipes of which that is so. Scores are kept and read together at the end where
+    nothing else is needed and they fit in memory.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class StackedCurves:
             else _recorded(task, answers, own, block, looks[-1])
             for own, block in ((stack.of_recipe(number), block) for number, block in enumerate(blocks))
         ]
-        self._going = list(self._observed)
+        self.going = list(range(len(blocks)))
 
     def __call__(self, step: int) -> bool:
         """Look after `step` updates; return whether any member goes on."""
-        self._going = [one for one in self._going if one.look(step)]
-        return bool(self._going)
+        self.going = [number for number in self.going if self._observed[number].look(step)]
+        return bool(self.going)
 
     def trajectories(self) -> list[Trajectory]:
         """The curves of every recipe."""
