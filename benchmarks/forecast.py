@@ -25,6 +25,7 @@ from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
 import tiltmeter as tm
+from tiltmeter.forecast.forecasts import forecasts
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.tangent.kernel import kernel_memory, tangent_kernel
@@ -182,6 +183,49 @@ def route_costs() -> Rows:
     return found
 
 
+def stacked_recipes() -> Rows:
+    """Eight recipes forecast together by two twins each, over the same eight one after another.
+
+    AdamW and batches of 64; constant weights, and laws that react. Whole forecasts are of 300 steps with 40 looks.
+    """
+    found: Rows = {}
+    train, look = pictures_like(784)
+    kinds: dict[str, list[dict[str, Any]]] = {
+        "weightings": [{"weights": {"b": 2.0**power}} for power in range(-3, 5)],
+        "laws": [{"interventions": (tm.interventions.GroupDRO(0.01 * rate),)} for rate in range(1, 9)],
+    }
+    for width in (256, 1024):
+        for kind, changes in kinds.items():
+            given = wide((width,)), train, look
+            brief = {how: partial(work, given, changes, ONCE) for how, work in HOW.items()}
+            steps = {how: step for how, (step, _) in steps_and_once(brief, 20, 120).items()}
+            watch = tm.Watch(points=False)
+            taken: dict[str, list[float]] = {how: [] for how in HOW}
+            for _ in range(3):
+                for how, work in HOW.items():
+                    taken[how].append(seconds(partial(work, given, changes, watch, 300))[0])
+            bar = 0.5 if kind == "weightings" else None
+            label = f"eight {kind} stacked over one by one, {width}"
+            found[label] = row(min(taken["stacked"]), min(taken["alone"]), bar)
+            found[f"{label}, a step"] = row(steps["stacked"], steps["alone"], None)
+    return found
+
+
+Given = tuple[nn.Module, tm.GroupedData, tm.GroupedData]
+
+
+def stacked(given: Given, changes: list[dict[str, Any]], watch: tm.Watch, steps: int) -> Any:
+    recipes = {number: replace(adam(steps), **change) for number, change in enumerate(changes)}
+    return forecasts(*given, recipes, watch=watch, route=tm.routes.Twin())
+
+
+def one_after_another(given: Given, changes: list[dict[str, Any]], watch: tm.Watch, steps: int) -> Any:
+    recipes = [replace(adam(steps), **change) for change in changes]
+    return [tm.forecast(*given, one, watch=watch, route=tm.routes.Twin(), progress=False) for one in recipes]
+
+
+HOW = {"stacked": stacked, "alone": one_after_another}
+
 ONCE = tm.Watch(when=tm.at([0]), points=False)
 
 
@@ -258,6 +302,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "memory": lambda: {**memory(POINTS), **memory(MANY)},
     "whole": whole,
     "routes": route_costs,
+    "stacked": stacked_recipes,
     "convolution": convolution_cost,
     "kernel": kernel_cost,
 }

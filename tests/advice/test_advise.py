@@ -1,6 +1,7 @@
 """Advice: ranks by forecast, what is not ranked, and the comparison with training."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +64,28 @@ def test_what_cannot_be_forecast_is_named_with_the_reason(advice):
     assert advice.unranked["DFR"].endswith("`train` applies it.")
     assert "Not ranked: DFR." in str(advice)
     assert json.dumps(advice.to_json(), allow_nan=False)
+
+
+def test_laws_that_weigh_losses_are_forecast_together(advice):
+    together = {name: run.origin.settings["calculation"]["recipes_together"] for name, run in advice.runs.items()}
+    assert together == {"plain": 2, "balanced": 2, "both": 1, "SelecMix": 1}
+    alone = tm.forecast(
+        network(),
+        data(),
+        data(seed=1),
+        replace(RECIPE, interventions=(I.Balanced(),)),
+        watch=WATCH,
+        route=tm.routes.Twin(share=0.5, count=2),
+    )
+    np.testing.assert_allclose(advice.runs["balanced"]["loss"], alone["loss"], rtol=1e-6)
+
+
+def test_a_second_law_of_groups_is_not_ranked():
+    recipe = replace(RECIPE, interventions=(I.Balanced(),))
+    laws = {"group DRO": I.GroupDRO(0.1), "CVaR": I.CVaR(0.8)}
+    route = tm.routes.Twin(share=0.5, count=1)
+    advice = tm.advise(network(), data(), data(seed=1), recipe, laws, watch=WATCH, route=route, progress=False)
+    assert set(advice.unranked) == {"group DRO"}
 
 
 def test_a_law_that_changes_nothing_is_not_among_the_best():
