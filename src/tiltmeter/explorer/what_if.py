@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tiltmeter.analysis.phases import phases
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_curves import series, shown
 from tiltmeter.explorer.run_folder import address_of, run_folder
 from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.tangent_experiment import TangentExperiment
 from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
@@ -34,7 +33,6 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
     own = recipe.weights or {}
     by_group = set(own) <= set(one.groups)
     weights = [float(own.get(group, 1.0)) for group in one.groups] if by_group else None
-    shares = np.asarray([(one.data.codes == code).mean() for code in range(len(one.groups))])
     drawn = recipe.drawn
     return {
         "about": visible(one.about),
@@ -42,8 +40,10 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
         "lr": recipe.lr,
         "steps": one.steps,
         "weights": weights,
-        "shares": shares.tolist() if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
+        "shares": one.shares if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
         "laws": list(menu(one.steps)) if not recipe.interventions else [],
+        "refused_laws": one.refused_laws,
+        "no_training": one.no_training,
     }
 
 
@@ -127,6 +127,8 @@ def train_bent(
 ) -> dict[str, Any]:
     """Train the same network from the same weights into a new run directory; `tell` hears its name first."""
     one = experiment_of(root, source, reader, fetch)
+    if not isinstance(one, Experiment):
+        raise ValueError(one.no_training)
     recipe = one.bent(bend)
     folder = Path(root) / PLACE
     name = _free(folder, re.sub(r"[^\w-]+", "-", Path(source).name.removesuffix(".toml")) or "run")
@@ -136,7 +138,7 @@ def train_bent(
     return {"run": address}
 
 
-def _final(one: Experiment, bend: Mapping[str, Any]) -> dict[str, Any]:
+def _final(one: Experiment | TangentExperiment, bend: Mapping[str, Any]) -> dict[str, Any]:
     loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.forecast.kernel.saved_tangent import FORMAT, POINTS, TANGENT
 from tiltmeter.forecast.kernel.stored_network import StoredNetwork, numbered
 from tiltmeter.forecast.kernel.tangent import Tangent
+from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
 from tiltmeter.record.directory.atomic_files import map_array, read_array
 from tiltmeter.record.directory.seal import file_is_intact
 from tiltmeter.record.labelled import label_from_json, number_type

@@ -15,6 +15,7 @@ import numpy as np
 
 from tiltmeter.forecast.kernel.stored_network import StoredNetwork
 from tiltmeter.forecast.kernel.tangent import Tangent
+from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
 from tiltmeter.measures.output_kind import gives_probabilities
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.record.directory.atomic_files import (
@@ -27,8 +28,6 @@ from tiltmeter.record.directory.new_directory import new_directory
 from tiltmeter.record.labelled import JSON, label_to_json, plain_json
 from tiltmeter.tangent.stored_kernels import CROSS, KERNEL
 
-FORMAT = 1
-TANGENT, POINTS = "tangent.json", "points"
 #: Rows of a kernel that are written together.
 ROWS = 1024
 
