@@ -17,6 +17,7 @@ from tiltmeter.explorer.what_if import (
     what_if_start,
 )
 from tiltmeter.explorer.what_if_sources import what_if_sources
+from tiltmeter.forecast.horizon import UNTESTED
 
 SOURCE = "tangent/deep/kernels"
 
@@ -60,7 +61,7 @@ def test_it_is_bent_like_any_other_source(made, folder):
     start = what_if_start(*asked(folder))
     assert start["groups"] == ["common", "rare"]
     assert start["shares"] == pytest.approx([0.8, 0.2])
-    assert "deep/kernels: a Sequential, 200 training points (160 of common, 40 of rare)" in start["about"]
+    assert "deep/kernels: a network (Sequential) and 200 training points (160 of common, 40 of rare)" in start["about"]
     plain = what_if_forecast(*asked(folder), bend(start), full=False)
     recipe = tm.Recipe(lr=start["lr"], steps=start["steps"])
     loss = made.forecast(recipe, horizon=False)["loss"].transpose("time", "group").values
@@ -74,11 +75,13 @@ def test_it_is_bent_like_any_other_source(made, folder):
     assert what_if_forecast(*asked(folder), bend(start, steps=10), full=False)["times"][-1] == 10
 
 
-@pytest.mark.filterwarnings("ignore:Whether the network stays")
+@pytest.mark.filterwarnings("ignore:Not tested")
 def test_at_rest_the_page_says_what_only_the_network_can_test(folder):
     start = what_if_start(*asked(folder))
     told = what_if_forecast(*asked(folder), bend(start), full=True)
-    assert "was not tested, which needs the network" in told["horizon_text"]
+    assert UNTESTED in told["horizon_text"]
+    assert UNTESTED not in told["sentence"]  # once is enough
+    assert np.min(told["band"]["lower"]) >= 0.0
     moving = what_if_forecast(*asked(folder), bend(start), full=False)
     assert moving["values"] == told["values"]
 
@@ -123,7 +126,7 @@ def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, look):
         page.wait_for_selector("#dial-lr")
         page.get_by_label("forecast of").select_option("saved Tangent deep/kernels")
         page.wait_for_function("() => document.querySelector('#about').textContent.includes('deep/kernels')")
-        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('was not tested')")
+        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('Not tested')")
         lines = "() => [...document.querySelectorAll('#chart-forecast .mark-line path')].map((one) => one.getAttribute('d')).join()"
         before = page.evaluate(lines)
         slider = page.get_by_role("slider", name="Loss weight of rare")
@@ -131,7 +134,7 @@ def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, look):
         for _ in range(8):
             page.keyboard.press("ArrowRight")
         page.wait_for_function(f"(before) => ({lines})() !== before", arg=before)
-        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('was not tested')")
+        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('Not tested')")
         assert "source=tangent" in page.url
         box = page.get_by_role("slider", name="Steps").bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

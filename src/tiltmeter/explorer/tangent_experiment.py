@@ -83,8 +83,8 @@ def tangent_experiment(path: Path, name: str) -> TangentExperiment:
     sizes = zip(kernels.sample.groups, kernels.sizes.tolist(), strict=True)
     counts = ", ".join(f"{size:,} of {group_name(group)}" for group, size in sizes)
     about = (
-        f"{name}: a {kernels.network_name}, {int(kernels.sizes.sum()):,} training points ({counts}), of which its "
-        f"kernels know {len(kernels.sample):,}. The learning rate begins at {PART:.0%} of the one at which training "
-        "becomes unstable; every step uses all points."
+        f"{name}: a network ({kernels.network_name}) and {int(kernels.sizes.sum()):,} training points ({counts}); "
+        f"{len(kernels.sample):,} of them stand for all. The learning rate begins at {PART:.0%} of the one at which "
+        "training becomes unstable; every step uses all points."
     )
     return TangentExperiment(about, kernels, Recipe(lr=float(f"{PART * settings['stability_limit']:.2g}"), steps=STEPS))

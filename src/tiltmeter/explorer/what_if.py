@@ -65,6 +65,7 @@ def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any
 
 def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
     """The curve, the sentence and the horizon of a forecast."""
+    from tiltmeter.forecast.horizon import UNTESTED
     from tiltmeter.plot.horizon_rule import horizon_step
 
     names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
@@ -82,7 +83,7 @@ def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
-        "sentence": visible(sentence or _ends(ahead, chosen)),
+        "sentence": visible(sentence.replace(f" {UNTESTED}.", "") or _ends(ahead, chosen)),  # `_trust` says it
         "horizon": horizon_step(ahead, chosen),
         "horizon_text": visible(_trust(ahead, chosen)),
     }
@@ -162,6 +163,7 @@ def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] |
     if band is not None:
         kept = band.values.sel(time=times)
         low, high = (kept.sel(bound=bound).transpose("time", "group").values.tolist() for bound in ("low", "high"))
+        low = [[max(0.0, value) for value in row] for row in low]  # curves with a band are never below
         return {
             "lower": low,
             "upper": high,

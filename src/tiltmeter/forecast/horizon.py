@@ -19,7 +19,7 @@ CHANGED, SURE = 0.2, 2.0
 #: Rotation of the kernel, in degrees, that is still accepted.
 TURNED = 20.0
 #: What is said where the test of the linearisation was not possible.
-UNTESTED = "Whether the network stays near its linearisation was not tested, which needs the network; bands count on it"
+UNTESTED = "Not tested, as that needs the network: whether it stays near its linearisation; the band assumes it"
 
 
 @dataclass(frozen=True)

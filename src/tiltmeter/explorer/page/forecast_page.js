@@ -2,7 +2,7 @@
 import { writeAddress } from "./address.js";
 import { bendControls } from "./bend_controls.js";
 import { groupColours } from "./charts.js";
-import { glossary, legend, make, term } from "./elements.js";
+import { glossary, labelled, legend, make, term } from "./elements.js";
 import { forecastChart, forecastData } from "./forecast_chart.js";
 import { interventionTable } from "./intervention_table.js";
 import { JobLine } from "./job_line.js";
@@ -238,10 +238,10 @@ export function forecastPage(main, query, start) {
   }
 
   main.replaceChildren(make("h1", {}, "Forecast: what will training do, before it is done"),
-    make("div", { class: "row" }, make("label", { for: "source" }, "forecast of"), sourceChoice), about,
+    make("div", { class: "row" }, labelled("forecast of", sourceChoice)), about,
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
-        make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "compare with"), overChoice),
+        make("div", { class: "row" }, labelled("curve", curveChoice), labelled("compare with", overChoice)),
         key, place, trust, band, drawn, job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();

@@ -1,6 +1,6 @@
 // Lessons: a question about a problem, the answer as a curve, and why.
 import { writeAddress } from "./address.js";
-import { glossary, make, readable } from "./elements.js";
+import { glossary, make, readable, term } from "./elements.js";
 import { fromQuery } from "./parameters.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { answerShown, lossChart, lossShown } from "./theory_charts.js";
@@ -22,7 +22,7 @@ export function lessonsPage(main, query, start) {
   const chart = lossChart(chartPlace);
   const told = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
   const why = make("p", { id: "because" });
-  const shown = make("div", { class: "panel hidden" }, told, chartPlace, make("p", { class: "small" }, "Loss over time; lower is better. Shaded: who leads."), why);
+  const shown = make("div", { class: "panel hidden" }, told, chartPlace, make("p", { class: "small" }, "Loss over ", term("time"), "; lower is better. Shaded: who leads. Dotted: ", term("time scale", "time scales"), " τ."), why);
   const reveal = make("button", { type: "button", id: "reveal", onclick: () => show() }, "Reveal");
   const choices = step.choices.map((choice, i) => make("div", {}, make("input", { type: "radio", name: "guess", id: `guess-${i}`, value: String(i) }), make("label", { for: `guess-${i}` }, ` ${choice}`)));
   const link = (to, text) => make("a", { class: "button", href: `#lessons?lesson=${lesson.name}&step=${to}` }, text);
