@@ -62,7 +62,7 @@ export function lessonsPage(main, query, start) {
         make("p", {}, step.text),
         make("fieldset", {}, make("legend", {}, step.question), ...choices),
         make("div", { class: "row" }, reveal, place > 1 ? link(place - 1, "Back") : null, place < lesson.steps.length ? link(place + 1, "Next") : null),
-        make("div", { class: "row" }, make("a", { href: `#theory?${step.state}` }, "Play with this problem"), start.alone ? null : make("a", { class: "button", download: `${lesson.name}.html`, href: `/lesson.html?lesson=${lesson.name}` }, "Save for a class"))),
+        make("div", { class: "row" }, start.lessons.length > 1 ? make("a", { href: "#lessons" }, "All lessons") : null, make("a", { href: `#theory?${step.state}` }, "Play with this problem"), start.alone ? null : make("a", { class: "button", download: `${lesson.name}.html`, href: `/lesson.html?lesson=${lesson.name}` }, "Save for a class"))),
       make("div", { class: "shown" }, shown)),
     glossary());
   return {};
