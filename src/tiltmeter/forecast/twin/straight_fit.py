@@ -35,8 +35,9 @@ class StraightFit:
         own = self._own.double()
         ridge = torch.full((own.shape[1],), 1e-3 * len(own), dtype=own.dtype, device=own.device)
         ridge[0] = 0.0  # the mean is no direction
-        found = torch.linalg.solve(own.T @ own + torch.diag(ridge), own.T @ values.double())
-        told: Tensor = self._components(x.flatten(1).to(self._mean)) @ found.to(self._mean)
+        found = torch.linalg.solve(own.T @ own + torch.diag(ridge), own.T @ values.double()).to(self._mean)
+        slope = self._directions @ found[1:]  # in the inputs themselves: one product instead of one for each direction
+        told: Tensor = torch.addmm(found[0] - self._mean @ slope, x.flatten(1).to(self._mean), slope)
         return told.to(values)
 
     def _components(self, flat: Tensor) -> Tensor:
