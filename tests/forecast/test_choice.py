@@ -59,10 +59,10 @@ def test_a_linear_head_on_a_frozen_backbone_is_told_exactly(two_labels, optimise
     assert "exact" not in tm.routes.chosen(free, *two_labels, recipe).why
 
 
-def test_convolutions_keep_a_quarter():
+def test_convolutions_keep_a_quarter_and_have_one_twin():
     rng = np.random.default_rng(0)
     data = tm.GroupedData(rng.normal(size=(120, 3, 8, 8)), rng.integers(0, 2, 120), ["a", "b"] * 60).split(0.5)
-    assert tm.routes.chosen(small_cnn(3, 1, 32), *data, ADAM).route == tm.routes.Twin(share=1 / 4)
+    assert tm.routes.chosen(small_cnn(3, 1, 32), *data, ADAM).route == tm.routes.Twin(share=1 / 4, count=1)
 
 
 def test_the_origin_says_which_route_and_why(two_labels):

@@ -16,6 +16,7 @@ from tiltmeter.forecast.linear_in_weights import linear_in_weights
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.side_by_side import chain
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.passes.deep_copy import deep_copy
@@ -149,4 +150,5 @@ def _twin(model: nn.Module, few: Tensor, read: Read | None) -> tuple[Twin, Work]
     work, whole = work_of(found.model, few), work_of(model, few)
     if not found.cut or (share < 1 / 2 and work.multiplications > whole.multiplications / 2):
         return None
-    return Twin(share=share), work
+    # A second twin costs little where both train in one pass, and as much as the first elsewhere.
+    return Twin(share=share, count=2 if chain(found.model) is not None else 1), work

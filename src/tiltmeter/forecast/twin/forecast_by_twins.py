@@ -74,7 +74,8 @@ def forecast_by_twins(
     seeds = [route.seed] * len(twins) if recipe.order is not None else replica_seeds(route.seed, len(twins))
     rates = _rates(twins, recipe, kind, steps, watch)
     # Laws may look at points that no batch shows.
-    wide = Untrained(own, train, x, watch.read, None if asked.interventions else seen_places(train, recipe, seeds))
+    seen = None if asked.interventions else seen_places(train, recipe, seeds)
+    wide = Untrained(own, train, x, watch.read, seen, rough=not asked.interventions)
     if rates is None:
         recipes = [twin.recipe(asked, steps) for twin in twins]
         own_points = needs_points(asked)
