@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.early_warning import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.best_schedule import best_schedule as best_schedule
+    from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
     from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.losses import CrossEntropy as CrossEntropy
@@ -117,6 +118,7 @@ _HOMES = {
     # before training
     "forecast": "forecast.forecast",
     "tangent": "forecast.kernel.network_kernels",
+    "load_tangent": "forecast.kernel.loaded_tangent",
     "forecast_band": "forecast.bands.forecast_band",
     "horizon": "forecast.bands.band_horizon",
     "nowcast": "forecast.nowcast",

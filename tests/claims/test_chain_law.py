@@ -67,7 +67,11 @@ def least_allowed(count):
     return LEVEL / (count * len(CASES))
 
 
-@pytest.mark.parametrize(("geometry", "student"), CASES)
+#: The special geometries are checked among the slow tests.
+SPEEDS = [case if case[0] == "general" else pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+
+
+@pytest.mark.parametrize(("geometry", "student"), SPEEDS)
 def test_the_chain_has_the_law_of_the_direct_run_in_twenty_dimensions(geometry, student):
     p = compare(geometry, student, 20, [0.5, 3.0], 3000, 3000)
     assert len(p) >= 8

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.interventions import LAWS
 from tiltmeter.interventions.stored import law_named
 

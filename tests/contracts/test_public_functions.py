@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.tangent import Tangent
 
 ROOT = Path(__file__).parents[2]
 #: Phrases that say nothing to a stranger.

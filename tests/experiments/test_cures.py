@@ -7,20 +7,21 @@ import xarray as xr
 pytest.importorskip("torch")
 
 from tiltmeter import Origin, Trajectory
-from tiltmeter.experiments.shared.cell_tasks import ATTRIBUTE, CELLS, CONFLICTING, Sizes, parts
-from tiltmeter.experiments.shared.cure_cards import chosen, label, needs_of
+from tiltmeter.experiments.named.cures import Setting, _trained
+from tiltmeter.experiments.shared.cell_tasks import ATTRIBUTE, CELLS, CONFLICTING, Sizes, inputs_of_attribute, parts
+from tiltmeter.experiments.shared.cure_cards import chosen, label, laws_of, needs_of
 from tiltmeter.experiments.shared.cure_grid import PLAIN, cure_grid
 from tiltmeter.experiments.shared.two_looks import CHOOSE, JUDGE, both_looks, looked
 from tiltmeter.interventions import LAWS
 
-#: Not methods of their own, or in need of what these tasks do not give; see `cure_grid`.
-LEFT_OUT = {"PullSchedule", "JacobianDescent", "AttributionPrior", "FairnessPenalty"}
-LEFT_OUT |= {"GroupThreshold", "GroupTemperature"}
+#: Not a method of its own; see `cure_grid`.
+LEFT_OUT = {"PullSchedule"}
 SMALL = Sizes(200, 40, 40, 60)
 
 
 def test_every_law_of_the_package_is_in_the_grid_or_left_out_by_name():
-    tried = {type(law).__name__ for settings in cure_grid(100).values() for law in settings}
+    grid = cure_grid(100, misleading=(0,))
+    tried = {type(law).__name__ for settings in grid.values() for laws in settings for law in laws_of(laws)}
     assert tried | LEFT_OUT == set(LAWS)
     assert not tried & LEFT_OUT
 
@@ -43,6 +44,26 @@ def test_parts_share_no_point_and_seeds_share_no_draw():
     assert len(set(points)) == len(points)
     assert not np.array_equal(one.train.x, two.train.x)
     np.testing.assert_array_equal(one.judge.x, parts("digits", 0, SMALL).judge.x)
+
+
+def test_the_attribution_prior_is_told_inputs_that_say_the_attribute_alone():
+    assert "attribution prior" not in cure_grid(100, inputs_of_attribute("coloured-mnist"))
+    for task in ("toy", "digits"):
+        data = parts(task, 0, SMALL).judge
+        attribute = np.array([ATTRIBUTE[data.groups[code]] for code in data.codes])
+        told = inputs_of_attribute(task)
+        with np.errstate(invalid="ignore"):  # some pixels are always empty
+            strength = np.abs(np.corrcoef(data.x.T, attribute)[-1, :-1])
+        assert set(np.flatnonzero(strength > 0.9)) == set(told)
+
+
+@pytest.mark.parametrize("name", ["group threshold", "group temperature", "fairness penalty", "MGDA"])
+def test_laws_that_answer_or_compare_by_group_train_on_cells(name):
+    pytest.importorskip("fairret")
+    pytest.importorskip("torchjd")
+    law = cure_grid(20)[name][0]
+    run = _trained("toy", law, Setting(steps=20, seeds=1), {0: parts("toy", 0, Sizes(400, 100, 60, 60))})
+    assert np.isfinite(run["error"].values).all()
 
 
 def test_two_looks_are_taken_apart_again():

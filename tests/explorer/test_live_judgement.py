@@ -50,9 +50,9 @@ def test_a_large_gap_is_named_and_its_change_too():
 @pytest.mark.parametrize(
     ("run", "sentence"),
     [
-        (run_of([1.0], settings={}), "how many looks are planned is not recorded"),
-        (run_of([1.0], settings={"when": {"every": 1}, "steps": 10**12}), "how many looks are planned is not recorded"),
-        (run_of([1.0], settings={"when": {"never": 1}, "steps": 5}), "how many looks are planned is not recorded"),
+        (run_of([1.0], settings={}), "how many steps are planned is not recorded"),
+        (run_of([1.0], settings={"when": {"every": 1}, "steps": 10**12}), "how many steps are planned is not recorded"),
+        (run_of([1.0], settings={"when": {"never": 1}, "steps": 5}), "how many steps are planned is not recorded"),
     ],
 )
 def test_without_a_plan_nobody_is_named(run, sentence):

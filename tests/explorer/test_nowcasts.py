@@ -12,7 +12,9 @@ NETWORK = {"model": {"class": "Linear"}, "train": {"points": 200}}
 RECIPE = {"lr": 0.1, "batch": 32}
 
 
-def saved(path, times, source="training", scale=1.0, seeds=None, calculation=None, order=None, seed=0, **changes):
+def saved(
+    path, times, source="training", scale=1.0, seeds=None, calculation=None, order=None, seed=0, error=0.001, **changes
+):
     times = np.asarray(times, dtype=float)
     values = scale * np.stack([1 / (1 + 0.1 * times), np.full(len(times), 0.4)], 1)
     loss = xr.DataArray(values, dims=("time", "group"), coords={"time": times, "group": ["a", "b"]})
@@ -29,7 +31,7 @@ def saved(path, times, source="training", scale=1.0, seeds=None, calculation=Non
     if calculation:
         settings["calculation"] = calculation
     origin = tm.Origin(source, problem={"look": {"points": 50}}, settings=settings, seeds=(seed,))
-    tm.save(tm.Trajectory({"loss": loss}, "step", origin), path)
+    tm.save(tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, error)}, "step", origin), path)
 
 
 def ahead(path, first=10, **changes):
@@ -53,6 +55,8 @@ def test_a_nowcast_goes_on_from_its_run(tmp_path):
     assert found["band"]["lower"][0] == pytest.approx(found["band"]["upper"][0])
     assert (np.array(found["band"]["upper"][-1]) > np.array(found["band"]["lower"][-1])).all()
     assert found["outlook"].startswith("Step 10: b's lead will end near step 15; a is forecast to lead at the end")
+    ahead(tmp_path / "noisy", first=10, seeds=3, error=0.1)
+    assert told(tmp_path)["outlook"].startswith("Step 10: nothing seen now decides who leads at the end")
     assert told(tmp_path, "rest") is None  # it goes on from the run, not from itself
     assert told(tmp_path, curve="error") is None
     assert told(tmp_path, "nowhere") is None

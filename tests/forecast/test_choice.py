@@ -36,10 +36,33 @@ def test_the_rule(two_labels, model, recipe, route):
     assert str(choice).startswith(type(route).__name__)
 
 
-def test_convolutions_keep_a_quarter():
+def frozen(outputs=1):
+    torch.manual_seed(3)
+    net = mlp(6, (64, 32), outputs)
+    for weight in list(net.parameters())[:-2]:
+        weight.requires_grad_(False)
+    return net
+
+
+@pytest.mark.parametrize("optimiser", [partial(torch.optim.AdamW, lr=0.01), partial(torch.optim.SGD, lr=0.1)])
+def test_a_linear_head_on_a_frozen_backbone_is_told_exactly(two_labels, optimiser):
+    recipe = tm.Recipe(optimiser, steps=60, batch=16, order=0, loss=tm.Logistic())
+    choice = tm.routes.chosen(frozen(), *two_labels, recipe)
+    assert choice.route == tm.routes.Coordinates()
+    assert "exact" in choice.why
+    told = tm.forecast(frozen(), *two_labels, recipe)
+    real = tm.train(frozen(), *two_labels, recipe)
+    np.testing.assert_allclose(told["loss"].values.squeeze(), real["loss"].values, rtol=1e-5)
+    # The control: with the layer before it free, the head is not all that learns.
+    free = frozen()
+    list(free.parameters())[2].requires_grad_(True)
+    assert "exact" not in tm.routes.chosen(free, *two_labels, recipe).why
+
+
+def test_convolutions_keep_a_quarter_and_have_one_twin():
     rng = np.random.default_rng(0)
     data = tm.GroupedData(rng.normal(size=(120, 3, 8, 8)), rng.integers(0, 2, 120), ["a", "b"] * 60).split(0.5)
-    assert tm.routes.chosen(small_cnn(3, 1, 32), *data, ADAM).route == tm.routes.Twin(share=1 / 4)
+    assert tm.routes.chosen(small_cnn(3, 1, 32), *data, ADAM).route == tm.routes.Twin(share=1 / 4, count=1)
 
 
 def test_the_origin_says_which_route_and_why(two_labels):

@@ -10,7 +10,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.outlook import NAMED, WRONGLY, outlook_of
+from tiltmeter.forecast.outlook import DATED, NAMED, WRONGLY, outlook_of
 from tiltmeter.networks.mlp import mlp
 
 #: Tasks of the study, drawn by their number alone; the bound was set before any of them was run.
@@ -34,6 +34,7 @@ def test_what_is_said():
     assert stays.change is None
     noisy = outlook_of(told([[0.3, 0.5], [0.2, 0.41], [0.1, 0.32]], errors=0.2))
     assert not noisy.decided
+    assert noisy.leader is None
     three = outlook_of(told([[0.3, 0.5, 0.4], [0.2, 0.41, 0.2], [0.1, 0.32, 0.15]]))
     assert three.lead == pytest.approx(0.05)  # to the next group
 
@@ -43,11 +44,44 @@ def test_a_change_of_the_lead_is_dated():
     assert found.change == pytest.approx(10 + 10 * 0.02 / 0.06)
     assert str(found) == (
         "Step 10: a's lead will end near step 13.3; b is forecast to lead at the end, step 40. "
-        "In a study 0 of 60 leaders named so were wrong, and 3 of 4 dates were within a factor 1.5."
+        "In a study 0 of 60 leaders named so were wrong, and 1 of 2 dates were within a factor 1.5."
     )
     curve = told([[0.30, 0.5], [0.3, 0.5], [0.3, 0.5]])["loss"].copy()
     curve.attrs["better"] = "higher"
-    assert outlook_of(tm.Trajectory({"accuracy": curve}, "step", tm.Origin("forecast")), "accuracy").leader == "b"
+    errors = xr.full_like(curve, 0.01)
+    both = tm.Trajectory({"accuracy": curve, "accuracy_se": errors}, "step", tm.Origin("forecast"))
+    assert outlook_of(both, "accuracy").leader == "b"
+
+
+def test_a_leader_is_said_only_where_one_is_shown():
+    losses = [[0.30, 0.32], [0.30, 0.22], [0.30, 0.10]]
+    rest = told(losses, errors=0.015)  # the lead now is 0.02 and its standard error 0.021
+    found = outlook_of(rest)
+    assert (found.leader, found.leader_at_end, found.change) == (None, "b", None)
+    assert str(found) == (
+        "Step 10: no leader is shown now; b is forecast to lead at the end, step 40. "
+        "In a study 0 of 60 leaders named so were wrong."
+    )
+    assert outlook_of(told(losses, errors=0.005)).leader == "a"
+    # Of three groups all pairs are looked at: 2.2 standard errors are no longer enough.
+    assert outlook_of(told([[0.3, 0.331], [0.3, 0.331], [0.3, 0.331]], errors=0.01)).leader == "a"
+    assert outlook_of(told([[0.3, 0.331, 0.5], [0.3, 0.331, 0.5], [0.3, 0.331, 0.5]], errors=0.01)).leader is None
+    without = tm.Trajectory({"loss": rest["loss"]}, "step", tm.Origin("forecast"))
+    assert outlook_of(without).leader is None  # errors that nobody knows show nothing
+
+
+def test_no_leader_is_said_where_the_networks_of_a_nowcast_disagree():
+    rest = told([[0.3, 0.5], [0.2, 0.41], [0.1, 0.32]])
+
+    def spread(width):
+        factors = xr.DataArray(1.0 + width * np.array([-1.0, 1.0]), dims="seed", coords={"seed": [0, 1]})
+        loss = rest["loss"] * xr.where(rest["loss"]["group"] == "b", factors, 1.0)
+        return outlook_of(tm.Trajectory({"loss": loss, "loss_se": rest["loss_se"]}, "step", tm.Origin("forecast")))
+
+    assert spread(0.1).decided
+    apart = spread(0.8)  # the losses of b at the end: 0.06 and 0.58, of a: 0.1
+    assert not apart.decided
+    assert str(apart) == "Step 10: nothing seen now decides who leads at the end, step 40."
 
 
 def watched(model, train, look, recipe, **more):
@@ -135,4 +169,5 @@ def test_how_often_it_is_wrong(route):
     if isinstance(route, tm.routes.Coordinates):  # what its sentences say
         assert len(named) - sum(named) == WRONGLY
         assert abs(len(named) - NAMED) <= 3
+        assert abs(len(dates) - DATED) <= 1
     assert wrong <= BOUND + 2 * np.sqrt(BOUND * (1 - BOUND) / len(named))

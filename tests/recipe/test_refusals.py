@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.tangent import Tangent
 
 RECIPE = tm.Recipe(lr=0.1, steps=20, batch=8)
 SGD = partial(torch.optim.SGD, lr=0.1)

@@ -22,6 +22,7 @@ from tiltmeter.analysis.simultaneous.recorded_errors import recorded_errors
 from tiltmeter.analysis.simultaneous.seed_bands import seed_bands
 from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS, two_way
 from tiltmeter.analysis.statements import Basis, Scope, Standing
+from tiltmeter.forecast.horizon import UNTESTED, noted_horizon
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
@@ -142,6 +143,9 @@ def _of_forecast(
         f"At the last step the forecast names no leader of {a} and {b}: its band contains zero"
         for a, b in dict.fromkeys(silent)
     )
+    noted = noted_horizon(trajectory)
+    if noted is not None and not noted.linear_tested:
+        notes = (*notes, UNTESTED)
     return Standing(differences, used, "run", "forecast", max(map(len, times.values())), reasons, notes)
 
 

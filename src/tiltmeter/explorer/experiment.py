@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
+from tiltmeter.explorer.bent_recipe import bent_recipe
 from tiltmeter.record import Trajectory, When, log_spaced
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
     from tiltmeter.recipe import Recipe
 
-MOST_STEPS, MOST_LR = 1_000_000, 1000.0
 #: Points of the training data whose kernel is computed: the first forecast of a page takes seconds, not minutes.
 SAMPLE = 1500
 
@@ -36,6 +34,9 @@ class Experiment:
     train: Callable[[Recipe, Path], None]
     when: When = log_spaced(20)
 
+    no_training = ""
+    refused_laws: ClassVar[list[str]] = []
+
     @cached_property
     def kernels(self) -> Any:
         """The expensive part of a forecast, computed once."""
@@ -49,6 +50,11 @@ class Experiment:
     @cached_property
     def groups(self) -> list[Any]:
         return list(self.data.groups)
+
+    @property
+    def shares(self) -> list[float]:
+        """The groups' shares of the training data."""
+        return [float((self.data.codes == code).mean()) for code in range(len(self.groups))]
 
     @property
     def steps(self) -> int:
@@ -74,35 +80,4 @@ class Experiment:
         return found
 
     def bent(self, bend: Mapping[str, Any]) -> Recipe:
-        """The recipe with what the sliders say: `lr`, `steps`, `weights` and `shares` by group, the name of a `law`.
-
-        No weights and no shares leave those of the recipe as they are.
-        """
-        from tiltmeter.advice.menu import menu
-
-        changed: dict[str, Any] = {"steps": _between("steps", bend["steps"], 1, MOST_STEPS), "epochs": None}
-        if bend["lr"] is not None:
-            _between("lr", bend["lr"], 0, MOST_LR, low_too=False)
-            if self.recipe.lr is None:
-                raise ValueError("`lr` of this recipe is a schedule or belongs to its optimiser, so it stays as it is.")
-            changed["lr"] = bend["lr"]
-        for name in ("weights", "shares"):
-            if bend[name] and len(bend[name]) != len(self.groups):
-                raise ValueError(f"`{name}` should be one number for each of the {len(self.groups)} groups.")
-        if bend["weights"]:
-            plain = np.allclose(bend["weights"], 1.0)
-            changed["weights"] = None if plain else dict(zip(self.groups, bend["weights"], strict=True))
-        if bend["shares"]:
-            changed |= {"proportions": dict(zip(self.groups, bend["shares"], strict=True)), "sampling": None}
-        if bend["law"]:
-            laws = menu(int(changed["steps"]))
-            if bend["law"] not in laws:
-                raise ValueError(f"There is no intervention {bend['law'][:40]!r}. There are: {', '.join(laws)}.")
-            changed["interventions"] = (*self.recipe.interventions, laws[bend["law"]])
-        return replace(self.recipe, **changed)
-
-
-def _between(name: str, value: float, low: float, high: float, low_too: bool = True) -> float:
-    if not (low <= value if low_too else low < value) or not value <= high:
-        raise ValueError(f"`{name}` should lie between {low:g} and {high:g}. Found {name} = {value:g}.")
-    return value
+        return bent_recipe(self.recipe, self.groups, bend)

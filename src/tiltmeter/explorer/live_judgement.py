@@ -32,7 +32,10 @@ def live_differences(runs: Sequence[Trajectory], curve: str, level: float = LEVE
     first = runs[0]
     planned = planned_looks(first.origin)
     if planned is None:
-        raise ValueError("While it trains nobody is named: how many looks are planned is not recorded.")
+        raise ValueError(
+            "While it trains nobody is named: how many steps are planned is not recorded. "
+            'Tell the probe: Probe(..., settings={"steps": 5000}).'
+        )
     if f"{curve}_se" not in first:
         raise ValueError(f"While it trains nobody is named: no standard errors of {curve!r} are recorded.")
     count = min(run[curve].sizes["time"] for run in runs)

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tiltmeter.analysis.phases import phases
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_curves import series, shown
 from tiltmeter.explorer.run_folder import address_of, run_folder
 from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.tangent_experiment import TangentExperiment
 from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
@@ -34,7 +33,6 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
     own = recipe.weights or {}
     by_group = set(own) <= set(one.groups)
     weights = [float(own.get(group, 1.0)) for group in one.groups] if by_group else None
-    shares = np.asarray([(one.data.codes == code).mean() for code in range(len(one.groups))])
     drawn = recipe.drawn
     return {
         "about": visible(one.about),
@@ -42,8 +40,10 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
         "lr": recipe.lr,
         "steps": one.steps,
         "weights": weights,
-        "shares": shares.tolist() if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
+        "shares": one.shares if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
         "laws": list(menu(one.steps)) if not recipe.interventions else [],
+        "refused_laws": one.refused_laws,
+        "no_training": one.no_training,
     }
 
 
@@ -65,6 +65,7 @@ def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any
 
 def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
     """The curve, the sentence and the horizon of a forecast."""
+    from tiltmeter.forecast.horizon import UNTESTED
     from tiltmeter.plot.horizon_rule import horizon_step
 
     names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
@@ -82,7 +83,7 @@ def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
-        "sentence": visible(sentence or _ends(ahead, chosen)),
+        "sentence": visible(sentence.replace(f" {UNTESTED}.", "") or _ends(ahead, chosen)),  # `_trust` says it
         "horizon": horizon_step(ahead, chosen),
         "horizon_text": visible(_trust(ahead, chosen)),
     }
@@ -127,6 +128,8 @@ def train_bent(
 ) -> dict[str, Any]:
     """Train the same network from the same weights into a new run directory; `tell` hears its name first."""
     one = experiment_of(root, source, reader, fetch)
+    if not isinstance(one, Experiment):
+        raise ValueError(one.no_training)
     recipe = one.bent(bend)
     folder = Path(root) / PLACE
     name = _free(folder, re.sub(r"[^\w-]+", "-", Path(source).name.removesuffix(".toml")) or "run")
@@ -136,7 +139,7 @@ def train_bent(
     return {"run": address}
 
 
-def _final(one: Experiment, bend: Mapping[str, Any]) -> dict[str, Any]:
+def _final(one: Experiment | TangentExperiment, bend: Mapping[str, Any]) -> dict[str, Any]:
     loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
 
@@ -160,6 +163,7 @@ def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] |
     if band is not None:
         kept = band.values.sel(time=times)
         low, high = (kept.sel(bound=bound).transpose("time", "group").values.tolist() for bound in ("low", "high"))
+        low = [[max(0.0, value) for value in row] for row in low]  # curves with a band are never below
         return {
             "lower": low,
             "upper": high,

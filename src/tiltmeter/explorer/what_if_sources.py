@@ -1,24 +1,28 @@
-"""What-if sources: what the forecast page can start from: the digits, TOML files and saved forecasts of the folder."""
+"""What-if sources: where the forecast page starts: the digits, or files, Tangents and forecasts of the folder."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_folder import DEPTH, address_of, run_folder
+from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
+from tiltmeter.explorer.tangent_folders import check_readable, tangent_folders
+from tiltmeter.forecast.kernel.tangent_files import TANGENT as MARK
 from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
 from tiltmeter.visible_text import visible
 
-DIGITS, FILE, SAVED = "digits", "file/", "run/"
+DIGITS, FILE, TANGENT, SAVED = "digits", "file/", "tangent/", "run/"
 #: The most bytes of a TOML file, and the newest runs that are asked whether they are forecasts.
 MOST_BYTES, NEWEST = 2**20, 300
 #: The experiments that were bent last: source -> date of the file, experiment.
-_made: dict[tuple[str, str], tuple[int, Experiment]] = {}
+_made: dict[tuple[str, str], tuple[int, Experiment | TangentExperiment]] = {}
 KEPT = 2
 
 
@@ -28,6 +32,9 @@ def what_if_sources(root: str) -> list[dict[str, str]]:
     place = Path(root).resolve()
     for address, path in training_files(place).items():
         found.append({"source": FILE + address, "kind": "file", "name": visible(path.relative_to(place).as_posix())})
+    for address, path in tangent_folders(place).items():
+        name = f"saved Tangent {visible(path.relative_to(place).as_posix())}"
+        found.append({"source": TANGENT + address, "kind": "tangent", "name": name})
     for address, path in _newest(place):
         try:
             header = read_header(path) if (path / RUN).stat().st_size < MOST_BYTES else None
@@ -39,8 +46,8 @@ def what_if_sources(root: str) -> list[dict[str, str]]:
     return found
 
 
-def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Experiment:
-    """The digits example, or what a TOML file of the folder describes.
+def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Experiment | TangentExperiment:
+    """The digits example, what a TOML file of the folder describes, or a saved Tangent of the folder.
 
     `reader` names the function that reads such a file; the program that starts the server knows it, not the page.
     `fetch` allows data sets that may have to be downloaded.
@@ -49,15 +56,27 @@ def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Ex
         from tiltmeter.explorer.digits_experiment import digits_experiment
 
         return digits_experiment()
-    files = training_files(Path(root).resolve())
-    path = files.get(source.removeprefix(FILE)) if source.startswith(FILE) else None
+    place = Path(root).resolve()
+    if source.startswith(TANGENT):
+        folder = tangent_folders(place).get(source.removeprefix(TANGENT))
+        if folder is None:
+            raise ValueError("This Tangent is no longer there.")
+        check_readable(folder, place)
+        name = visible(folder.relative_to(place).as_posix())
+        return _kept(root, source, folder / MARK, lambda: tangent_experiment(folder, name))
+    path = training_files(place).get(source.removeprefix(FILE)) if source.startswith(FILE) else None
     if path is None or reader is None:
         raise ValueError("This file is no longer there.")
+    module, _, name = reader.partition(":")
+    return _kept(root, source, path, lambda: getattr(import_module(module), name)(path, place, fetch))
+
+
+def _kept(root: str, source: str, path: Path, make: Callable[[], Any]) -> Experiment | TangentExperiment:
+    """What was made of this file before, unless the file has changed since."""
     date = path.stat().st_mtime_ns
     known = _made.get((root, source))
     if known is None or known[0] != date:
-        module, _, name = reader.partition(":")
-        known = date, getattr(import_module(module), name)(path, Path(root).resolve(), fetch)
+        known = date, make()
         _made[root, source] = known
         while len(_made) > KEPT:
             del _made[next(iter(_made))]

@@ -9,7 +9,8 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.choice import Route
 from tiltmeter.forecast.inputs import checked_data
-from tiltmeter.forecast.kernel.network_kernels import Tangent, tangent
+from tiltmeter.forecast.kernel.network_kernels import tangent
+from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.forecast.kernel.weights_by_kernel import weights_by_kernel
 from tiltmeter.forecast.recommended import BestWeights
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin

@@ -12,9 +12,11 @@ from tiltmeter.forecast.cost import Work, coordinates_cost, kernel_cost, twin_co
 from tiltmeter.forecast.inputs import checked_data, checked_model
 from tiltmeter.forecast.kernel.question import check_before_work
 from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
+from tiltmeter.forecast.linear_in_weights import linear_in_weights
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.side_by_side import chain
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.passes.deep_copy import deep_copy
@@ -28,6 +30,10 @@ from tiltmeter.recipe.recipe import Recipe, checked_recipe
 HALF, SECONDS = 0.5, 10.0
 #: Networks of more hidden dimensions than this, none wider than that, keep half of their units.
 DEEP, NARROW = 2, 256
+
+#: All weights of a linear head are followed up to this many.
+ALL = 20_000
+LINEAR = "this optimiser, where all weights that learn act linearly: exact"
 
 Route = Kernel | Coordinates | Twin
 
@@ -63,8 +69,9 @@ def choose(
     Kernel(sample=2500, seed=0, horizon=True, real_steps=0)
 
     SGD without an order of batches: the kernel, which gives the mean over orders. With an order, or with another
-    optimiser: twins, which learn features and follow the run's own batches; then coordinates. The first of them that
-    knows the recipe and costs at most half of the training, or ten seconds, is taken; else the cheapest.
+    optimiser: twins, which learn features and follow the run's own batches; then coordinates. Coordinates come first
+    where only a linear head learns, on a frozen backbone: there they are exact. The first of them that knows the recipe
+    and costs at most half of the training, or ten seconds, is taken; else the cheapest.
     """
     train, look = checked_data(train, look)
     own = deep_copy(bare(checked_model(model)))
@@ -77,6 +84,7 @@ def choose(
     training = steps * whole.step(batch)
     points = len(train)
     lowered = lowered_recipe(recipe, train)
+    head: int | None = None
     found: dict[str, tuple[Route, str, float]] = {}
     refused: list[str] = []
     try:
@@ -91,22 +99,24 @@ def choose(
         return _choice(*found["kernel"], training)
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
-        narrow = _twin(own, few, read)
+        head = whole.weights if whole.weights <= ALL and linear_in_weights(own, few, read) else None
+        narrow = None if head else _twin(own, few, read)
         check_twin_laws(lowered)
         if narrow is not None:
             twin, work = narrow
             why = "the run's own batches and features" if recipe.order is not None else "this optimiser, and features"
             found["twin"] = twin, why, twin_cost(twin, whole, work, steps, batch, points, len(look))
         check_coordinate_laws(lowered)
-        sampled = Coordinates(replicas=1 if recipe.order is not None else 2)
+        sampled = Coordinates(max(Coordinates().count, head or 0), replicas=1 if recipe.order is not None else 2)
         cost = coordinates_cost(sampled, whole, steps, batch, points, len(look), outputs)
-        found["coordinates"] = sampled, "this optimiser, on a network that twins do not make cheaper", cost
+        why = "this optimiser, on a network that twins do not make cheaper"
+        found["coordinates"] = sampled, LINEAR if head else why, cost
     except (ValueError, TypeError) as error:
         refused.append(str(error))
     if not found:
         raise ValueError(refused[-1])
     first = ["kernel", "twin"] if recipe.order is None else ["twin", "kernel"]
-    order = [name for name in (*first, "coordinates") if name in found]
+    order = [name for name in (["coordinates", *first] if head else [*first, "coordinates"]) if name in found]
     chosen = next((name for name in order if found[name][2] <= enough), None)
     if chosen is None:
         chosen = min(order, key=lambda name: found[name][2])
@@ -140,4 +150,5 @@ def _twin(model: nn.Module, few: Tensor, read: Read | None) -> tuple[Twin, Work]
     work, whole = work_of(found.model, few), work_of(model, few)
     if not found.cut or (share < 1 / 2 and work.multiplications > whole.multiplications / 2):
         return None
-    return Twin(share=share), work
+    # A second twin costs little where both train in one pass, and as much as the first elsewhere.
+    return Twin(share=share, count=2 if chain(found.model) is not None else 1), work

@@ -18,6 +18,8 @@ BENT = 0.5
 CHANGED, SURE = 0.2, 2.0
 #: Rotation of the kernel, in degrees, that is still accepted.
 TURNED = 20.0
+#: What is said where the test of the linearisation was not possible.
+UNTESTED = "Not tested, as that needs the network: whether it stays near its linearisation; the band assumes it"
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,16 @@ class Horizon(NotebookText):
 
     `linear`: with its weights moved as forecast, the network has nearly the same (centred) kernel. `sample`: half of
     the sample gives nearly the same losses and gaps. `kernel`: a few real steps, extrapolated, show that the kernel
-    does not turn far (also None if no real steps were allowed). A test that finds no problem does not prove the
-    forecast right.
+    does not turn far (also None if no real steps were allowed). Only the network can show whether it stays linear:
+    without it (see `load_tangent`) `linear` is None and `linear_tested` is False. A test that finds no problem does not
+    prove the forecast right.
     """
 
     steps: int
     linear: float | None = None
     sample: float | None = None
     kernel: float | None = None
+    linear_tested: bool = True
 
     @property
     def step(self) -> float | None:
@@ -58,13 +62,16 @@ class Horizon(NotebookText):
             "linear": self.linear,
             "sample": self.sample,
             "kernel": self.kernel,
+            **({} if self.linear_tested else {"linear_tested": False}),
         }
 
     def __str__(self) -> str:
         if self.step is None:
             found = f"The tests of the forecast find no problem up to its last step, {self.steps}"
-            return f"{found}; this does not prove it right."
-        return f"Do not trust the forecast beyond step {spelled(self.step)}: {self.reason}."
+            said = f"{found}; this does not prove it right."
+        else:
+            said = f"Do not trust the forecast beyond step {spelled(self.step)}: {self.reason}."
+        return said if self.linear_tested else f"{said} {UNTESTED}."
 
 
 def noted_horizon(trajectory: Trajectory) -> Horizon | None:
@@ -73,7 +80,8 @@ def noted_horizon(trajectory: Trajectory) -> Horizon | None:
     noted = settings.get("horizon")
     if not isinstance(noted, dict) or trajectory.clock != "step":
         return None
-    return Horizon(settings["steps"], noted["linear"], noted["sample"], noted["kernel"])
+    tested = noted.get("linear_tested") is not False
+    return Horizon(settings["steps"], noted["linear"], noted["sample"], noted["kernel"], tested)
 
 
 def noted_step(trajectory: Trajectory) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -15,23 +16,27 @@ from tiltmeter.record import Trajectory
 WRONG = 0.2
 #: A final leader is named if its lead is so many times the error.
 SURE = 2.0
+#: How often a leader is named now, among groups that are equal.
+LEVEL = 0.05
 #: The study of 24 trainings in `tests/forecast/test_early_warning.py`: final leaders named where the end showed one,
-#: and how many wrongly; changes of the lead that were dated, and how many within a factor 1.5.
-NAMED, WRONGLY, DATED, NEAR = 60, 0, 4, 3
+#: and how many wrongly; ends of a shown lead that were dated, and how many within a factor 1.5.
+NAMED, WRONGLY, DATED, NEAR = 60, 0, 2, 1
 
 
 @dataclass(frozen=True)
 class Outlook(NotebookText):
     """What can be said at one step of a training about its end.
 
-    `lead` is how far the leader at the end is forecast to be ahead of the next group, `error` how wrong that may be:
-    the standard error of the held-out points, and a fifth of how far the gap is forecast to move from here. `change` is
-    the step near which the lead is forecast to change for the first time; None if it does not.
+    `leader` is the group whose lead over every other is shown now: by the standard errors of the held-out points, with
+    Bonferroni's correction for all pairs of groups; None if no leader is shown. `lead` is how far the leader at the end
+    is forecast to be ahead of the next group, `error` how wrong that may be: the standard error of the held-out points,
+    a fifth of how far the gap is forecast to move from here, and half the range of its networks, if there are several.
+    `change` is the step near which a lead that is shown is forecast to end; None if it does not.
     """
 
     step: int
     steps: int
-    leader: Hashable
+    leader: Hashable | None
     leader_at_end: Hashable
     lead: float
     error: float
@@ -48,13 +53,18 @@ class Outlook(NotebookText):
         if not self.decided:
             return ""
         wrong = f"In a study {WRONGLY} of {NAMED} leaders named so were wrong"
-        dated = self.leader_at_end != self.leader and self.change is not None
+        dated = self.leader not in (None, self.leader_at_end) and self.change is not None
         return wrong + (f", and {NEAR} of {DATED} dates were within a factor 1.5." if dated else ".")
 
     def __str__(self) -> str:
         if not self.decided:
             return f"Step {self.step}: nothing seen now decides who leads at the end, step {self.steps}."
-        if self.leader_at_end == self.leader:
+        if self.leader is None:
+            said = (
+                f"Step {self.step}: no leader is shown now; {self.leader_at_end} is forecast to lead at the end, step "
+                f"{self.steps}."
+            )
+        elif self.leader_at_end == self.leader:
             said = f"Step {self.step}: {self.leader} leads and is forecast to lead at the end, step {self.steps}."
         else:
             near = "" if self.change is None else f" near step {spelled(self.change)}"
@@ -75,38 +85,46 @@ def outlook_of(rest: Trajectory, curve: str = "loss") -> Outlook:
     >>> print(outlook_of(Trajectory({"loss": loss, "loss_se": 0.001 * loss}, "step", Origin("forecast"))))
     Step 10: a's lead will end near step 20; b is forecast to lead at the end, step 40. In a study ...
     """
-    given = rest[curve]
-    values = (given.mean("seed") if "seed" in given.dims else given).transpose("time", "group")
+    given = rest[curve] if "seed" in rest[curve].dims else rest[curve].expand_dims("seed")
+    each = given.transpose("seed", "time", "group").values
     if given.attrs.get("better") == "higher":
-        values = -values
-    losses, steps = values.values, values["time"].values
-    groups = values["group"].values.tolist()
+        each = -each
+    losses, steps = each.mean(0), given["time"].values
+    groups, errors = given["group"].values.tolist(), _errors(rest, curve)
     now, end = int(np.argmin(losses[0])), int(np.argmin(losses[-1]))
     others = [place for place in range(len(groups)) if place != end]
     second = min(others, key=lambda place: losses[-1, place])
     gap = losses[:, second] - losses[:, end]
-    noise = _noise(rest, curve, end, second)
+    noise = 0.0 if errors is None else float(np.hypot(errors[-1, end], errors[-1, second]))
     moved = float(np.abs(gap - gap[0]).max())
-    leads = np.argmin(losses, axis=1) != now
-    change = _between(losses, steps, now, int(np.argmax(leads))) if leads.any() else None
+    apart = float(np.ptp(each[:, -1, second] - each[:, -1, end])) / 2.0
+    shown = errors is not None and _is_shown(losses[0], errors[0], now)
+    ended = np.argmin(losses, axis=1) != now
     return Outlook(
         int(steps[0]),
         int(steps[-1]),
-        groups[now],
+        groups[now] if shown else None,
         groups[end],
         float(gap[-1]),
-        float(np.hypot(noise, WRONG * moved)),
-        change,
+        float(np.linalg.norm([noise, WRONG * moved, apart])),
+        _between(losses, steps, now, int(np.argmax(ended))) if shown and ended.any() else None,
     )
 
 
-def _noise(rest: Trajectory, curve: str, one: int, other: int) -> float:
-    """The standard error of the last gap from the held-out points."""
+def _errors(rest: Trajectory, curve: str) -> np.ndarray | None:
+    """The standard errors of the held-out points, (looks, groups); None where they were not recorded."""
     if f"{curve}_se" not in rest:
-        return 0.0
+        return None
     given = rest[f"{curve}_se"]
-    last = (given.mean("seed") if "seed" in given.dims else given).transpose("time", "group").values[-1]
-    return float(np.hypot(last[one], last[other]))
+    return np.asarray((given.mean("seed") if "seed" in given.dims else given).transpose("time", "group").values)
+
+
+def _is_shown(losses: np.ndarray, errors: np.ndarray, leader: int) -> bool:
+    """Whether a lead over every other group is more than chance, at `LEVEL` for all pairs of groups together."""
+    pairs = len(losses) * (len(losses) - 1) // 2
+    times = NormalDist().inv_cdf(1.0 - LEVEL / (2 * pairs))
+    gaps, noise = np.delete(losses - losses[leader], leader), np.delete(np.hypot(errors, errors[leader]), leader)
+    return bool((gaps > times * noise).all())
 
 
 def _between(losses: np.ndarray, steps: np.ndarray, leader: int, row: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,6 +34,10 @@ class ModelLaw(Intervention, ABC):
 
     def check(self, data: Any) -> None:
         """Refuse held-out points that it cannot fit, before anything is trained; all are taken as a rule."""
+
+    def answers(self, data: Any) -> tuple[Hashable, ...]:
+        """The groups whose points `GroupScores` can answer once it is fitted to these data."""
+        return tuple(data.groups)
 
     @abstractmethod
     def deliver(self, model: Any, data: Any) -> Any:

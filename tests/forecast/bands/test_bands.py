@@ -131,10 +131,10 @@ def test_the_horizon_tells_level_and_leader_apart(calibrated):
     assert 0 < found.level < 100
     assert tm.horizon(ahead(falling(0.3)), tolerance=10.0).level is None
     assert str(found).startswith("Level: the 90% band of loss is within ± 0.1 up to step ")
-    assert str(found).endswith("Leader: a or b is named at the last step.")
+    assert str(found).endswith("Leader of a and b: named at the last step.")
     none = tm.horizon(ahead(falling(0.001)))
     assert none.leader == {("a", "b"): None}
-    assert "names none of a and b at any step, since the band contains zero" in str(none)
+    assert "Leader of a and b: named at no step, since the band contains zero" in str(none)
     with pytest.raises(ValueError, match=r"`tolerance` should be positive. Found tolerance = 0"):
         tm.horizon(ahead(falling(0.3)), tolerance=0)
 

@@ -24,6 +24,7 @@ SGD = tm.Recipe(lr=0.05, momentum=0.9, steps=30, batch=32, clip=0.5)
 WEIGHTS = {f"weight {one:g}": {"weights": {"rare": one}} for one in (0.5, 1.0, 4.0)} | {"plain": {}}
 LAWS = {
     "Balanced": {"interventions": (I.Balanced(),)},
+    "weighted Balanced": {"interventions": (I.Balanced(),), "weights": {"rare": 3.0}},
     "GroupDRO": {"interventions": (I.GroupDRO(rate=0.1),)},
     "V-REx": {"interventions": (I.VREx(beta=10.0),)},
     "CVaR": {"interventions": (I.CVaR(0.5),)},
@@ -77,10 +78,9 @@ def test_a_mixture_of_weights_and_laws_is_each_alone(plain, count, data):
     asked = recipes(plain, WEIGHTS | LAWS)
     found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4, count=count))
     assert_same(found, alone)
-    # Constant laws are weights: one stack for those, and one for laws that react.
-    assert {name: together(run) for name, run in found.items()} == {
-        name: 5 if name in WEIGHTS or name == "Balanced" else 4 for name in asked
-    }
+    # One stack without interventions, one of constant laws, which are weights, and one of laws that react.
+    stacks = {name: 2 if "Balanced" in name else 4 for name in asked}
+    assert {name: together(run) for name, run in found.items()} == stacks
     losses = [run["loss"].isel(time=-1).values.tobytes() for name, run in found.items() if name != "plain"]
     assert len(set(losses)) == len(losses)  # the recipes do differ
 
@@ -103,17 +103,31 @@ def test_deep_networks_and_unknown_activations(data):
     assert all(together(run) == 4 for run in found.values())
 
 
+def test_roughly_known_scores_are_those_of_the_recipe_alone(data, monkeypatch):
+    """Many points: recipes without interventions know what a twin adds roughly, those with them exactly."""
+    monkeypatch.setattr(untrained, "ASKED", 60)
+    monkeypatch.setattr(untrained, "NEAR", np.inf)
+    asked = recipes(
+        ADAMW, {name: (WEIGHTS | LAWS)[name] for name in ("plain", "weight 4", "Balanced", "GroupDRO", "CVaR")}
+    )
+    found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4))
+    assert_same(found, alone)
+    assert together(found["plain"]) == 2
+
+
 def test_the_untrained_network_and_its_twins_are_asked_once(data, monkeypatch):
     asked = []
-    plain_scores = untrained.Untrained.scores
+    plain_scores = untrained.Untrained._scores
 
-    def scores(self, network):
+    def scores(self, network, places):
         asked.append(network)
-        return plain_scores(self, network)
+        return plain_scores(self, network, places)
 
-    monkeypatch.setattr(untrained.Untrained, "scores", scores)
-    forecasts_by_twins(network(), *data, recipes(ADAMW, WEIGHTS | LAWS), tm.routes.Twin(1 / 4), CURVES_ONLY)
-    assert len(asked) == 3  # the network and its two twins, for nine recipes
+    monkeypatch.setattr(untrained.Untrained, "_scores", scores)
+    for changes in (WEIGHTS, LAWS):
+        asked.clear()
+        forecasts_by_twins(network(), *data, recipes(ADAMW, changes), tm.routes.Twin(1 / 4), CURVES_ONLY)
+        assert len(asked) == 3  # the network and its two twins, for all recipes
 
 
 def test_other_draws_are_not_stacked_and_equal_their_own(data):
@@ -131,11 +145,7 @@ def test_other_draws_are_not_stacked_and_equal_their_own(data):
     }
     found, alone = both_ways(data, recipes(ADAMW, changes), tm.routes.Twin(1 / 4))
     assert_same(found, alone)
-    # Drawn evenly by proportions or by a constant law: the same batches.
-    shared = {"drawn", "balanced draws"}
-    assert {name: together(run) for name, run in found.items()} == {
-        name: 2 if name in shared else 1 for name in changes
-    }
+    assert all(together(run) == 1 for run in found.values())
     ways = {name: run.origin.settings["calculation"]["trained"] for name, run in found.items()}
     assert {name for name, way in ways.items() if way == "one by one"} == {"UPGrad", "down-sampled"}
     assert not np.array_equal(found["plain"]["loss"].values, found["other order"]["loss"].values)

@@ -136,6 +136,39 @@ class TestThreshold:
         np.testing.assert_array_equal(one["positive_rate"], two["positive_rate"])
 
 
+class TestAttribute:
+    """Groups that contain the label share what is fitted to their attribute."""
+
+    @staticmethod
+    def cells():
+        data = points()
+        names = np.array([f"{data.groups[code]} {y}" for code, y in zip(data.codes, data.y, strict=False)])
+        attribute = {f"{group} {y}": group for group in data.groups for y in (0, 1)}
+        return data, tm.GroupedData(data.x, data.y, names), attribute
+
+    @pytest.mark.parametrize("law", [I.GroupTemperature, I.GroupThreshold], ids=lambda law: law.__name__)
+    def test_it_is_the_law_of_the_attribute(self, law):
+        data, cells, attribute = self.cells()
+        plain, told = law().deliver(first_input(), data), law(attribute=attribute).deliver(first_input(), cells)
+        x = torch.as_tensor(data.x[:50])
+        by_cell = [cells.groups[code] for code in cells.codes[:50]]
+        by_attribute = [data.groups[code] for code in data.codes[:50]]
+        torch.testing.assert_close(told(x, by_cell), plain(x, by_attribute), rtol=0, atol=0)
+
+    def test_groups_that_were_not_held_out_are_answered_by_their_attribute(self):
+        _data, cells, attribute = self.cells()
+        fitted = I.GroupThreshold(attribute={**attribute, "new": "late"}).deliver(first_input(), cells)
+        assert fitted(torch.zeros(1, 2), ["new"]) == fitted(torch.zeros(1, 2), ["late 0"])
+
+    def test_without_it_nothing_can_be_fitted(self):
+        _, cells, attribute = self.cells()
+        with pytest.raises(ValueError, match=r"needs held-out points of both labels in every group. Found y = 0 alone"):
+            I.GroupThreshold().deliver(first_input(), cells)
+        attribute.pop("late 1")
+        with pytest.raises(ValueError, match=r"`attribute` should name every group. Missing: 'late 1'"):
+            I.GroupThreshold(attribute=attribute).deliver(first_input(), cells)
+
+
 class TestBadInput:
     @pytest.mark.parametrize("law", [I.GroupTemperature(), I.GroupThreshold()], ids=lambda law: type(law).__name__)
     def test_one_class_in_a_group(self, law):

@@ -15,11 +15,10 @@ from tiltmeter.analysis.scorecard.score import Score
 from tiltmeter.analysis.scorecard.seed_mean import SeedMean
 from tiltmeter.experiments.catalogue import Keep, Runs
 from tiltmeter.experiments.claim import Claim
-from tiltmeter.experiments.shared.cell_tasks import Parts, Sizes, network, parts, plain_recipe
-from tiltmeter.experiments.shared.cure_cards import Chosen, card_of, chosen, label, needs_of
-from tiltmeter.experiments.shared.cure_grid import PLAIN, STRESS, cure_grid
+from tiltmeter.experiments.shared.cell_tasks import Parts, Sizes, inputs_of_attribute, network, parts, plain_recipe
+from tiltmeter.experiments.shared.cure_cards import Chosen, card_of, chosen, label, laws_of, needs_of
+from tiltmeter.experiments.shared.cure_grid import PLAIN, STRESS, Laws, cure_grid
 from tiltmeter.experiments.shared.two_looks import both_looks
-from tiltmeter.interventions import Intervention
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, log_spaced, stack
 from tiltmeter.report.page import Table
@@ -50,28 +49,29 @@ FULL = Setting(steps=1000, settings=2)
 def run(setting: Setting, keep: Keep) -> Runs:
     """Every task, law and setting: all seeds, each with its own data, weights and batches, the same for all laws."""
     found: dict[str, Trajectory] = {}
-    grid: dict[str, tuple[Intervention | None, ...]] = {PLAIN: (None,), **cure_grid(setting.steps)}
     for task in TASKS:
+        grid: dict[str, tuple[Laws | None, ...]] = {
+            PLAIN: (None,),
+            **cure_grid(setting.steps, inputs_of_attribute(task)),
+        }
         made: dict[int, Parts] = {}
-        for name, laws in grid.items():
-            for number, law in enumerate(laws[: setting.settings]):
+        for name, settings in grid.items():
+            for number, laws in enumerate(settings[: setting.settings]):
                 run_name = label(task, name, number)
-                found[run_name] = keep(run_name, partial(_trained, task, law, setting, made))
+                found[run_name] = keep(run_name, partial(_trained, task, laws, setting, made))
     return found
 
 
-def _trained(task: str, law: Intervention | None, setting: Setting, made: dict[int, Parts]) -> Trajectory:
-    """All seeds of one law on one task; `made` keeps the data of the task."""
+def _trained(task: str, laws: Laws | None, setting: Setting, made: dict[int, Parts]) -> Trajectory:
+    """All seeds of one setting on one task; `made` keeps the data of the task."""
     from tiltmeter.training.loop import train
 
     runs = []
     for seed in range(setting.seeds):
         made.setdefault(seed, parts(task, seed, SIZES[task]))
         data = made[seed]
-        recipe = plain_recipe(setting.steps)
-        if law is not None:
-            recipe = replace(recipe, interventions=(law,))
-        held_out = data.held_out if law is not None and law.needs == "held-out groups" else None
+        recipe = replace(plain_recipe(setting.steps), interventions=laws_of(laws))
+        held_out = data.held_out if any(law.needs == "held-out groups" for law in recipe.interventions) else None
         model = network(data.train.x.shape[1], seed)
         watch = Watch(when=log_spaced(6), points=False)
         one = train(model, data.train, both_looks(data), recipe, watch=watch, seed=seed, held_out=held_out)
@@ -95,7 +95,8 @@ class _Facts:
     @classmethod
     def of(cls, runs: Runs) -> _Facts:
         best = {task: chosen(runs, task) for task in TASKS}
-        cures = [name for name in best[TASKS[0]] if name not in (PLAIN, STRESS)]
+        everywhere = [name for name in best[TASKS[0]] if all(name in one for one in best.values())]
+        cures = [name for name in everywhere if name not in (PLAIN, STRESS)]
         needs = needs_of([name for name in best[TASKS[0]] if name != PLAIN])
         knowing = [name for name in cures if needs[name] == "training groups"]
         return cls(best, cures, knowing, [name for name in cures if needs[name] == "no groups"])
@@ -241,10 +242,7 @@ def tables(runs: Runs) -> Mapping[str, Table]:
     rows = []
     for name in names:
         cost = next(card[name].cost for card in cards.values() if name in card)
-        cells = (
-            _cell(cards[task][name]) if name in cards[task] else _diverged(best[task][name].worst) for task in TASKS
-        )
-        rows.append((name, needs[name], f"{cost:.3g}x", *cells))
+        rows.append((name, needs[name], f"{cost:.3g}x", *(_cell(best[task], cards[task], name) for task in TASKS)))
     title = (
         "Worst group's error at the chosen look, and in brackets the gap between groups over training; lower or higher "
         "than in plain training by two paired standard errors"
@@ -252,13 +250,14 @@ def tables(runs: Runs) -> Mapping[str, Table]:
     return {title: Table(("law", "needs", "cost", *TASKS), rows)}
 
 
-def _cell(row: Score) -> str:
+def _cell(best: Mapping[str, Chosen], card: Mapping[str, Score], name: str) -> str:
+    if name not in best:
+        return "does not apply"
+    if name not in card:
+        return f"{SeedMean.over(best[name].worst):.3f}, diverged later"
+    row = card[name]
     words = [{-1: "lower", 1: "higher"}.get(row.worst_change.sign, ""), "levels down" if row.levels_down else ""]
     return ", ".join([f"{row.worst:.3f} ({row.gap_area.value:.3f})", *filter(None, words)])
-
-
-def _diverged(worst: np.ndarray) -> str:
-    return f"{SeedMean.over(worst):.3f}, diverged later"
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -41,7 +41,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(seeds=5, tasks=perceptrons(CALIBRATION), judged=forecast_routes.FULL)
+FULL = Setting(seeds=5, tasks=perceptrons(CALIBRATION), judged=replace(forecast_routes.FULL, tasks=perceptrons(JUDGED)))
 
 
 class _Both(dict[str, Trajectory]):

@@ -16,7 +16,7 @@ from tiltmeter.experiments.shared.clustered import clustered
 from tiltmeter.experiments.shared.crossings_told import CROSSINGS, above_pilot, beside_pilot, crossings_told
 from tiltmeter.experiments.shared.route_rows import FORETOLD, Row, ScoredRuns, rows
 from tiltmeter.experiments.shared.route_runs import DEFAULT, Sizes, seconds, task_runs
-from tiltmeter.experiments.shared.route_tasks import JUDGED, perceptrons
+from tiltmeter.experiments.shared.route_tasks import JUDGED
 from tiltmeter.report.page import Table
 
 TITLE = "A forecast by twins or coordinates predicts a training with any optimiser"
@@ -38,7 +38,7 @@ class Setting:
 
 QUICK = Setting()
 FULL = Setting(
-    tasks=perceptrons(JUDGED),
+    tasks=tuple(JUDGED),
     seeds=5,
     few=2,
     sizes=Sizes(steps=400, deep_steps=150, look=300, per_decade=12, coordinates=2000, sample=600),

@@ -74,6 +74,22 @@ def parts(task: str, seed: int, sizes: Sizes = Sizes(), aligned: float = 0.95) -
     return Parts(*(_cells(marked[own], y[own], attribute[own]) for own in places))
 
 
+def inputs_of_attribute(task: str) -> tuple[int, ...]:
+    """The inputs that say the attribute and nothing else; none in coloured MNIST, where every pixel says both.
+
+    >>> inputs_of_attribute("toy"), inputs_of_attribute("digits"), inputs_of_attribute("coloured-mnist")
+    ((0,), (64, 65, 66, 67), ())
+    """
+    if task != "adult":
+        return {"toy": (0,), "digits": tuple(range(64, 68))}.get(task, ())
+    from tiltmeter.data.public.adult import adult
+
+    people, _ = _both(adult)
+    halves = [people.x[people.codes == code] for code in (0, 1)]
+    constant = [np.ptp(half, axis=0) == 0.0 for half in halves]
+    return tuple(np.flatnonzero(constant[0] & constant[1] & (halves[0][0] != halves[1][0])).tolist())
+
+
 def network(inputs: int, seed: int) -> Any:
     """The untrained network of a seed."""
     import torch

@@ -9,8 +9,9 @@ import numpy as np
 from tiltmeter.analysis.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.analysis.scorecard.selection import BestWorst
 from tiltmeter.experiments.catalogue import Runs
-from tiltmeter.experiments.shared.cure_grid import PLAIN, cure_grid
+from tiltmeter.experiments.shared.cure_grid import PLAIN, Laws, cure_grid
 from tiltmeter.experiments.shared.two_looks import CHOOSE, JUDGE, looked
+from tiltmeter.interventions import Intervention
 from tiltmeter.record import Trajectory
 
 CURVE = "error"
@@ -73,8 +74,13 @@ def card_of(found: dict[str, Chosen]) -> Scorecard:
 
 def needs_of(names: list[str]) -> dict[str, str]:
     """The group labels that every law needs."""
-    grid = cure_grid(steps=1)
-    return {name: "no groups" if name == PLAIN else grid[name][0].needs for name in names}
+    first = {name: settings[0] for name, settings in cure_grid(steps=1, misleading=(0,)).items()}
+    return {name: "no groups" if name == PLAIN else laws_of(first[name])[0].needs for name in names}
+
+
+def laws_of(laws: Laws | None) -> tuple[Intervention, ...]:
+    """The laws of one setting, of which the first says what all of them need; none for plain training."""
+    return () if laws is None else laws if isinstance(laws, tuple) else (laws,)
 
 
 def _worst(run: Trajectory) -> np.ndarray:

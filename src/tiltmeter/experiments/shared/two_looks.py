@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
@@ -23,6 +24,11 @@ def both_looks(parts: Parts) -> GroupedData:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # cells are small on purpose
         return GroupedData(x, y, members, groups=names)
+
+
+def of_both_looks(attribute: Mapping[Hashable, Hashable]) -> dict[Hashable, Hashable]:
+    """The attribute of groups, told also of their names in both looks."""
+    return {f"{kind}{group}": value for kind in ("", CHOOSE, JUDGE) for group, value in attribute.items()}
 
 
 def looked(run: Trajectory, kind: str) -> Trajectory:

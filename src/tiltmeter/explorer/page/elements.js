@@ -12,6 +12,11 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+// A choice with its label before it, which stay on one line.
+export function labelled(text, select) {
+  return make("span", { class: "pair" }, make("label", { for: select.id }, text), select);
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function svg(tag, attributes = {}, ...children) {

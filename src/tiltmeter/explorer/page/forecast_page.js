@@ -2,7 +2,7 @@
 import { writeAddress } from "./address.js";
 import { bendControls } from "./bend_controls.js";
 import { groupColours } from "./charts.js";
-import { glossary, legend, make, term } from "./elements.js";
+import { glossary, labelled, legend, make, term } from "./elements.js";
 import { forecastChart, forecastData } from "./forecast_chart.js";
 import { interventionTable } from "./intervention_table.js";
 import { JobLine } from "./job_line.js";
@@ -45,14 +45,14 @@ export function forecastPage(main, query, start) {
     why.textContent = "The first forecast takes some seconds …";
     why.classList.remove("refused");
     about.textContent = "";
-    form.replaceChildren(make("p", { class: "small" }, saved() ? "A saved forecast is shown as it is. Choose a TOML file to bend one." : "Loading …"));
+    form.replaceChildren(make("p", { class: "small" }, saved() ? "A saved forecast is shown as it is. Choose a TOML file or a saved Tangent to bend one." : "Loading …"));
     if (!saved()) {
       try {
         const found = await ask("/api/what-if", { source });
         if (!open) return;
         about.textContent = `${found.about} The lines are forecast from the network before its first step; nothing is trained. Move a slider to ask what if.`;
         controls = bendControls(found, settings, { onmove: () => want(false), onrest: () => want(true) });
-        form.replaceChildren(controls.element, buttons());
+        form.replaceChildren(controls.element, buttons(found.no_training));
       } catch (error) {
         if (!wasReplaced(error)) refuse(error);
         return;
@@ -62,14 +62,16 @@ export function forecastPage(main, query, start) {
     showRun();
   }
 
-  function buttons() {
+  // `noTraining` says why this source cannot be trained; it is empty where it can.
+  function buttons(noTraining) {
+    const reason = noTraining || (start.allow_runs ? "" : "Start the explorer with --allow-runs.");
     const act = (text, title, disabled, work) => make("button", { type: "button", title, disabled, onclick: () => attempt(work) }, text);
     return make("div", {}, make("div", { class: "row" },
       act("Best weights", "The loss weights that are forecast to be best for the worst group", false, bestWeights),
       act("Compare interventions", "Forecast every intervention of the menu", false, compareAll),
-      act("Train it", start.allow_runs ? "The same network, from the same weights" : "Start the explorer with --allow-runs.", !start.allow_runs, trainIt),
+      act("Train it", reason || "The same network, from the same weights", reason !== "", trainIt),
       make("button", { type: "button", onclick: () => { controls.reset(); want(true); } }, "Reset")),
-    start.allow_runs ? "" : make("p", { class: "small" }, "To train from here, start the explorer with ", make("code", { class: "nowrap" }, "--allow-runs"), "."));
+    noTraining ? make("p", { class: "small", id: "no-training" }, noTraining) : start.allow_runs ? "" : make("p", { class: "small" }, "To train from here, start the explorer with ", make("code", { class: "nowrap" }, "--allow-runs"), "."));
   }
 
   function refuse(error) {
@@ -236,10 +238,10 @@ export function forecastPage(main, query, start) {
   }
 
   main.replaceChildren(make("h1", {}, "Forecast: what will training do, before it is done"),
-    make("div", { class: "row" }, make("label", { for: "source" }, "forecast of"), sourceChoice), about,
+    make("div", { class: "row" }, labelled("forecast of", sourceChoice)), about,
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
-        make("div", { class: "row" }, make("label", { for: "forecast-curve" }, "curve"), curveChoice, make("label", { for: "over" }, "compare with"), overChoice),
+        make("div", { class: "row" }, labelled("curve", curveChoice), labelled("compare with", overChoice)),
         key, place, trust, band, drawn, job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();

@@ -1,6 +1,6 @@
 // Lessons: a question about a problem, the answer as a curve, and why.
 import { writeAddress } from "./address.js";
-import { glossary, make, readable } from "./elements.js";
+import { glossary, make, readable, term } from "./elements.js";
 import { fromQuery } from "./parameters.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { answerShown, lossChart, lossShown } from "./theory_charts.js";
@@ -22,7 +22,7 @@ export function lessonsPage(main, query, start) {
   const chart = lossChart(chartPlace);
   const told = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
   const why = make("p", { id: "because" });
-  const shown = make("div", { class: "panel hidden" }, told, chartPlace, make("p", { class: "small" }, "Loss over time; lower is better. Shaded: who leads."), why);
+  const shown = make("div", { class: "panel hidden" }, told, chartPlace, make("p", { class: "small" }, "Loss over ", term("time"), "; lower is better. Shaded: who leads. Dotted: ", term("time scale", "time scales"), " τ."), why);
   const reveal = make("button", { type: "button", id: "reveal", onclick: () => show() }, "Reveal");
   const choices = step.choices.map((choice, i) => make("div", {}, make("input", { type: "radio", name: "guess", id: `guess-${i}`, value: String(i) }), make("label", { for: `guess-${i}` }, ` ${choice}`)));
   const link = (to, text) => make("a", { class: "button", href: `#lessons?lesson=${lesson.name}&step=${to}` }, text);
@@ -62,7 +62,7 @@ export function lessonsPage(main, query, start) {
         make("p", {}, step.text),
         make("fieldset", {}, make("legend", {}, step.question), ...choices),
         make("div", { class: "row" }, reveal, place > 1 ? link(place - 1, "Back") : null, place < lesson.steps.length ? link(place + 1, "Next") : null),
-        make("div", { class: "row" }, make("a", { href: `#theory?${step.state}` }, "Play with this problem"), start.alone ? null : make("a", { class: "button", download: `${lesson.name}.html`, href: `/lesson.html?lesson=${lesson.name}` }, "Save for a class"))),
+        make("div", { class: "row" }, start.lessons.length > 1 ? make("a", { href: "#lessons" }, "All lessons") : null, make("a", { href: `#theory?${step.state}` }, "Play with this problem"), start.alone ? null : make("a", { class: "button", download: `${lesson.name}.html`, href: `/lesson.html?lesson=${lesson.name}` }, "Save for a class"))),
       make("div", { class: "shown" }, shown)),
     glossary());
   return {};

@@ -65,7 +65,9 @@ export class LineChart {
     const labels = [...phases.flatMap((phase) => phase.label.split("\n").filter((text) => LETTER * text.length <= x(phase.stop) - x(phase.start)).map((text, row) => ({ x: x(phase.middle), y: 15 + 16 * row, text, class: "phase" }))),
       ...scales.map((one) => ({ x: x(one.time) + 3, y: floor - 4, text: one.label, class: "scale" }))];
     fill(this.parts.labels, "text", labels, write);
-    fill(this.parts.ends, "text", ends, (text, end) => write(text, { x: this.width - RIGHT - 6, y: y(end.value) - 8, text: end.label, class: "end", colour: colourOf(end.place, this.names.length) }));
+    // Labels of curves that end in one place stand side by side.
+    const beside = (end) => ends.slice(0, ends.indexOf(end)).filter((other) => Math.abs(y(other.value) - y(end.value)) < 14).length;
+    fill(this.parts.ends, "text", ends, (text, end) => write(text, { x: this.width - RIGHT - 6 - 18 * beside(end), y: y(end.value) - 8, text: end.label, class: "end", colour: colourOf(end.place, this.names.length) }));
     if (label !== this.label) this.element.setAttribute("aria-label", label || this.title);
     this.label = label;
   }

@@ -1,5 +1,5 @@
 // The phase map: a canvas with letters in its regions, a cross where the sliders stand, set by click or arrow keys.
-import { make } from "./elements.js";
+import { labelled, make } from "./elements.js";
 import { PARAMETERS, parameterNamed } from "./parameters.js";
 import { KINDS, phaseMap } from "./theory/phase_map.js";
 import { shortNumber } from "./theory/phases.js";
@@ -25,7 +25,7 @@ export class MapView {
     this.acrossName = make("span", { class: "small" });
     this.element = make("div", { class: "panel" },
       make("h2", {}, "Map: who leads, in what order"),
-      make("div", { class: "row" }, make("span", { class: "row" }, make("label", { for: "map-across" }, "across"), this.across), make("span", { class: "row" }, make("label", { for: "map-up" }, "up"), this.up)), this.same,
+      make("div", { class: "row" }, labelled("across", this.across), labelled("up", this.up)), this.same,
       make("div", { class: "map" }, this.upName, this.canvas, make("span"), this.acrossName),
       this.legend,
       make("p", { class: "small" }, "Every cell is a problem of its own. The ring is where the sliders stand. Click, or focus the map and use the arrow keys."));

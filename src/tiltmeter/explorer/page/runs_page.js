@@ -188,7 +188,8 @@ export function runsPage(main, query, start) {
     const rest = shown.filter(([run]) => nowcasts[run]).map(([run]) => aheadText(nameOf(run), nowcasts[run])).join(" ");
     if (ahead.textContent !== rest) ahead.textContent = rest;
     for (const place of [gapOf, stopOf]) place.textContent = seriesNames(shown).length > 1 ? ` (${seriesNames(shown)[0]})` : "";
-    stopping.replaceChildren(stoppingTable(judgement, "at", "mean", (rule) => marker.moveTo(rule.time)));
+    const running = shown.some(([, one]) => one.state === "running");
+    stopping.replaceChildren(running && !judgement?.stopping?.length ? make("p", { class: "small" }, "Told when the run is over.") : stoppingTable(judgement, "at", "mean", (rule) => marker.moveTo(rule.time)));
     const { groups } = described();
     const last = (one, group) => one.values.at(-1)?.[one.groups.indexOf(group)] ?? null;
     compared.replaceChildren(shown.length > 1

@@ -1,6 +1,6 @@
 // Studies: how the cells of a grid stand, a number over two factors, and what explains it.
 import { writeAddress } from "./address.js";
-import { glossary, make, term } from "./elements.js";
+import { glossary, labelled, make, term } from "./elements.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { shortNumber } from "./theory/phases.js";
 
@@ -21,8 +21,8 @@ export function studiesPage(main, query, start) {
   const parts = make("div", { id: "shares" });
   const failures = make("ul", { class: "small", id: "failures" });
   const shown = make("div", { class: "shown hidden" }, status, reading,
-    make("div", { class: "panel" }, make("div", { class: "row" }, make("label", { for: "study-across" }, "across"), choices.across, make("label", { for: "study-up" }, "down"), choices.up), make("h2", {}, "Which ", term("cell", "cells"), " are done"), grid),
-    make("div", { class: "panel" }, make("div", { class: "row" }, make("h2", {}, "A number over two factors"), make("label", { for: "study-response" }, "number"), choices.response), make("p", { class: "small" }, "The mean over seeds and over all other factors. A link opens the runs behind it."), heat),
+    make("div", { class: "panel" }, make("div", { class: "row" }, labelled("across", choices.across), labelled("down", choices.up)), make("h2", {}, "Which ", term("cell", "cells"), " are done"), grid),
+    make("div", { class: "panel" }, make("h2", {}, "A number over two factors"), make("div", { class: "row" }, labelled("number", choices.response)), make("p", { class: "small" }, "The mean over seeds and over all other factors. A link opens the runs behind it."), heat),
     make("div", { class: "panel" }, make("h2", {}, "What explains it: ", term("share of variance", "shares of variance")), parts),
     make("div", { class: "panel hidden" }, make("h2", {}, "What failed"), failures));
 

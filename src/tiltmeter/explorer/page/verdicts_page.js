@@ -1,11 +1,19 @@
 // Verdicts: every experiment with its claims, what was found, and what did not hold.
 import { writeAddress } from "./address.js";
 import { drawStored } from "./charts.js";
-import { make } from "./elements.js";
+import { labelled, make } from "./elements.js";
 import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
 
 const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
+
+const COLUMNS = ["claimed", "measured", "asked", "verdict"];
+
+// The verdict stands out; the sentence behind it is plain text.
+function verdictOf(claim, text) {
+  const kind = claim.verdict === "holds" ? "verdict-yes" : claim.verdict === "does not hold" ? "verdict-no" : null;
+  return [make("span", { class: kind }, claim.verdict), text.startsWith(claim.verdict) ? text.slice(claim.verdict.length) : ` ${text}`];
+}
 
 export function verdictsPage(main, query, start) {
   let all = [];
@@ -49,7 +57,7 @@ export function verdictsPage(main, query, start) {
   }
 
   function outcomeOf(name, outcome) {
-    const rows = outcome.claims.map((claim) => make("tr", {}, ...claim.cells.map((cell, i) => make("td", { class: i === 3 ? (claim.verdict === "holds" ? "verdict-yes" : claim.verdict === "does not hold" ? "verdict-no" : null) : null }, cell))));
+    const rows = outcome.claims.map((claim) => make("tr", { role: "row" }, ...claim.cells.map((cell, i) => make("td", { role: "cell", "data-label": COLUMNS[i] }, ...(i === 3 ? verdictOf(claim, cell) : [cell])))));
     const pictures = outcome.pictures.map((title, number) => {
       const place = make("div", { class: "chart" });
       const details = make("details", { ontoggle: async () => {
@@ -62,8 +70,8 @@ export function verdictsPage(main, query, start) {
       } }, make("summary", {}, title), place);
       return details;
     });
-    return make("section", {}, make("h3", {}, outcome.variant),
-      make("div", { class: "scroll-across", tabindex: "0", role: "region", "aria-label": `Claims of ${name}` }, make("table", {}, make("thead", {}, make("tr", {}, ...["claimed", "measured", "asked", "verdict"].map((name_) => make("th", { scope: "col" }, name_)))), make("tbody", {}, ...rows))),
+    return make("section", {}, make("h3", {}, `Results, ${outcome.variant} scale`),
+      make("div", { class: "scroll-across", tabindex: "0", role: "region", "aria-label": `Claims of ${name}` }, make("table", { class: "claims", role: "table" }, make("thead", {}, make("tr", {}, ...COLUMNS.map((column) => make("th", { scope: "col" }, column)))), make("tbody", {}, ...rows))),
       make("p", { class: "small" }, outcome.made), ...pictures);
   }
 
@@ -95,7 +103,7 @@ export function verdictsPage(main, query, start) {
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
     make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule. Rules and settings were written while looking at results of the quick scale, so this is no test that was fixed in advance. What did not hold is shown like the rest."),
-    make("div", { class: "row" }, make("label", { for: "paper" }, "paper"), paper, make("label", { for: "state" }, "state"), state, count), hint, job.element, list);
+    make("div", { class: "row" }, labelled("paper", paper), labelled("state", state), count), hint, job.element, list);
   load();
   return { leave: () => { open = false; job.open = false; } };
 }

@@ -38,11 +38,11 @@ class BandHorizon(NotebookText):
         text = f"Level: the {self.share:.0%} band of {self.curve} is within ± {self.tolerance:g} {until}."
         for (a, b), last in self.leader.items():
             if last is None:
-                text += f" Leader: the forecast names none of {a} and {b} at any step, since the band contains zero."
+                text += f" Leader of {a} and {b}: named at no step, since the band contains zero."
             elif last < self.steps:
-                text += f" Leader: {a} or {b} is named up to step {spelled(last)}, and none beyond."
+                text += f" Leader of {a} and {b}: named up to step {spelled(last)}, not beyond."
             else:
-                text += f" Leader: {a} or {b} is named at the last step."
+                text += f" Leader of {a} and {b}: named at the last step."
         return text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.forecast.kernel.kernel_control import KernelControl
-from tiltmeter.forecast.kernel.network_kernels import Tangent
+from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.interventions.group.pull_schedule import PullSchedule
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
 from tiltmeter.recipe.lowered import group_law

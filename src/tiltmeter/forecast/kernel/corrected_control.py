@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.forecast.kernel.kernel_control import KernelControl
-from tiltmeter.forecast.kernel.network_kernels import Tangent
 from tiltmeter.forecast.kernel.question import Question
 from tiltmeter.forecast.kernel.sample_correction import unseen
+from tiltmeter.forecast.kernel.tangent import Tangent
 
 
 @dataclass(frozen=True, eq=False)

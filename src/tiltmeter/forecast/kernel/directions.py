@@ -12,7 +12,7 @@ from tiltmeter.forecast.kernel.solvers.modes import responses
 from tiltmeter.forecast.kernel.targets import bend, slope, targets
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 
 def learned_share(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from tiltmeter.forecast.horizon import Horizon, kernel_until, linear_until, sample_until, spelled
+from tiltmeter.forecast.horizon import UNTESTED, Horizon, kernel_until, linear_until, sample_until, spelled
 from tiltmeter.forecast.kernel.displacement import pulled
 from tiltmeter.forecast.kernel.group_losses import group_losses
 from tiltmeter.forecast.kernel.question import Question
@@ -19,7 +19,7 @@ from tiltmeter.forecast.warn_caller import warn_caller
 from tiltmeter.passes.deep_copy import deep_copy
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 #: Warn if the horizon comes before the outputs have made this fraction of their forecast movement.
 EARLY = 0.7
@@ -34,7 +34,7 @@ def horizon_of(
 ) -> Horizon:
     """Return the horizon of these outputs; `parts` are the outputs for the halves of the sample, if any."""
     looks = course.looks
-    linear = linear_until(lambda row: departure(tangent, course, row), looks)
+    linear = None if tangent.stored else linear_until(lambda row: departure(tangent, course, row), looks)
     goal = targets(tangent.look.y, tangent.columns, question.loss, tangent.positive)
     (whole, error), *others = (
         group_losses(tangent.by_point(one.outputs), goal, tangent.look, question.loss) for one in (course, *parts)
@@ -44,11 +44,14 @@ def horizon_of(
     if real_steps:
         angle = turned(tangent, question, real_steps)
         kernel = kernel_until(angle, real_steps, _lengths(tangent, course), looks)
-    return Horizon(question.sgd.steps, linear, sample_until(whole, half, error, looks), kernel)
+    sample = sample_until(whole, half, error, looks)
+    return Horizon(question.sgd.steps, linear, sample, kernel, linear_tested=not tangent.stored)
 
 
 def warn_early(horizon: Horizon, course: LinearisedOutputs) -> None:
-    """Warn that the network leaves its linearisation before most of the forecast has happened."""
+    """Warn that the network leaves its linearisation before most of the forecast has happened, or may do so."""
+    if not horizon.linear_tested:
+        warn_caller(f"{UNTESTED}.")
     if horizon.linear is None:
         return
     with np.errstate(over="ignore", invalid="ignore"):

@@ -10,8 +10,8 @@ import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.kernel.group_losses import group_losses
-from tiltmeter.forecast.kernel.network_kernels import Tangent
 from tiltmeter.forecast.kernel.question import Question
+from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.forecast.kernel.targets import bend, slope, targets
 from tiltmeter.losses import CrossEntropy, Logistic, Square
 

@@ -16,7 +16,7 @@ from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.tangent.rotation import rotation
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 #: Points whose kernel is measured again.
 POINTS = 200

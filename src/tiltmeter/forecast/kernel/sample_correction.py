@@ -13,7 +13,7 @@ from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 #: Curves that are shares: corrected, they stay between 0 and 1.
 SHARES = frozenset({"error", "positive_rate", "tpr", "fpr", "ppv", "confidence", "class_accuracy"})

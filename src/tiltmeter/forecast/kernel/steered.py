@@ -19,7 +19,7 @@ from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 #: Looks at which the curvature of the steered loss is measured.
 MEASURED = 8

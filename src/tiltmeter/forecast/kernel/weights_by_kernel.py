@@ -11,10 +11,10 @@ import xarray as xr
 
 from tiltmeter.forecast.kernel.corrected_control import CorrectedControl
 from tiltmeter.forecast.kernel.group_losses import group_losses
-from tiltmeter.forecast.kernel.network_kernels import Tangent
 from tiltmeter.forecast.kernel.question import Question
 from tiltmeter.forecast.kernel.sample_correction import corrected_losses, half_samples
 from tiltmeter.forecast.kernel.solvers.modes import responses
+from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.forecast.kernel.targets import targets
 from tiltmeter.forecast.recommended import BestWeights
 from tiltmeter.forecast.weight_search import LARGEST_RATIO, at_bound, one_by_one, smallest, weights_of

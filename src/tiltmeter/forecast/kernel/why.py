@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tiltmeter.measures.answers import Answers
 from tiltmeter.notebook_text import NotebookText
-from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 
 if TYPE_CHECKING:
-    from tiltmeter.forecast.kernel.network_kernels import Tangent
+    from tiltmeter.forecast.kernel.tangent import Tangent
 
 #: A reason matters if the gap changes by more than this fraction without it.
 MATTERS = 0.2
@@ -147,8 +145,7 @@ def _losses(tangent: Tangent, recipe: Recipe, look: np.ndarray) -> dict[Any, np.
     """For every group, (share, mean loss) of each label among the points looked at."""
     question = tangent.question(recipe)
     outputs = tangent.by_point(tangent.course(question, look).outputs)[0]
-    with untouched(tangent.model):
-        answers = Answers(tangent.model, tangent.look, question.loss, None, tangent.read, 256, False)
+    answers = tangent.answers(question.loss)
     snapshot = answers.assemble([(0, torch.as_tensor(outputs[:, 0] if outputs.shape[1] == 1 else outputs))])
     assert snapshot.loss is not None
     labels, places = np.unique(tangent.look.y, return_inverse=True)

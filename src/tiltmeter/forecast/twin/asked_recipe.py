@@ -33,9 +33,13 @@ class AskedRecipe:
         return cls(recipe, lowered)
 
     def shares_twins_with(self, other: AskedRecipe) -> bool:
-        """Whether twins of both see the same batches and take their steps alike, so that one stack can train them."""
+        """Whether twins of both see the same batches and take their steps alike, so that one stack can train them.
+
+        Recipes without interventions need less of the untrained network, so they are not mixed with others.
+        """
         one, two = self.lowered, other.lowered
-        return stackable(one) and stackable(two) and OWN_PARTS.issuperset(different_parts(one, two))
+        alike = bool(self.asked.interventions) == bool(other.asked.interventions)
+        return alike and stackable(one) and stackable(two) and OWN_PARTS.issuperset(different_parts(one, two))
 
 
 def families(recipes: Mapping[Name, AskedRecipe]) -> Iterator[dict[Name, AskedRecipe]]:

@@ -50,9 +50,9 @@ def cut_twins(task: TwinTask, recipes: Sequence[AskedRecipe]) -> CutTwins:
     known = recipe.order is not None
     seeds = [task.route.seed] * len(twins) if known else replica_seeds(task.route.seed, len(twins))
     # Laws may look at points that no batch shows.
-    everywhere = any(one.asked.interventions for one in recipes)
-    seen = None if everywhere else seen_places(task.train, recipe, seeds)
-    wide = Untrained(task.own, task.train, task.x, task.watch.read, seen)
+    steered = bool(recipes[0].asked.interventions)
+    seen = None if steered else seen_places(task.train, recipe, seeds)
+    wide = Untrained(task.own, task.train, task.x, task.watch.read, seen, rough=not steered)
     return CutTwins(twins, seeds, wide, shared_rates(task, twins, recipe, kind))
 
 

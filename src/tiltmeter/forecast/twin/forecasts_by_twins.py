@@ -34,8 +34,9 @@ def forecasts_by_twins(
     """The forecast of every recipe, as `forecast_by_twins` gives it; `tell` is called with how many are done.
 
     Recipes that differ only in weights and in laws of groups and points by weights share their twins, which are cut
-    once, and the scores of the untrained network. Those with constant weights train in one stack, those with laws that
-    react in another. Every other recipe is forecast alone: `origin.settings["calculation"]` says which.
+    once, and the scores of the untrained network; recipes without interventions only among themselves. Those with
+    constant weights train in one stack, those with laws that react in another. Every other recipe is forecast alone:
+    `origin.settings["calculation"]` says which.
     """
     task = twin_task(model, train, look, route, watch)
     found, asked = ForecastCollector[Name](), dict[Name, AskedRecipe]()

@@ -86,8 +86,7 @@ def shifted(wide: Untrained, twin: ScaledTwin) -> Shifted:
     if twin.whole:
         return Shifted(twin.network, Points(*wide.x, None), wide.read)
     names = list(fresh(twin.network))
-    added = wide.settled - wide.scores(wide.gathered(twin.network) if names else twin.network)
-    early = wide.early - wide.scores(twin.network) if names and wide.early is not None else None
+    added, early = wide.beyond(twin.network), wide.early_beyond(twin.network)
     layer: Any = twin.network.get_submodule(names[0]) if names else None
     return Shifted(twin.network, Points(*wide.x, added, early), wide.read, layer, twin.norms)
 

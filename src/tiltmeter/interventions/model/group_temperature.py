@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.held_out_scores import check_both_labels, held_out_scores
+from tiltmeter.interventions.shared.fitted_groups import FittedGroups
+from tiltmeter.interventions.shared.held_out_scores import held_out_scores
 
 #: Temperatures are looked for between this and its inverse.
 LARGEST = 1e3
@@ -31,6 +33,9 @@ class GroupTemperature(ModelLaw):
     Decisions stay as they are, and so do errors and rates; losses, confidence and calibration change. `deliver` returns
     a module that takes points and their groups; `train` leaves the model as it is and shows the curves of that module.
 
+    `attribute` says which attribute a group has, and every attribute gets one temperature (default: every group its
+    own). Groups that contain the label need it: the label of a new point is not known.
+
     Groups must be known when the model is used.
     """
 
@@ -38,15 +43,28 @@ class GroupTemperature(ModelLaw):
     logits = True
     cannot = "change a decision: only confidence"
 
+    attribute: Mapping[Hashable, Hashable] | None = None
+
     def check(self, data: Any) -> None:
-        check_both_labels(data, "GroupTemperature")
+        self._groups(data)
+
+    def answers(self, data: Any) -> tuple[Hashable, ...]:
+        return tuple(self._groups(data).places)
+
+    def _groups(self, data: Any) -> FittedGroups:
+        found = FittedGroups.of(self.attribute, data)
+        found.check_both_labels(data.y, "GroupTemperature")
+        return found
 
     def deliver(self, model: Any, data: Any) -> Any:
         from tiltmeter.interventions.shared.group_scores import GroupScores
 
+        groups = self._groups(data)
         scores = held_out_scores(model, data, "GroupTemperature")
-        scale = [_scale(scores[own], data.y[own]) for own in (data.codes == code for code in range(len(data.groups)))]
-        return GroupScores(model, data.groups, scale, np.zeros(len(scale)).tolist())
+        scale = [
+            _scale(scores[own], data.y[own]) for own in (groups.codes == code for code in range(len(groups.names)))
+        ]
+        return GroupScores(model, tuple(groups.places), groups.by_group(scale), [0.0] * len(groups.places))
 
 
 def _scale(scores: np.ndarray, y: np.ndarray) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.held_out_scores import check_both_labels, held_out_scores
+from tiltmeter.interventions.shared.fitted_groups import FittedGroups
+from tiltmeter.interventions.shared.held_out_scores import held_out_scores
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,9 @@ class GroupThreshold(ModelLaw):
     their groups; `train` leaves the model as it is and shows the curves of that module, whose losses are those of the
     shifted scores.
 
+    `attribute` says which attribute a group has, and every attribute gets one threshold (default: every group its own).
+    Groups that contain the label, as pairs of label and attribute do, need it: the label of a new point is not known.
+
     Groups must be known when the model is used. Rates of other points are equal up to their sampling error only, and
     one equal rate says nothing about the others.
     """
@@ -42,17 +47,27 @@ class GroupThreshold(ModelLaw):
     cannot = "rank points of a group in another order: only its threshold moves"
 
     equal: Literal["positive_rate", "tpr", "error"] = "positive_rate"
+    attribute: Mapping[Hashable, Hashable] | None = None
 
     def __post_init__(self) -> None:
         if self.equal not in ("positive_rate", "tpr", "error"):
             raise ValueError(f'`equal` should be "positive_rate", "tpr" or "error". Found equal = {self.equal!r}.')
 
     def check(self, data: Any) -> None:
-        check_both_labels(data, "GroupThreshold")
+        self._groups(data)
+
+    def answers(self, data: Any) -> tuple[Hashable, ...]:
+        return tuple(self._groups(data).places)
+
+    def _groups(self, data: Any) -> FittedGroups:
+        found = FittedGroups.of(self.attribute, data)
+        found.check_both_labels(data.y, "GroupThreshold")
+        return found
 
     def deliver(self, model: Any, data: Any) -> Any:
         from tiltmeter.interventions.shared.group_scores import GroupScores
 
+        groups = self._groups(data)
         scores = held_out_scores(model, data, "GroupThreshold")
         if scores.ndim != 1:
             raise ValueError(f"GroupThreshold decides between two labels by one score. Found {scores.shape[1]} scores.")
@@ -60,11 +75,11 @@ class GroupThreshold(ModelLaw):
         counted = positive if self.equal == "tpr" else np.ones(len(data), dtype=bool)
         rate = float((scores[counted] > 0).mean())
         shift = []
-        for code in range(len(data.groups)):
-            own = (data.codes == code) & counted
+        for code in range(len(groups.names)):
+            own = (groups.codes == code) & counted
             of_least_error = self.equal == "error"
             shift.append(_least_error(scores[own], positive[own]) if of_least_error else _at_rate(scores[own], rate))
-        return GroupScores(model, data.groups, np.ones(len(shift)).tolist(), shift)
+        return GroupScores(model, tuple(groups.places), [1.0] * len(groups.places), groups.by_group(shift))
 
 
 def _at_rate(scores: np.ndarray, rate: float) -> float:

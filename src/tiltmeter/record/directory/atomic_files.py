@@ -11,9 +11,10 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -87,24 +88,32 @@ def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], p
 
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
     """Return the array that `write_array` wrote; a ValueError says what is wrong with the file."""
+    with _errors_told(path), path.open("rb") as file:
+        order = _checked_header(file, path, dtype, shape)
+        here = file.tell()
+        values = np.frombuffer(file.read(), dtype=dtype).reshape(shape, order=order)
+        if checksum is not None:
+            file.seek(0)
+            if zlib.crc32(values.ravel(order="K").data, zlib.crc32(file.read(here))) != checksum:
+                raise ValueError("its checksum does not match: it was changed after it was written")
+    return values
+
+
+def map_array(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the array in a file, read only where it is used; checked like that of `read_array`, but for a checksum.
+
+    It is a plain array, so that results of it are in memory.
+    """
+    with _errors_told(path), path.open("rb") as file:
+        order = _checked_header(file, path, dtype, shape)
+        return np.asarray(np.memmap(file, np.dtype(dtype), "r", file.tell(), shape, order))
+
+
+@contextmanager
+def _errors_told(path: Path) -> Iterator[None]:
     place = f"{path.parent.name}/{path.name}"
     try:
-        with path.open("rb") as file:
-            found = _read_header(file)
-            expected = f"{dtype} of shape {shape}"
-            if found[:2] != (dtype, shape):
-                held = shortened(f"{found[0]} of shape {found[1]}")
-                raise _Mismatch(f"{place} holds {held} where {shortened(expected)} is expected")
-            # Compared before anything is allocated: a damaged header may ask for any amount of memory.
-            length = math.prod(shape) * np.dtype(dtype).itemsize
-            here = file.tell()
-            if os.fstat(file.fileno()).st_size - here != length:
-                raise ValueError(f"it does not have the {length} bytes of {expected} after its header")
-            values = np.frombuffer(file.read(length), dtype=dtype).reshape(shape, order="F" if found[2] else "C")
-            if checksum is not None:
-                file.seek(0)
-                if zlib.crc32(values.ravel(order="K").data, zlib.crc32(file.read(here))) != checksum:
-                    raise ValueError("its checksum does not match: it was changed after it was written")
+        yield
     except FileNotFoundError:
         raise ValueError(f"{place} is missing") from None
     except _Mismatch as error:
@@ -113,7 +122,20 @@ def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | N
         raise ValueError(f"{place} cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError, MemoryError, OverflowError) as error:
         raise ValueError(f"{place} cannot be read: {shortened(str(error))}") from None
-    return values
+
+
+def _checked_header(file: BinaryIO, path: Path, dtype: str, shape: tuple[int, ...]) -> Literal["C", "F"]:
+    """Read up to the numbers, and return their order; a file with other numbers than these is refused."""
+    found = _read_header(file)
+    expected = f"{dtype} of shape {shape}"
+    if found[:2] != (dtype, shape):
+        held = shortened(f"{found[0]} of shape {found[1]}")
+        raise _Mismatch(f"{path.parent.name}/{path.name} holds {held} where {shortened(expected)} is expected")
+    # Compared before anything is allocated: a damaged header may ask for any amount of memory.
+    length = math.prod(shape) * np.dtype(dtype).itemsize
+    if os.fstat(file.fileno()).st_size - file.tell() != length:
+        raise ValueError(f"it does not have the {length} bytes of {expected} after its header")
+    return "F" if found[2] else "C"
 
 
 class _Mismatch(ValueError):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
-import uuid
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.directory.atomic_files import explained
 from tiltmeter.record.directory.disk import read_trajectory
 from tiltmeter.record.directory.journal import CURVES, BadLine, read, stop, store
 from tiltmeter.record.directory.layout import layout, plain
 from tiltmeter.record.directory.lines import Lines
+from tiltmeter.record.directory.new_directory import new_directory
 from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode
 from tiltmeter.record.directory.small_files import (
     DatasetHeader,
@@ -45,18 +43,8 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
         raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
-    target = Path(path)
-    if os.path.lexists(target):
-        raise FileExistsError(f"{target} already exists and is never overwritten. Choose a new name.")
-    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}.aside")
-    try:
-        aside.mkdir(parents=True)
+    with new_directory(Path(path)) as aside:
         _write(what, aside)
-        os.rename(aside, target)
-    except OSError as error:
-        raise explained(error, f"{target} could not be written: ", " Nothing was left there.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:

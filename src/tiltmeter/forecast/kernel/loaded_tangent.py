@@ -1,0 +1,135 @@
+"""load_tangent: a Tangent from its folder, to be forecast from without its network; nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.forecast.kernel.stored_network import StoredNetwork, numbered
+from tiltmeter.forecast.kernel.tangent import Tangent
+from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
+from tiltmeter.record.directory.atomic_files import map_array, read_array
+from tiltmeter.record.directory.seal import file_is_intact
+from tiltmeter.record.labelled import label_from_json, number_type
+from tiltmeter.record.quoted import quoted, shortened
+from tiltmeter.tangent.stored_kernels import CROSS, DESCRIPTION, KERNEL
+
+
+def load_tangent(path: str | os.PathLike[str]) -> Tangent:
+    """The Tangent that `Tangent.save` wrote, or of which `tangent(to=)` wrote the kernels.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from torch import nn
+    >>> import tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5))
+    >>> data = tm.GroupedData(x, np.sign(x[:, 0]), ["a", "a", "a", "b"] * 100)
+    >>> made, recipe = tm.tangent(nn.Linear(5, 1), *data.split(0.5)), tm.Recipe(lr=0.05, steps=50)
+    >>> with TemporaryDirectory() as folder:
+    ...     made.save(f"{folder}/kernels")
+    ...     kernels = load_tangent(f"{folder}/kernels")
+    ...     same = kernels.forecast(recipe, horizon=False) == made.forecast(recipe, horizon=False)
+    >>> kernels, same
+    (<Tangent of Linear, 200 points of the training data, 200 to look at, 1 output (full)>, True)
+
+    Forecasts, weights and schedules found from it are the same. It has no network, so that nothing tests whether the
+    network stays near its linearisation: `forecast` warns of it, and the noted horizon says so. Kernels stay in their
+    files until they are used, so do not move the folder while they are needed.
+    """
+    place = Path(path)
+    said = _description(place)
+    try:
+        return _tangent(place, said)
+    except KeyError as error:
+        raise ValueError(f"{place} is no Tangent that can be read: {error} is missing in {TANGENT}.") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        fact = shortened(str(error)).rstrip(".")
+        raise ValueError(f"{place} is no Tangent that can be read: {fact}.") from None
+
+
+def _description(place: Path) -> dict[str, Any]:
+    if not place.is_dir():
+        found = "a file" if place.exists() else "nothing"
+        raise FileNotFoundError(f"`path` should be the folder of a Tangent. Found {found} at {place}.")
+    file = place / TANGENT
+    if not file.exists():
+        if (place / DESCRIPTION).exists():
+            raise ValueError(
+                f"The kernels in {place} are not complete: repeat the call of `tangent` with to= that writes them."
+            )
+        raise ValueError(f"{place} is no Tangent: it has no {TANGENT}.")
+    text = file.read_bytes()
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is damaged: {error}.") from None
+    if not isinstance(said, dict) or not file_is_intact(text):
+        raise ValueError(f"{file} is damaged: its checksum does not match or is missing.")
+    number = said.get("format")
+    if number != FORMAT or isinstance(number, bool):
+        newer = isinstance(number, int) and number > FORMAT
+        cure = "Upgrade tiltmeter to read it." if newer else "Make it anew with `tm.tangent`."
+        raise ValueError(f"{file} should have format {FORMAT}. Found format {quoted(number)}. {cure}")
+    return said
+
+
+def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
+    points = {name: _points(place, name, one) for name, one in said["points"].items()}
+    groups, look_groups = (tuple(label_from_json(one) for one in said[name]) for name in ("groups", "look_groups"))
+    sizes = np.asarray(said["sizes"], dtype=np.int64)
+    outputs = said["outputs"]
+    if outputs not in ("full", "trace"):
+        raise ValueError(f"outputs should be full or trace. Found {quoted(outputs)}")
+    if sizes.shape != (len(groups),) or set(groups) != set(look_groups) or not sizes.sum() > 0:
+        raise ValueError("its groups do not fit its sizes")
+    for part, known in (("sample", groups), ("look", look_groups)):
+        _check_points(points, part, len(known), points["look_first"].shape[1:])
+    side = points["look_first"].shape[1] if outputs == "full" else 1
+    rows, look_rows = (side * len(points[name]) for name in ("sample_label", "look_label"))
+    kind = str(number_type(said["kernels"]))
+    kernel = map_array(place / KERNEL, kind, (rows, rows))
+    if not np.isfinite(kernel.diagonal()).all():
+        raise ValueError(f"{KERNEL} should be finite")
+    return Tangent(
+        model=StoredNetwork(
+            str(said["network"]),
+            points["look_first"],
+            (points["sample_radial"], points["look_radial"]),
+            said["look"],
+            said["probabilities"] is True,
+        ),
+        sample=numbered(points["sample_label"], points["sample_group"], groups, points.get("sample_weight")),
+        look=numbered(points["look_label"], points["look_group"], look_groups, points.get("look_weight")),
+        stands_for=points["sample_stands_for"],
+        sizes=sizes,
+        kernel=kernel,
+        cross=map_array(place / CROSS, kind, (look_rows, rows)),
+        start_sample=points["sample_first"],
+        start_look=points["look_first"],
+        outputs=outputs,
+        positive=float(said["positive"]),
+        settings=dict(said["settings"]),
+    )
+
+
+def _points(place: Path, name: str, told: Mapping[str, Any]) -> np.ndarray:
+    if not name.replace("_", "").isalpha():
+        raise ValueError(f"{quoted(name)} is not the name of a file of points")
+    shape = tuple(int(size) for size in told["shape"])
+    return read_array(place / POINTS / f"{name}.npy", str(number_type(told["dtype"])), shape, told["checksum"]).copy()
+
+
+def _check_points(points: Mapping[str, np.ndarray], part: str, groups: int, outputs: tuple[int, ...]) -> None:
+    """Refuse arrays that do not belong together, which a checksum of each does not find."""
+    labels, codes = points[f"{part}_label"], points[f"{part}_group"]
+    wanted = {"label": (), "group": (), "first": outputs, "radial": outputs, "stands_for": (), "weight": ()}
+    for name, more in wanted.items():
+        held = points.get(f"{part}_{name}")
+        if held is not None and (held.shape != (len(labels), *more) or not np.isfinite(held).all()):
+            raise ValueError(f"{part}_{name}.npy does not fit the {len(labels)} points of the {part}")
+    if len(outputs) != 1 or not len(labels) or codes.dtype.kind != "i" or codes.min() < 0 or codes.max() >= groups:
+        raise ValueError(f"{part}_group.npy does not fit the {groups} groups")

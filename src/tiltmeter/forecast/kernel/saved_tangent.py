@@ -1,0 +1,94 @@
+"""save_tangent: a Tangent as a folder of arrays and one JSON file.
+
+`kernel.npy` and `cross.npy` are the files that `tangent(to=)` writes; they are memory-mapped. `points/` has a few
+numbers of every point: label, group, outputs before training. `tangent.json` comes last: it has everything else, and
+the checksums of the files in `points/`. Inputs and weights are not stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tiltmeter.forecast.kernel.stored_network import StoredNetwork
+from tiltmeter.forecast.kernel.tangent import Tangent
+from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
+from tiltmeter.measures.output_kind import gives_probabilities
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.record.directory.atomic_files import (
+    explained,
+    write_array,
+    write_array_rows,
+    write_sealed_json,
+)
+from tiltmeter.record.directory.new_directory import new_directory
+from tiltmeter.record.labelled import JSON, label_to_json, plain_json
+from tiltmeter.tangent.stored_kernels import CROSS, KERNEL
+
+#: Rows of a kernel that are written together.
+ROWS = 1024
+
+
+def save_tangent(tangent: Tangent, path: str | os.PathLike[str]) -> None:
+    """Write a Tangent as a new folder: completely, or not at all."""
+    with new_directory(Path(path)) as place:
+        for name, values in ((KERNEL, tangent.kernel), (CROSS, tangent.cross)):
+            write_array_rows(place / name, values.shape, values.dtype, _strips(values))
+        describe_tangent(tangent, place)
+
+
+def describe_tangent(tangent: Tangent, place: Path) -> None:
+    """Write what a folder of kernels lacks to be a Tangent."""
+    at_sample, at_look = tangent.radial()
+    arrays = {
+        "sample_label": tangent.sample.y,
+        "sample_group": tangent.sample.codes,
+        "sample_stands_for": tangent.stands_for,
+        "sample_first": tangent.start_sample,
+        "sample_radial": at_sample.reshape(tangent.start_sample.shape),
+        "look_label": tangent.look.y,
+        "look_group": tangent.look.codes,
+        "look_first": tangent.start_look,
+        "look_radial": at_look.reshape(tangent.start_look.shape),
+    }
+    for name, data in (("sample_weight", tangent.sample), ("look_weight", tangent.look)):
+        if data.weights is not None:
+            arrays[name] = data.weights
+    said: dict[str, JSON] = {
+        "format": FORMAT,
+        "network": tangent.network_name,
+        "outputs": tangent.outputs,
+        "positive": tangent.positive,
+        "groups": [label_to_json(group) for group in tangent.sample.groups],
+        "look_groups": [label_to_json(group) for group in tangent.look.groups],
+        "sizes": tangent.sizes.tolist(),
+        "settings": plain_json(tangent.settings),
+        "look": plain_json(tangent.look_described),
+        "probabilities": _probabilities(tangent),
+        "kernels": str(tangent.kernel.dtype),
+    }
+    try:
+        (place / POINTS).mkdir(exist_ok=True)
+        told: dict[str, JSON] = {}
+        for name, values in arrays.items():
+            checksum = write_array(place / POINTS / f"{name}.npy", values)
+            told[name] = {"dtype": str(values.dtype), "shape": list(values.shape), "checksum": checksum}
+        write_sealed_json(place / TANGENT, {**said, "points": told})
+    except OSError as error:
+        raise explained(error, f"The Tangent could not be written to {place}: ") from None
+
+
+def _probabilities(tangent: Tangent) -> bool:
+    """Whether a network with one output ends in a sigmoid; of several, the outputs themselves show it."""
+    if isinstance(tangent.model, StoredNetwork):
+        return tangent.model.probabilities
+    with untouched(tangent.model):
+        return tangent.columns == 1 and gives_probabilities(tangent.model, tangent.look.tensors()[0][:8], tangent.read)
+
+
+def _strips(values: np.ndarray) -> Iterator[np.ndarray]:
+    for first in range(0, len(values), ROWS):
+        yield values[first : first + ROWS]

@@ -1,0 +1,48 @@
+"""StoredNetwork: what a stored Tangent keeps of its network: its answers before training, not its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+
+
+class StoredNetwork(nn.Module):
+    """Answers every held-out point, given by its number, as the network did before training.
+
+    `radial` holds the derivatives of the outputs when all weights are scaled, for the sample and for the held-out
+    points. `look` is the account of the held-out points for an Origin; `probabilities` says whether the network ends in
+    a sigmoid.
+    """
+
+    def __init__(
+        self, name: str, first: np.ndarray, radial: tuple[np.ndarray, np.ndarray], look: Any, probabilities: bool
+    ) -> None:
+        super().__init__()
+        self.name, self.radial, self.look, self.probabilities = name, radial, look, probabilities
+        self._first = torch.as_tensor(first)
+
+    def forward(self, places: Tensor) -> Tensor:
+        return self._first[places[:, 0]]
+
+    def __deepcopy__(self, memo: Any) -> StoredNetwork:
+        raise without_network("A copy of the network")
+
+
+def numbered(y: np.ndarray, codes: np.ndarray, groups: tuple[Any, ...], weights: np.ndarray | None) -> GroupedData:
+    """Grouped data whose points are only their numbers."""
+    data = object.__new__(GroupedData)
+    data._set(np.arange(len(y))[:, None], y, codes, groups, weights)
+    return data
+
+
+def without_network(what: str) -> ValueError:
+    """The error of everything that only the network itself can answer."""
+    return ValueError(
+        f"{what} needs the network, which a stored Tangent does not hold: use what `tm.tangent(model, train, look)` "
+        "returns."
+    )
