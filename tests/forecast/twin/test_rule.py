@@ -63,7 +63,7 @@ def sizes(twin, recipe, x):
     return np.asarray([[float(part.pow(2).mean().sqrt()) for part in (a, after[n] - a)] for n, a in before.items()])
 
 
-def ratios(make, shape, recipe, ruled=True):
+def ratios(make, shape, recipe, ruled=True, seeds=2):
     """The sizes of twins of a quarter over those of the networks, geometric mean over layers: activations, changes.
 
     The outputs themselves are left out of the first: the untrained twin is taken off in a forecast.
@@ -73,7 +73,7 @@ def ratios(make, shape, recipe, ruled=True):
     found = []
     for share in (1.0, 0.25):
         total = []
-        for seed in range(2):
+        for seed in range(seeds):
             torch.manual_seed(seed)
             twin = scaled_twin(make(), x[:2], share, seed, 1, None)
             total.append(sizes(twin if ruled else as_usual(twin), recipe, x))
@@ -101,7 +101,8 @@ def test_coordinate_check(name):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("recipe", [ADAM, DESCENT], ids=["Adam", "SGD"])
 def test_coordinate_check_everywhere(name, recipe):
-    size, moved = ratios(*ALL[name], recipe)
+    # What a linear chain learns under SGD scatters by half from seed to seed: two seeds say nothing.
+    size, moved = ratios(*ALL[name], recipe, seeds=30 if name == "deep linear" else 2)
     assert 0.85 < size < 1.15
     assert 0.6 < moved < 1.7
 
