@@ -229,8 +229,12 @@ class Tangent:
 
     @cached_property
     def watched(self) -> tuple[torch.Tensor, np.ndarray]:
-        """A few of the held-out points, and their centred kernel before training."""
-        few = np.unique(np.linspace(0, len(self.look) - 1, WATCHED).astype(int))
+        """A few of the held-out points, and their centred kernel before training.
+
+        Fewer where every output of a point costs a pass back through a large network.
+        """
+        count = WATCHED if self.weights is None else max(16, WATCHED // self.columns)
+        few = np.unique(np.linspace(0, len(self.look) - 1, count).astype(int))
         x = self.look.tensors()[0][few]
         return x, centred(self.kernel_of(self.model, x))
 
