@@ -47,6 +47,7 @@ def tangent(
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
+    >>> from tiltmeter import Recipe
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5))
     >>> data = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400, p=[0.8, 0.2]))
