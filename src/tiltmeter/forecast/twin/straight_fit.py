@@ -24,8 +24,10 @@ class StraightFit:
         self._mean = flat.mean(0)
         centred = flat - self._mean
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            _, sizes, directions = torch.pca_lowrank(centred, min(DIRECTIONS, *flat.shape), center=False)
+            # Not torch.manual_seed: that would also seed the streams of other devices, which are not put back.
+            torch.default_generator.manual_seed(0)
+            _, *found = torch.pca_lowrank(centred.cpu(), min(DIRECTIONS, *flat.shape), center=False)
+        sizes, directions = (one.to(flat) for one in found)
         kept = sizes > 1e-6 * sizes.max().clamp(min=1e-30)
         self._directions = directions[:, kept] / sizes[kept] * len(flat) ** 0.5
         self._own = self._components(flat)
