@@ -146,3 +146,11 @@ def test_refusals(laws, sentence):
 def test_training_that_was_not_forecast_is_refused():
     with pytest.raises(ValueError, match="'other'"):
         hand_made(plain=0.2, one=0.5).judged_by({"plain": constant(0.1), "other": constant(0.2)})
+
+
+def test_laws_without_names_are_refused():
+    data = tm.GroupedData(np.zeros((4, 2), dtype="float32"), [0, 1, 0, 1], ["a", "a", "b", "b"])
+    with pytest.raises(
+        TypeError, match=r'`laws` should give interventions by name, as {"balanced": Balanced\(\)}. Found'
+    ):
+        tm.advise(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=2), laws=[tm.interventions.Balanced()])

@@ -59,6 +59,13 @@ def test_a_linear_head_on_a_frozen_backbone_is_told_exactly(two_labels, optimise
     assert "exact" not in tm.routes.chosen(free, *two_labels, recipe).why
 
 
+def test_a_head_behind_dropout_is_not_called_exact(two_labels):
+    net = nn.Sequential(frozen()[:-1], nn.Dropout(0.5), frozen()[-1])
+    choice = tm.routes.chosen(net, *two_labels, replace(ADAM, order=0))
+    assert choice.route == tm.routes.Coordinates()
+    assert "exact" not in choice.why
+
+
 def test_convolutions_keep_a_quarter_and_have_one_twin():
     rng = np.random.default_rng(0)
     data = tm.GroupedData(rng.normal(size=(120, 3, 8, 8)), rng.integers(0, 2, 120), ["a", "b"] * 60).split(0.5)

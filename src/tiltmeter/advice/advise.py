@@ -55,6 +55,10 @@ def advise(
     """
     checked_recipe(recipe)
     steps = recipe.total_steps(len(train))
+    if laws is not None and not isinstance(laws, Mapping):
+        raise TypeError(
+            f'`laws` should give interventions by name, as {{"balanced": Balanced()}}. Found {type(laws).__name__}.'
+        )
     given = menu(steps) if laws is None else dict(laws)
     if PLAIN in given:
         raise ValueError(f"{PLAIN!r} is the training without interventions: give the law another name.")

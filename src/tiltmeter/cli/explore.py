@@ -30,7 +30,7 @@ def explore(
     Parameters
     ----------
     folder
-        A folder of run directories; it need not exist yet.
+        A folder of run directories, TOML files and saved Tangents; it need not exist yet.
     port
         Where to listen; another port is taken if this one is in use.
     allow_runs

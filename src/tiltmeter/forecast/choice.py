@@ -33,7 +33,9 @@ DEEP, NARROW = 2, 256
 
 #: All weights of a linear head are followed up to this many.
 ALL = 20_000
-LINEAR = "this optimiser, where all weights that learn act linearly: exact"
+LINEAR = "this optimiser, where all weights that learn act linearly"
+#: What a network does otherwise in training than in evaluation, which a forecast by coordinates leaves out.
+OTHERWISE = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
 Route = Kernel | Coordinates | Twin
 
@@ -110,7 +112,8 @@ def choose(
         sampled = Coordinates(max(Coordinates().count, head or 0), replicas=1 if recipe.order is not None else 2)
         cost = coordinates_cost(sampled, whole, steps, batch, points, len(look), outputs)
         why = "this optimiser, on a network that twins do not make cheaper"
-        found["coordinates"] = sampled, LINEAR if head else why, cost
+        exact = not any(isinstance(module, OTHERWISE) for module in own.modules())
+        found["coordinates"] = sampled, (f"{LINEAR}{': exact' if exact else ''}" if head else why), cost
     except (ValueError, TypeError) as error:
         refused.append(str(error))
     if not found:

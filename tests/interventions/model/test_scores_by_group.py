@@ -159,6 +159,7 @@ class TestAttribute:
         _data, cells, attribute = self.cells()
         fitted = I.GroupThreshold(attribute={**attribute, "new": "late"}).deliver(first_input(), cells)
         assert fitted(torch.zeros(1, 2), ["new"]) == fitted(torch.zeros(1, 2), ["late 0"])
+        assert fitted(torch.zeros(1, 2), ["late"]) == fitted(torch.zeros(1, 2), ["late 0"])
 
     def test_without_it_nothing_can_be_fitted(self):
         _, cells, attribute = self.cells()

@@ -20,7 +20,7 @@ class FittedGroups:
     >>> where = {group: group[5:] for group in data.groups}
     >>> found = FittedGroups.of(where, data)
     >>> found.names, found.codes.tolist(), found.by_group([1.0, 2.0])
-    (('grass', 'sand'), [0, 0, 1, 1], [1.0, 2.0, 1.0, 2.0])
+    (('grass', 'sand'), [0, 0, 1, 1], [1.0, 2.0, 1.0, 2.0, 1.0, 2.0])
     """
 
     names: tuple[Hashable, ...]
@@ -35,8 +35,9 @@ class FittedGroups:
         if attribute is None:
             return cls(tuple(data.groups), data.codes, {group: place for place, group in enumerate(data.groups)})
         names = {attribute[group]: int(place) for group, place in zip(data.groups, codes, strict=True)}
-        # The attribute may also be told of groups that are not among the held-out ones.
-        places = {group: names[value] for group, value in attribute.items() if value in names}
+        # The attribute may also be told of groups that are not among the held-out ones. Of a new point only the
+        # attribute may be known, so its values are answered too.
+        places = {**names, **{group: names[value] for group, value in attribute.items() if value in names}}
         return cls(tuple(names), codes[data.codes], places)
 
     def by_group(self, values: Sequence[float]) -> list[float]:
