@@ -69,6 +69,7 @@ def _moved(
     """
     given = [torch.zeros(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
     made = make(given)
+    given = _few(made, given)
     for group in made.param_groups:
         group["lr"] = 1e-3  # a schedule may begin at zero
     draw, before = torch.Generator().manual_seed(0), given
@@ -86,6 +87,23 @@ def _moved(
                 f"{who} takes plain steps of the optimiser. Found that {name} needs more: {said}"
             ) from error
     return [one.detach() - was for one, was in zip(given, before, strict=True)]
+
+
+def _few(made: Any, given: Sequence[Tensor]) -> list[Tensor]:
+    """Leave two parameters of every number of dimensions in each group of this optimiser, and return them.
+
+    Deep networks have many parameters that are treated alike, and every one takes its time in a step.
+    """
+    left: list[Tensor] = []
+    for group in made.param_groups:
+        alike: dict[int, list[Tensor]] = {}
+        for one in group["params"]:
+            alike.setdefault(one.ndim, []).append(one)
+        group["params"] = [one for some in alike.values() for one in some[:2]]
+        left += group["params"]
+    for one in given:  # an optimiser made of others may still hold them
+        one.grad = torch.zeros_like(one)
+    return left
 
 
 def _rest(moved: list[Tensor]) -> Tensor:

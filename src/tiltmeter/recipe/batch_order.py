@@ -51,5 +51,6 @@ class BatchOrder:
     def __iter__(self) -> Iterator[list[int]]:
         first = 0 if self._once else self._pass * self._steps
         self._pass += 1
+        places = self._batches.in_turn(self._train, self._size, self._seed)
         for step in range(first, first + self._steps):
-            yield [int(place) for place in self._batches.batch(self._train, self._size, self._seed, step)]
+            yield [int(place) for place in places(step)]

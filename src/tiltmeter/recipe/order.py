@@ -58,10 +58,10 @@ class GivenOrder(Sampling):
     def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:  # noqa: ARG002
         if number:
             raise IndexError("The order is shorter than the training.")  # refused before any training begins
-        return np.asarray(self.places.ravel())
+        return np.array(self.places).ravel()  # torch needs a writable array
 
     def batch(self, data: GroupedData, batch: int, seed: int, step: int) -> np.ndarray:  # noqa: ARG002
-        return np.array(self.places[step])  # torch needs a writable array
+        return np.array(self.places[step])
 
     def check(self, points: int, steps: int) -> None:
         """Refuse an order that does not fit the data and the length of the training."""

@@ -1,13 +1,13 @@
 """Sampling: which points are in the batch of a step, as a function of seed and step alone.
 
 There is no state between steps, so a resumed run draws the same points as an uninterrupted one. Points are drawn for a
-block of steps (a stretch) at a time, so code that runs through many steps should ask for whole stretches.
+block of steps (a stretch) at a time, so code that runs through many steps should ask for them `in_turn`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,26 @@ class Sampling(ABC):
         """The places of the points of one step."""
         number, place = divmod(step, self.batches(data, batch))
         return self.stretch(data, batch, seed, number)[place * batch : (place + 1) * batch]
+
+    def in_turn(self, data: GroupedData, batch: int, seed: int) -> Callable[[int], np.ndarray]:
+        """The places of the points of any step, for a loop over steps: a stretch is drawn once for all of its steps.
+
+        >>> data = GroupedData(np.zeros((5, 1)), np.zeros(5), np.zeros(5))
+        >>> each = Epochs().in_turn(data, 2, seed=0)
+        >>> sorted(np.concatenate([each(step) for step in range(3)]).tolist())
+        [0, 1, 2, 3, 4]
+        """
+        steps = self.batches(data, batch)
+        kept = -1, np.empty(0, dtype=np.int64)
+
+        def places(step: int) -> np.ndarray:
+            nonlocal kept
+            number, place = divmod(step, steps)
+            if kept[0] != number:
+                kept = number, self.stretch(data, batch, seed, number)
+            return kept[1][place * batch : (place + 1) * batch]
+
+        return places
 
 
 @dataclass(frozen=True)

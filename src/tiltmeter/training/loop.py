@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -111,7 +109,7 @@ def _take_steps(
     state = LawState(made.scouts, made.steering, update.stepper)
     if start and kept is not None:
         state.load(kept)
-    batch: Callable[[int], np.ndarray] = partial(recipe.batches(data).batch, data, size, made.seed)
+    batch = recipe.batches(data).in_turn(data, size, made.seed)
     if made.steering is not None and made.steering.law is not None and made.steering.law.by == "draws":
         batch = made.steering.sampler(data, size, total, seed=made.seed).at
     seen = -1 if probe.last_step is None else probe.last_step

@@ -89,12 +89,12 @@ def train_experts(
 def _train_plainly(model: nn.Module, data: GroupedData, recipe: Recipe, watch: Watch, seed: int) -> None:
     optimiser = recipe.make_optimiser(model.parameters())
     scheduling = recipe.scheduling(optimiser)
-    batches, size = recipe.batches(data), recipe.batch_size(len(data))
+    batch = recipe.batches(data).in_turn(data, recipe.batch_size(len(data)), recipe.batch_seed(seed))
     update = Update(model, data, optimiser, recipe, watch.read)
     torch.manual_seed(seed)
     for step in range(recipe.total_steps(len(data))):
         scheduling.before(step)
-        update(batches.batch(data, size, recipe.batch_seed(seed), step), step)
+        update(batch(step), step)
         scheduling.after()
 
 

@@ -98,5 +98,7 @@ def test_a_straight_line_leaves_constant_inputs_alone():
     x = torch.randn(100, 4, generator=torch.Generator().manual_seed(0))
     x[:, 2] = 7.0
     values = 3.0 * x[:, :1] + 1.0
-    torch.testing.assert_close(StraightFit(x)(values, x), values, atol=0.02, rtol=0)
-    torch.testing.assert_close(StraightFit(torch.ones(100, 4))(torch.full((100, 1), 2.0), x), torch.full((100, 1), 2.0))
+    torch.testing.assert_close(StraightFit(x).to(values)(x), values, atol=0.02, rtol=0)
+    torch.testing.assert_close(
+        StraightFit(torch.ones(100, 4)).to(torch.full((100, 1), 2.0))(x), torch.full((100, 1), 2.0)
+    )

@@ -128,6 +128,7 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> Tra
     model, sampling = network(setting), Epochs()
     x, y = points.tensors()
     total = setting.epochs * sampling.batches(points, setting.batch)
+    places = sampling.in_turn(points, setting.batch, seed)
     optimizer = torch.optim.SGD(
         model.parameters(), setting.lr, setting.momentum, nesterov=True, weight_decay=weight_decay
     )
@@ -149,7 +150,7 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> Tra
         for step in range(total):
             probe(step)
             model.train()
-            batch = sampling.batch(points, setting.batch, seed, step)
+            batch = places(step)
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(x[batch]), y[batch].long()).backward()  # type: ignore[no-untyped-call]
             optimizer.step()

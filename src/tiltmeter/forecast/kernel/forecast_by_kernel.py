@@ -67,8 +67,8 @@ def shown(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
     free = replace(recipe, order=None, batch=size, steps=steps, epochs=None)
     if not isinstance(recipe.order, GivenOrder) and (drawn or steps * size >= len(train)):
         return train, free
-    seed = recipe.batch_seed(0)
-    places = np.concatenate([sampling.batch(train, size, seed, step) for step in range(steps)])
+    each = sampling.in_turn(train, size, recipe.batch_seed(0))
+    places = np.concatenate([each(step) for step in range(steps)])
     counts = np.bincount(places, minlength=len(train))
     if np.ptp(counts) == 0:
         return train, free

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -66,7 +66,7 @@ def twins_from(
         twins.append(twin)
         networks.append(shifted(wide, twin))
         recipes.append(_rest(recipe, own, twin, places, begun, total, Later(sampling, begun.step)))
-    found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False)
+    found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False, twins[0].whole)
     account: dict[str, Any] = {
         "cut": {name: list(counts) for name, counts in twins[0].cut.cut.items()},
         "whole": list(twins[0].cut.whole),
@@ -87,6 +87,10 @@ class Later(Sampling):
 
     def stretch(self, data: GroupedData, batch: int, seed: int, number: int) -> np.ndarray:
         return self.inner.batch(data, batch, seed, self.first + number)
+
+    def in_turn(self, data: GroupedData, batch: int, seed: int) -> Callable[[int], np.ndarray]:
+        places = self.inner.in_turn(data, batch, seed)
+        return lambda step: places(self.first + step)
 
 
 def _rest(

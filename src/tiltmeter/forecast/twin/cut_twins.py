@@ -26,12 +26,14 @@ from tiltmeter.recipe.recipe import Recipe
 class CutTwins:
     """Twins with the seeds of their batches and the scores of the untrained network.
 
-    `rates` are those of twins that can be trained side by side; None: one after the other.
+    `kind` is that of the optimiser, None where it does not matter. `rates` are those of twins that can be trained side
+    by side; None: one after the other.
     """
 
     twins: Sequence[ScaledTwin]
     seeds: Sequence[int]
     wide: Untrained
+    kind: Kind | None
     rates: Rates | None
 
 
@@ -53,7 +55,7 @@ def cut_twins(task: TwinTask, recipes: Sequence[AskedRecipe]) -> CutTwins:
     steered = bool(recipes[0].asked.interventions)
     seen = None if steered else seen_places(task.train, recipe, seeds)
     wide = Untrained(task.own, task.train, task.x, task.watch.read, seen, rough=not steered)
-    return CutTwins(twins, seeds, wide, shared_rates(task, twins, recipe, kind))
+    return CutTwins(twins, seeds, wide, kind, shared_rates(task, twins, recipe, kind))
 
 
 def shared_rates(task: TwinTask, twins: Sequence[ScaledTwin], recipe: Recipe, kind: Kind | None) -> Rates | None:

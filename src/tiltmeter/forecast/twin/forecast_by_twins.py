@@ -62,10 +62,10 @@ def told_by_twins(found: Trajectory, task: TwinTask, cut: CutTwins, recipe: Aske
 
 
 def _one_by_one(task: TwinTask, cut: CutTwins, asked: Recipe, progress: bool) -> Trajectory:
-    recipes = [twin.recipe(asked, asked.total_steps(len(task.train))) for twin in cut.twins]
+    recipes = [twin.recipe(asked, asked.total_steps(len(task.train)), cut.kind) for twin in cut.twins]
     own_points = needs_points(asked)
     networks: list[nn.Module] = [
         shifted_anywhere(cut.wide, twin) if own_points else shifted(cut.wide, twin) for twin in cut.twins
     ]
     places = (task.train, task.look) if own_points else by_place(task.train, task.look)
-    return train_one_by_one(networks, recipes, cut.seeds, *places, task.watch, progress)
+    return train_one_by_one(networks, recipes, cut.seeds, *places, task.watch, progress, cut.twins[0].whole)

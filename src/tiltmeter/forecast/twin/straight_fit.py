@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ class StraightFit:
     >>> x = torch.randn(300, 5, generator=torch.Generator().manual_seed(0))
     >>> line = StraightFit(x[:200])
     >>> values = x @ torch.ones(5, 1) + 3.0
-    >>> bool((line(values[:200], x[200:]) - values[200:]).abs().max() < 0.05)
+    >>> bool((line.to(values[:200])(x[200:]) - values[200:]).abs().max() < 0.05)
     True
     """
 
@@ -32,15 +34,15 @@ class StraightFit:
         self._directions = directions[:, kept] / sizes[kept] * len(flat) ** 0.5
         self._own = self._components(flat)
 
-    def __call__(self, values: Tensor, x: Tensor) -> Tensor:
-        """The values (points, outputs) at other points, from those at the points of this fit."""
+    def to(self, values: Tensor) -> Callable[[Tensor], Tensor]:
+        """The line through these values (points, outputs) at the points of this fit: a function of other points."""
         own = self._own.double()
         ridge = torch.full((own.shape[1],), 1e-3 * len(own), dtype=own.dtype, device=own.device)
         ridge[0] = 0.0  # the mean is no direction
         found = torch.linalg.solve(own.T @ own + torch.diag(ridge), own.T @ values.double()).to(self._mean)
         slope = self._directions @ found[1:]  # in the inputs themselves: one product instead of one for each direction
-        told: Tensor = torch.addmm(found[0] - self._mean @ slope, x.flatten(1).to(self._mean), slope)
-        return told.to(values)
+        start = found[0] - self._mean @ slope
+        return lambda x: torch.addmm(start, x.flatten(1).to(self._mean), slope).to(values)
 
     def _components(self, flat: Tensor) -> Tensor:
         ones = torch.ones(len(flat), 1, dtype=flat.dtype, device=flat.device)

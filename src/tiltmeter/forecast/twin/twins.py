@@ -49,11 +49,14 @@ class ScaledTwin:
         """How the optimiser of this recipe takes its steps; one that no rule is known for is refused."""
         return kind_of(recipe.make_optimiser, [p for p in self.network.parameters() if p.requires_grad], "A twin")
 
-    def recipe(self, recipe: Recipe, steps: int) -> Recipe:
-        """The recipe under which the twin learns as the wide network does under this one."""
+    def recipe(self, recipe: Recipe, steps: int, kind: Kind | None = None) -> Recipe:
+        """The recipe under which the twin learns as the wide network does under this one.
+
+        `kind` is that of its optimiser, where it is known already.
+        """
         if self.whole:
             return recipe
-        return scaled_recipe(recipe, self.network, self.scales, self.kind(recipe), steps)
+        return scaled_recipe(recipe, self.network, self.scales, kind or self.kind(recipe), steps)
 
 
 def scaled_twin(model: nn.Module, x: Tensor, share: float, seed: int, outputs: int, read: Read | None) -> ScaledTwin:

@@ -18,7 +18,7 @@ from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 
 #: Points whose statistics batch normalisation gets before the difference of both networks is taken.
-GATHERED = 2500
+GATHERED = 1024
 #: Points that a network answers together.
 CHUNK = 256
 #: The first points to train on are always known: losses are tried on them.
@@ -113,14 +113,20 @@ class _Line:
         """Write what is missing at these places, if points kept back are met near enough."""
         values = found[: len(x)].reshape(len(x), -1)  # the same memory
         kept_back = self.places[len(self._fitted) :]
-        off = self._line(values[self._fitted], x[kept_back]) - values[kept_back]
+        line = self._line.to(values[self._fitted])
+        off = line(x[kept_back]) - values[kept_back]
         if not float(off.square().mean().sqrt()) <= NEAR:
             return False
-        missing = torch.ones(len(x), dtype=torch.bool)
+        missing = torch.zeros(len(x), dtype=torch.bool)
+        missing[seen] = True
         missing[self.places] = False
-        left = seen[missing[seen]]
-        for some in torch.split(left, 16 * CHUNK):
-            values[some] = self._line(values[self._fitted], x[some])
+        if 4 * len(seen) < len(x):
+            for some in torch.split(missing.nonzero()[:, 0], 16 * CHUNK):
+                values[some] = line(x[some])
+            return True
+        for first in range(0, len(x), 16 * CHUNK):  # of most points: to pick them out takes longer than the line
+            part = slice(first, first + 16 * CHUNK)
+            values[part] = torch.where(missing[part, None].to(x.device), line(x[part]), values[part])
         return True
 
 
