@@ -158,7 +158,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         Claim(
-            "In that second descent the share of high frequencies falls",
+            "After its peak the share of high frequencies falls again",
             float(fall.mean()),
             "mean fall from its peak after the best moment to the end, in parts of the peak",
             0.05,
