@@ -211,6 +211,32 @@ def stacked_recipes() -> Rows:
     return found
 
 
+def stacked_initialisations() -> Rows:
+    """Whole forecasts of eight initial weights together, by two twins each, over the same one after another."""
+    found: Rows = {}
+    train, look = pictures_like(784)
+    watch, recipe, twins = tm.Watch(points=False), adam(300), tm.routes.Twin()
+    for width in (256, 1024):
+        make = partial(mlp, 784, (width,))
+        ways: dict[str, Callable[[], Any]] = {
+            "stacked": lambda make=make: tm.forecast(  # type: ignore[misc]
+                make, train, look, recipe, watch=watch, route=twins, seeds=8, progress=False
+            ),
+            "alone": lambda make=make: [  # type: ignore[misc]
+                tm.forecast(make, train, look, recipe, watch=watch, route=twins, seeds=[seed], progress=False)
+                for seed in range(8)
+            ],
+        }
+        taken: dict[str, list[float]] = {how: [] for how in ways}
+        for _ in range(3):
+            for how, work in ways.items():
+                taken[how].append(seconds(work)[0])
+        found[f"eight initial weights stacked over one by one, {width}"] = row(
+            min(taken["stacked"]), min(taken["alone"]), None
+        )
+    return found
+
+
 Given = tuple[nn.Module, tm.GroupedData, tm.GroupedData]
 
 
@@ -303,6 +329,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "whole": whole,
     "routes": route_costs,
     "stacked": stacked_recipes,
+    "initialisations": stacked_initialisations,
     "convolution": convolution_cost,
     "kernel": kernel_cost,
 }

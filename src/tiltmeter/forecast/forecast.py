@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.choice import Route, choose
+from tiltmeter.forecast.choice import Choice, Route, choose
 from tiltmeter.forecast.coordinates.forecast_by_coordinates import forecast_by_coordinates
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.initialisations import over_initialisations
@@ -15,6 +15,7 @@ from tiltmeter.forecast.kernel.forecast_by_kernel import forecast_by_kernel
 from tiltmeter.forecast.replicas import averaged, noted
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.forecast_by_twins import forecast_by_twins
+from tiltmeter.forecast.twin.forecasts_of_networks import forecasts_of_networks
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Trajectory
@@ -62,21 +63,31 @@ def forecast(
         )
     checked_recipe(recipe)
     forecast_measures(checked_watch(watch))
-    alone = progress and seeds is None
 
-    def one(network: nn.Module) -> Trajectory:
-        choice = choose(network, train, look, recipe, read=watch.read) if route is None else None
-        taken = route if choice is None else choice.route
+    def chosen(network: nn.Module) -> tuple[Route, Choice | None]:
+        if route is not None:
+            return route, None
+        choice = choose(network, train, look, recipe, read=watch.read)
+        return choice.route, choice
+
+    def one(network: nn.Module, taken: Route) -> Trajectory:
+        alone = progress and seeds is None
         if isinstance(taken, Kernel):
-            found = forecast_by_kernel(network, train, look, recipe, taken, watch, alone)
-        elif isinstance(taken, Twin):
-            found = forecast_by_twins(network, train, look, recipe, taken, watch, alone)
-        else:
-            assert taken is not None
-            found = forecast_by_coordinates(network, train, look, recipe, taken, watch)
-        found = found if choice is None else noted(found, choice)
-        return found if seeds is None else averaged(found)
+            return forecast_by_kernel(network, train, look, recipe, taken, watch, alone)
+        if isinstance(taken, Twin):
+            return forecast_by_twins(network, train, look, recipe, taken, watch, alone)
+        return forecast_by_coordinates(network, train, look, recipe, taken, watch)
 
-    if seeds is None:
-        return one(model)  # type: ignore[arg-type]  # checked where it enters
-    return over_initialisations(model, seeds, one, progress)
+    def several(networks: list[nn.Module]) -> list[Trajectory]:
+        taken, choice = chosen(networks[0])
+        if isinstance(taken, Twin):
+            found = forecasts_of_networks(networks, train, look, recipe, taken, watch)
+        else:
+            found = [one(networks[0], taken)]
+        return [averaged(run if choice is None else noted(run, choice)) for run in found]
+
+    if seeds is not None:
+        return over_initialisations(model, seeds, several, progress)
+    taken, choice = chosen(model)  # type: ignore[arg-type]  # checked where it enters
+    found = one(model, taken)  # type: ignore[arg-type]
+    return found if choice is None else noted(found, choice)

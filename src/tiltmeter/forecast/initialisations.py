@@ -14,21 +14,40 @@ from tiltmeter.passes.streams import put_back, streams
 from tiltmeter.progress import Progress
 from tiltmeter.record import Trajectory, stack
 
+#: Weights of the models that are forecast at a time.
+MOST_WEIGHTS = 2**25
+
 
 def over_initialisations(
-    make_model: Callable[[], nn.Module], seeds: Any, one: Callable[[nn.Module], Trajectory], progress: bool = True
+    make_model: Callable[[], nn.Module],
+    seeds: Any,
+    several: Callable[[list[nn.Module]], list[Trajectory]],
+    progress: bool = True,
 ) -> Trajectory:
-    """Forecast every seed's model with `one`; stack along `seed` and keep the earliest horizon."""
+    """Forecast the models of all seeds; stack along `seed` and keep the earliest horizon.
+
+    `several` is given the next models, so many as have at most `MOST_WEIGHTS` weights together, and forecasts the first
+    or more of them at a time.
+    """
     if isinstance(make_model, nn.Module) or not callable(make_model):
         raise TypeError(
             "With `seeds`, `model` should be a function that makes a new model, as lambda: nn.Linear(5, 1). "
             f"Found {type(make_model).__name__}."
         )
-    found = []
+    found: list[Trajectory] = []
     numbers = _numbers(seeds)
     with Progress(len(numbers), lambda done: f"Initialisation {done} of {len(numbers)}") as tell:
-        for seed in numbers:
-            found.append(_of_seed(make_model, seed, one))
+        models: list[nn.Module] = []
+        while len(found) < len(numbers):
+            models = models or [_model(make_model, numbers[len(found)])]
+            size = sum(parameter.numel() for parameter in models[0].parameters())
+            next_ones = numbers[len(found) + len(models) : len(found) + MOST_WEIGHTS // max(1, size)]
+            models += [_model(make_model, seed) for seed in next_ones]
+            runs = several(models)
+            models = models[len(runs) :]
+            for run in runs:
+                origin = replace(run.origin, seeds=(numbers[len(found)],))
+                found.append(Trajectory(dict(run), run.clock, origin, run.diverged))
             if progress:
                 tell(len(found))
     together = stack(found)
@@ -40,7 +59,7 @@ def over_initialisations(
     return Trajectory(dict(together), together.clock, replace(together.origin, settings=settings), together.diverged)
 
 
-def _of_seed(make_model: Callable[[], nn.Module], seed: int, one: Callable[[nn.Module], Trajectory]) -> Trajectory:
+def _model(make_model: Callable[[], nn.Module], seed: int) -> nn.Module:
     before = streams()
     try:
         torch.manual_seed(seed)
@@ -49,8 +68,7 @@ def _of_seed(make_model: Callable[[], nn.Module], seed: int, one: Callable[[nn.M
         put_back(before)
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should make a torch.nn.Module. Found that it makes {type(model).__name__}.")
-    run = one(model)
-    return Trajectory(dict(run), run.clock, replace(run.origin, seeds=(seed,)), run.diverged)
+    return model
 
 
 def _numbers(seeds: Any) -> list[int]:

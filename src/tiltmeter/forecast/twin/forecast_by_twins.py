@@ -48,8 +48,13 @@ def forecast_alone(task: TwinTask, recipe: AskedRecipe, progress: bool) -> Traje
     return told_by_twins(found, task, cut, recipe, together=1)
 
 
-def told_by_twins(found: Trajectory, task: TwinTask, cut: CutTwins, recipe: AskedRecipe, together: int) -> Trajectory:
-    """The curves as a forecast of the user's training; one stack trained the twins of `together` recipes."""
+def told_by_twins(
+    found: Trajectory, task: TwinTask, cut: CutTwins, recipe: AskedRecipe, together: int, networks: int = 1
+) -> Trajectory:
+    """The curves as a forecast of the user's training.
+
+    One stack trained the twins of `together` recipes, or of so many `networks`.
+    """
     account: dict[str, Any] = {
         "cut": {name: list(counts) for name, counts in cut.twins[0].cut.cut.items()},
         "whole": list(cut.twins[0].cut.whole),
@@ -57,6 +62,7 @@ def told_by_twins(found: Trajectory, task: TwinTask, cut: CutTwins, recipe: Aske
         "order": "the run's own" if recipe.lowered.order is not None else "one for every twin",
         "trained": "one by one" if cut.rates is None else "side by side",
         "recipes_together": together,
+        "networks_together": networks,
     }
     return told_by_replicas(found, task.own, task.train, task.look, recipe.asked, task.watch, task.route, account)
 

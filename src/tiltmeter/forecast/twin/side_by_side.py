@@ -59,13 +59,15 @@ def train_side_by_side(task: TwinTask, shared: StackedTwins, blocks: Sequence[Re
     """
     recipe = blocks[0].recipe.lowered  # where it matters here, the others are the same
     # Twins that share the order share the batch.
-    orders = list(dict.fromkeys(recipe.batch_seed(seed) for seed in shared.seeds))
+    own = [recipe.batch_seed(seed) for seed in shared.seeds]
+    orders = list(dict.fromkeys(own))
     chains = [one for one in map(chain, (twin.network for twin in shared.twins)) if one is not None]
     stack = ShiftedStack(chains, shared.shifts, len(orders) == 1, len(blocks))
     total = recipe.total_steps(len(task.train))
     looks = sorted({*task.watch.when.steps(total), total})
     sampling, size = recipe.batches(task.train), recipe.batch_size(len(task.train))
-    batches = _for_all(stacked_batches(sampling, task.train, size, orders), len(blocks))
+    members = torch.as_tensor([orders.index(one) for one in own]).repeat(len(blocks))
+    batches = _for_all(stacked_batches(sampling, task.train, size, orders), members)
     update = JoinedUpdate(shared.twins[0], shared.rates, recipe.clip)
     like = next(iter(stack.parameters.values()))
     slopes = None
@@ -89,9 +91,9 @@ def train_side_by_side(task: TwinTask, shared: StackedTwins, blocks: Sequence[Re
     return curves.trajectories()
 
 
-def _for_all(batches: Iterator[Tensor], copies: int) -> Iterator[Tensor]:
-    """Batches of the twins, the same for every recipe; a single batch is everybody's."""
-    return (places if len(places) == 1 else places.repeat(copies, 1) for places in batches)
+def _for_all(batches: Iterator[Tensor], members: Tensor) -> Iterator[Tensor]:
+    """The batch of every member, from those of all orders; a single batch is everybody's."""
+    return (places if len(places) == 1 else places[members] for places in batches)
 
 
 def _losses(stack: ShiftedStack, blocks: Sequence[RecipeBlock], curves: StackedCurves) -> Losses:
