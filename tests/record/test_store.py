@@ -176,6 +176,16 @@ def foreign(path):
     (path / "thesis.tex").write_text("x")
 
 
+def writes_alone(name):
+    def spoil(path):
+        shutil.rmtree(path)
+        path.mkdir()
+        (path / name).write_text("{}")
+
+    spoil.__name__ = f"{name} alone"
+    return spoil
+
+
 def without_run(path):
     (path / "run.json").unlink()
 
@@ -201,6 +211,16 @@ HEADER = {"format": 1, "holds": "trajectory", "clock": "t", "origin": {"source":
         (nothing, FileNotFoundError, "`path` should be a run directory. Found nothing at {path}."),
         (a_file, NotADirectoryError, "`path` should be a run directory. Found a file at {path}."),
         (foreign, ValueError, "{path} is not a run directory: it has no run.json."),
+        (
+            writes_alone("tangent.json"),
+            ValueError,
+            "it has no run.json. It holds kernels: `tm.load_tangent` reads them.",
+        ),
+        (
+            writes_alone("study.json"),
+            ValueError,
+            "it has no run.json. It holds a study: `tiltmeter study status` reads",
+        ),
         (without_run, ValueError, "{path} was a run once, but its run.json is missing."),
         (without_curves, ValueError, "{path} is damaged: its curves.jsonl is missing."),
         (writes("run.json", ""), ValueError, "{path}/run.json is damaged: "),

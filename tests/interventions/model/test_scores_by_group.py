@@ -166,6 +166,8 @@ class TestAttribute:
         with pytest.raises(ValueError, match=r"needs held-out points of both labels in every group. Found y = 0 alone"):
             I.GroupThreshold().deliver(first_input(), cells)
         attribute.pop("late 1")
+        with pytest.raises(TypeError, match=r"`attribute` should say which one every group has, as .* Found 'late'."):
+            I.GroupThreshold(attribute="late").deliver(first_input(), cells)
         with pytest.raises(ValueError, match=r"`attribute` should name every group. Missing: 'late 1'"):
             I.GroupThreshold(attribute=attribute).deliver(first_input(), cells)
 

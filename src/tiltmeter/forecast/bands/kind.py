@@ -41,4 +41,8 @@ def kind_of(ahead: Trajectory) -> tuple[Kind | None, str]:
         return "kernel", ""
     if name == "Coordinates" and known:
         return "coordinates", ""
-    return None, "no coordinates without the run's order were calibrated" if name else "its route is not known"
+    return None, (
+        "no coordinates without the run's order were calibrated: give the recipe an `order`"
+        if name
+        else "its route is not known"
+    )

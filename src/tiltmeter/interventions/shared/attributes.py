@@ -17,6 +17,11 @@ def attribute_codes(attribute: Mapping[Hashable, Hashable] | None, groups: tuple
     """
     if attribute is None:
         return np.arange(len(groups))
+    if not isinstance(attribute, Mapping):
+        raise TypeError(
+            '`attribute` should say which one every group has, as {"cat on grass": "grass", ...}. Found '
+            f"{attribute!r}."
+        )
     missing = [group for group in groups if group not in attribute]
     if missing:
         raise ValueError(f"`attribute` should name every group. Missing: {', '.join(map(repr, missing))}.")

@@ -21,6 +21,11 @@ FORMAT = 2
 RUN = "run.json"
 END = "end.json"
 LOCK = "lock"
+#: Folders of other kinds, by the file that they have, and what reads them.
+OTHERS = {
+    "tangent.json": "It holds kernels: `tm.load_tangent` reads them.",
+    "study.json": "It holds a study: `tiltmeter study status` reads it.",
+}
 
 Ending: TypeAlias = Literal["finished", "failed", "interrupted"]
 ENDINGS: tuple[Ending, ...] = ("finished", "failed", "interrupted")
@@ -79,7 +84,8 @@ def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
         # A writer that died before its run began leaves an empty file.
         if (curves.exists() and curves.stat().st_size) or (directory / ARRAYS).exists() or (directory / END).exists():
             raise ValueError(f"{directory} was a run once, but its {RUN} is missing.")
-        raise ValueError(f"{directory} is not a run directory: it has no {RUN}.")
+        other = next((f" {how}" for file, how in OTHERS.items() if (directory / file).exists()), "")
+        raise ValueError(f"{directory} is not a run directory: it has no {RUN}.{other}")
     said = _read_object(directory / RUN, "Nothing else says what the run holds.")
     number = said.get("format")
     if isinstance(number, int) and number > FORMAT:
