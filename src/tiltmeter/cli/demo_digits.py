@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 from tiltmeter import plot
 from tiltmeter.analysis.agreement import agreement
-from tiltmeter.analysis.phases import phases
+from tiltmeter.analysis.phases import Phase, phases
 from tiltmeter.data.public.digits import digits
 from tiltmeter.forecast.horizon import noted_horizon
 from tiltmeter.losses import Square
@@ -56,23 +57,35 @@ def digits_section() -> tuple[Section, list[str]]:
 
 
 def in_words(run: Trajectory) -> str:
-    """Who leads first, and from about which step another group leads; rounded to the digits that are meaningful.
+    """Who leads first, and about when another group takes the lead; rounded to the digits that are meaningful.
 
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> in_words(predict(*cases.centred_crossing()))
     '- leads first, then + from step 5.6 on.'
+
+    Where nobody is shown to lead in between, the lead changes at some step of that time.
     """
     every = phases(run)
     found = [phase for phase in every if phase.leader != NOBODY]
     if not found:
         return "nobody is shown to lead."
-    turns = [one for one, before in zip(found[1:], found[:-1], strict=True) if one.leader != before.leader]
-    later = "".join(f", then {one.leader} {_from(one.start)}" for one in turns)
+    later = "".join(
+        f", then {one.leader} {_taken(before, one)}" for before, one in pairwise(found) if one.leader != before.leader
+    )
     if found[0] is every[0]:
         return f"{found[0].leader} leads first{later}." if later else f"{found[0].leader} leads."
     return f"nobody is shown to lead at first, then {found[0].leader} leads {_from(found[0].start)}{later}."
 
 
+def _taken(before: Phase, one: Phase) -> str:
+    first, last = _rounded(before.stop), _rounded(one.start)
+    return _from(one.start) if first == last else f"(the lead changes between steps {first} and {last})"
+
+
 def _from(step: float) -> str:
-    return f"from step {float(f'{step:.2g}'):g} on"
+    return f"from step {_rounded(step)} on"
+
+
+def _rounded(step: float) -> str:
+    return f"{float(f'{step:.2g}'):g}"
