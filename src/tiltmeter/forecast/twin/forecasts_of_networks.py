@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
@@ -68,17 +69,14 @@ def _joined(parts: Sequence[StackedTwins]) -> StackedTwins:
 def _of_network(found: Trajectory, number: int, cut: CutTwins) -> Trajectory:
     """The curves of the twins of one network, numbered from 0 where there are several."""
     count = len(cut.twins)
-    own = slice(number * count, (number + 1) * count)
-    one = count == 1
-    curves = {name: curve.isel(seed=own.start if one else own) for name, curve in found.items()}
-    ended = None if found.diverged is None else found.diverged.isel(seed=own.start if one else own)
-    seeds = () if one else tuple(range(count))
-    if one:
-        curves = {name: curve.drop_vars("seed") for name, curve in curves.items()}
-        ended = None if ended is None else ended.drop_vars("seed")
-    else:
-        curves = {name: curve.assign_coords(seed=list(seeds)) for name, curve in curves.items()}
-        ended = None if ended is None else ended.assign_coords(seed=list(seeds))
-    if ended is not None and not ended.notnull().any():
+    seeds = tuple(range(count)) if count > 1 else ()
+
+    def own(curve: xr.DataArray) -> xr.DataArray:
+        part = curve.isel(seed=slice(number * count, (number + 1) * count))
+        return part.assign_coords(seed=list(seeds)) if seeds else part.isel(seed=0, drop=True)
+
+    ended = None if found.diverged is None else own(found.diverged)
+    if ended is not None and ended.isnull().all():
         ended = None
+    curves = {name: own(curve) for name, curve in found.items()}
     return Trajectory(curves, found.clock, replace(found.origin, seeds=seeds), ended)
