@@ -25,6 +25,8 @@ from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
 import tiltmeter as tm
+from tiltmeter.experiments.shared.route_runs import ORDER, Prepared, Sizes
+from tiltmeter.experiments.shared.route_tasks import JUDGED, draw_route_task
 from tiltmeter.forecast.forecasts import forecasts
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
@@ -323,6 +325,39 @@ def row(part: float, run: float, bar: float | None) -> dict[str, float]:
     return found if bar is None else {**found, "bar": bar, "met": part / run <= bar}
 
 
+#: The accuracy tasks are trained for so few steps that all of them, with their seeds and routes, fit in an hour; the long
+#: trainings are those of the kernel's row, shorter for networks of more hidden layers, whose steps take longer.
+LENGTHS = {"short": Sizes(400, 150, look=300, per_decade=12), "long": Sizes(2500, 1000, look=300, per_decade=12)}
+
+
+def task_costs(length: str) -> Rows:
+    """Forecasts by the route that is chosen by default, over the trainings of the tasks of `forecast-routes`.
+
+    Needs the public data in TILTMETER_DATA; every task with its first seed.
+    """
+    told: list[float] = []
+    real: list[float] = []
+    for number in JUDGED:
+        made = Prepared(draw_route_task(number), LENGTHS[length])
+        train, _ = made.points
+        if not real:  # once before it counts
+            made.forecast(made.task.model(train.x.shape[1]), ORDER, None)
+        for work, taken in (
+            (lambda model, made=made: made.train(model, ORDER), real),
+            (lambda model, made=made: made.forecast(model, ORDER, None), told),
+        ):
+            torch.manual_seed(0)
+            model = made.task.model(train.x.shape[1])
+            taken.append(seconds(partial(work, model))[0])
+        print(f"{made.task.name}: {told[-1]:.2f} s over {real[-1]:.2f} s", file=sys.stderr)
+    shares = np.divide(told, real)
+    middle = int(np.argsort(shares)[len(shares) // 2])
+    return {
+        f"default route over {len(real)} accuracy tasks, {length}, sum": row(sum(told), sum(real), 0.3),
+        f"default route over {len(real)} accuracy tasks, {length}, median": row(told[middle], real[middle], 0.5),
+    }
+
+
 PARTS: dict[str, Callable[[], Rows]] = {
     "speed": speed,
     "memory": lambda: {**memory(POINTS), **memory(MANY)},
@@ -333,6 +368,11 @@ PARTS: dict[str, Callable[[], Rows]] = {
     "convolution": convolution_cost,
     "kernel": kernel_cost,
 }
+#: Only where their names are given: they need data.
+WITH_DATA: dict[str, Callable[[], Rows]] = {
+    "tasks": partial(task_costs, "short"),
+    "long-tasks": partial(task_costs, "long"),
+}
 
 
 def main(chosen: list[str]) -> None:
@@ -340,7 +380,7 @@ def main(chosen: list[str]) -> None:
     threadpool_limits(1)
     rows = written("forecast") if chosen else {}
     for name in chosen or PARTS:
-        rows |= PARTS[name]()
+        rows |= (PARTS | WITH_DATA)[name]()
     report("forecast", rows, "torch")
 
 

@@ -33,7 +33,8 @@ def score_slopes(
 
     def slopes(scores: Tensor, places: Tensor) -> Tensor:
         one = scores.shape[2] == 1
-        found = known.slope(scores[..., 0] if one else scores, y[places])
+        goals = y.index_select(0, places.flatten()).view(places.shape)  # several times as fast as y[places]
+        found = known.slope(scores[..., 0] if one else scores, goals)
         found = found.unsqueeze(2) if one else found
         if heavy is not None:
             found = found * heavy[runs, places].unsqueeze(2)

@@ -23,10 +23,7 @@ class JoinedUpdate:
     """Every parameter by the formula of the user's optimiser, with the settings that the rule gives it."""
 
     def __init__(self, twin: ScaledTwin, rates: Rates, clip: float | None) -> None:
-        alike: dict[Any, list[str]] = {}
-        for name in rates.names:
-            alike.setdefault(rates.key(name), []).append(name)
-        self._parts = [(names, _step_of(rates.settings(names[0]))) for names in alike.values()]
+        self._parts = formulas(rates)
         self._twin, self._rates, self._clip = twin, rates, clip
         self._spares: dict[str, Tensor] = {}
 
@@ -47,14 +44,14 @@ class JoinedUpdate:
                 places = [_in_order(parameters[name]) for name in own]
                 slopes = [_in_order(gradients[name]) for name in own]
                 whole = WholeVectors(places, slopes)
-                parts.append((whole, formula.bound(whole.parameters, whole.gradients), own[0]))
+                parts.append((whole, formula, own[0]))
 
         def update(step: int) -> None:
             if self._clip is not None:
                 _clip(gradients, self._clip, self._twin)
-            for whole, take, name in parts:
+            for whole, formula, name in parts:
                 whole.bring()
-                take(self._rates.rate(name, step))
+                formula.take(whole.parameters, whole.gradients, self._rates.rate(name, step))
                 whole.take_back()
 
         return update
@@ -68,20 +65,18 @@ class _Adam:
         first, second = (float(beta) for beta in settings["betas"])
         decay, eps = float(settings["weight_decay"]), float(settings["eps"])
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
-        self._state: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._settings |= {"amsgrad": False, "maximize": False}
+        self._moments: tuple[list[Tensor], list[Tensor]] | None = None
+        self._count = torch.zeros(())  # of steps, the same for all parameters
 
-    def bound(self, parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
-        """A step of these parameters, the same in every call, at a learning rate."""
-        if not self._state:
-            self._state = [(torch.zeros_like(one), torch.zeros_like(one), torch.zeros(())) for one in parameters]
-        means, squares, counts = (list(one) for one in zip(*self._state, strict=True))
-        settings: dict[str, Any] = {**self._settings, "amsgrad": False, "maximize": False}
-
-        def take(lr: float) -> None:
-            torch._foreach_add_(counts, 1.0)
-            self._formula(parameters, gradients, means, squares, [], counts, lr=lr, **settings)
-
-        return take
+    def take(self, parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+        """A step of these parameters, which are the same in every call."""
+        if self._moments is None:
+            means, squares = ([torch.zeros_like(one) for one in parameters] for _ in range(2))
+            self._moments = means, squares
+        self._count.add_(1.0)
+        counts = [self._count] * len(parameters)
+        self._formula(parameters, gradients, *self._moments, [], counts, lr=lr, **self._settings)
 
 
 class _Descent:
@@ -94,18 +89,22 @@ class _Descent:
         self._speeds: list[Tensor] = []
         self._moved = False
 
-    def bound(self, parameters: list[Tensor], gradients: list[Tensor]) -> Callable[[float], None]:
-        """A step of these parameters, the same in every call, at a learning rate."""
+    def take(self, parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
+        """A step of these parameters, which are the same in every call."""
         if self._settings["momentum"] and not self._speeds:
             self._speeds = [torch.zeros_like(one) for one in parameters]
+        first, self._moved = not self._moved, True
+        torch._fused_sgd_(
+            parameters, gradients, self._speeds, lr=lr, maximize=False, is_first_step=first, **self._settings
+        )
 
-        def take(lr: float) -> None:
-            first, self._moved = not self._moved, True
-            torch._fused_sgd_(
-                parameters, gradients, self._speeds, lr=lr, maximize=False, is_first_step=first, **self._settings
-            )
 
-        return take
+def formulas(rates: Rates) -> list[tuple[list[str], _Adam | _Descent]]:
+    """Names of parameters that the optimiser treats alike, and the formula of their steps."""
+    alike: dict[Any, list[str]] = {}
+    for name in rates.names:
+        alike.setdefault(rates.key(name), []).append(name)
+    return [(names, _step_of(rates.settings(names[0]))) for names in alike.values()]
 
 
 def _step_of(optimiser: torch.optim.Optimizer) -> _Adam | _Descent:

@@ -35,8 +35,9 @@ class Points:
     def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
         """The points at these places, which are all of one kind, and what is added there."""
         first = bool(places[0] < self.count)
-        x = self.train[places] if first else self.look[places - self.count]
-        return x, None if self.added is None else self.added[places]
+        # Of one row after another, this takes a fraction of the time of x[places].
+        x = self.train.index_select(0, places) if first else self.look.index_select(0, places - self.count)
+        return x, None if self.added is None else self.added.index_select(0, places)
 
 
 class Shifted(nn.Module):

@@ -31,7 +31,8 @@ class ShiftedStack:
         self._x = points.train.flatten(1), points.look.flatten(1)
         added = [shift.points.added for shift in shifts]
         known = [one.reshape(len(one), -1) for one in added if one is not None]
-        self._added = torch.stack(known) if known else None  # the same for all recipes
+        # (points, chains, outputs), the same for all recipes: what is added at a point lies together.
+        self._added = torch.stack(known, 1) if known else None
 
     @property
     def runs(self) -> int:
@@ -74,14 +75,14 @@ class ShiftedStack:
         """The scores of all runs at all points to look at, (runs, points, outputs)."""
         parts = [self._stacked.evaluate(part) for part in torch.split(self._x[1], chunk)]
         found = parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-        return found if self._added is None else found.add_(self._for_all(self._added[:, self._count :]))
+        return found if self._added is None else found.add_(self._for_all(self._added[self._count :]))
 
     def evaluate(self, places: Tensor) -> Tensor:
         """As `Stacked.evaluate`, at places (points, 1) to look at or to train on."""
         where = places[:, 0]
         first = bool(where[0] < self._count)
         found = self._stacked.evaluate(self._x[0][where] if first else self._x[1][where - self._count])
-        return found if self._added is None else found + self._for_all(self._added[:, where])
+        return found if self._added is None else found + self._for_all(self._added[where])
 
     @torch.no_grad()
     def train(
@@ -109,10 +110,11 @@ class ShiftedStack:
         """The points at places (runs or 1, batch), and what is added to their scores."""
         if self._shared:
             x = self._x[0].index_select(0, places[0])[None]
-            return x, None if self._added is None else self._for_all(self._added.index_select(1, places[0]))
+            return x, None if self._added is None else self._for_all(self._added.index_select(0, places[0]))
         chains = torch.arange(self._chains, device=places.device).repeat(self._copies)[:, None]
-        return self._x[0][places], None if self._added is None else self._added[chains, places]
+        return self._x[0][places], None if self._added is None else self._added[places, chains]
 
     def _for_all(self, added: Tensor) -> Tensor:
-        """What is known for every chain, for all members."""
-        return added if self._copies == 1 else added.repeat(self._copies, 1, 1)
+        """What is known of some points for every chain, as (members, points, outputs)."""
+        each = added.transpose(0, 1)
+        return each if self._copies == 1 else each.repeat(self._copies, 1, 1)
