@@ -66,7 +66,8 @@ def twins_from(
         twins.append(twin)
         networks.append(shifted(wide, twin))
         recipes.append(_rest(recipe, own, twin, places, begun, total, Later(sampling, begun.step)))
-    found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False, twins[0].whole)
+    ahead = None if twins[0].whole else [None] * len(twins)  # the optimiser goes on from what it remembers
+    found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False, ahead)
     account: dict[str, Any] = {
         "cut": {name: list(counts) for name, counts in twins[0].cut.cut.items()},
         "whole": list(twins[0].cut.whole),

@@ -16,6 +16,7 @@ from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.recipe_block import recipe_block
 from tiltmeter.forecast.twin.side_by_side import train_side_by_side
+from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twin_task import TwinTask, twin_task
 from tiltmeter.forecast.twin.twins import shifted, shifted_anywhere
 from tiltmeter.recipe.recipe import Recipe
@@ -74,4 +75,13 @@ def _one_by_one(task: TwinTask, cut: CutTwins, asked: Recipe, progress: bool) ->
         shifted_anywhere(cut.wide, twin) if own_points else shifted(cut.wide, twin) for twin in cut.twins
     ]
     places = (task.train, task.look) if own_points else by_place(task.train, task.look)
-    return train_one_by_one(networks, recipes, cut.seeds, *places, task.watch, progress, cut.twins[0].whole)
+    return train_one_by_one(networks, recipes, cut.seeds, *places, task.watch, progress, _rates(task, cut, asked))
+
+
+def _rates(task: TwinTask, cut: CutTwins, asked: Recipe) -> list[Rates | None] | None:
+    """The rates of every twin where its steps can be taken by formulas; None for the network itself."""
+    if cut.twins[0].whole:
+        return None
+    kind, total = cut.kind, asked.total_steps(len(task.train))
+    known = kind is not None and asked.clip is None and not asked.interventions
+    return [Rates(twin, asked, kind, total) if known and kind is not None else None for twin in cut.twins]

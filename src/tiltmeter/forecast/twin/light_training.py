@@ -1,0 +1,151 @@
+"""train_lightly: what `train` does, without what a small network need not pay for.
+
+Of a small network, a look by a probe takes several times as long as its answers, and a step of an optimiser as long as
+a pass. Here answers are kept and read together at the end, and where the derivatives of the loss and the rates of all
+steps are known beforehand, they are not found again at every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.curves import forecast_measures
+from tiltmeter.forecast.gathered_looks import KEPT, GatheredLooks
+from tiltmeter.forecast.score_slopes import ScoreSlopes, score_slopes
+from tiltmeter.forecast.twin.joined_update import formulas
+from tiltmeter.forecast.twin.stacked_rates import Rates
+from tiltmeter.measures.answers import TRIED, Answers
+from tiltmeter.measures.default_curves import DEFAULTS
+from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.passes.untouched import untouched
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Origin, Trajectory
+from tiltmeter.training.loop import train as train_model
+from tiltmeter.training.prepared import Prepared, check_training, prepared
+from tiltmeter.training.update import Update
+
+#: Points to look at that are answered together.
+CHUNK = 1024
+
+#: Takes one step of a network: the places of its batch, and its number.
+Step: TypeAlias = Callable[[Any, int], None]
+
+
+def train_lightly(
+    model: nn.Module,
+    train: GroupedData,
+    look: GroupedData,
+    recipe: Recipe,
+    watch: Watch,
+    seed: int,
+    rates: Rates | None = None,
+) -> Trajectory:
+    """What `train` gives for a recipe without interventions, up to rounding, if nobody needs the points.
+
+    `rates` are those of the model's parameters, if the steps of the optimiser are to be taken by its formula.
+    """
+    measures, total = forecast_measures(watch), recipe.total_steps(len(train))
+    check_training(model, train, look, recipe, watch, None)
+    with untouched(model):
+        keep = len(measures) > len(DEFAULTS)
+        answers = Answers(model, look, recipe.loss, watch.decide, None, CHUNK, keep)
+    if len(watch.when.steps(total)) * len(look) * answers.task.outputs > KEPT:
+        return train_model(model, train, look, recipe, watch=watch, seed=seed)
+    before = streams()
+    try:
+        made = prepared(model, train, recipe, watch, seed, {})
+        torch.manual_seed(seed)
+        by_formula = None if rates is None else StepsByFormula.of(model, train, made, answers, rates)
+        take: Step = by_formula or _by_optimiser(model, train, made, answers)
+        batch = made.recipe.batches(train).in_turn(train, made.recipe.batch_size(len(train)), made.seed)
+        looks = GatheredLooks(lambda: _look(model, answers))
+        for step in range(total):
+            if watch.when(step) and not looks(step):
+                break
+            take(batch(step), step)
+        else:
+            looks(total)
+    finally:
+        put_back(before)
+    return looks.trajectory(answers, measures, {}, Origin("forecast"))
+
+
+def _by_optimiser(model: nn.Module, train: GroupedData, made: Prepared, answers: Answers) -> Step:
+    """Steps of the recipe's own optimiser and schedule, as `train` takes them."""
+    update = Update(model, train, made.optimiser, replace(made.recipe, loss=answers.given), None)
+
+    def take(places: Any, step: int) -> None:
+        made.scheduling.before(step)
+        update(places, step)
+        made.scheduling.after()
+
+    return take
+
+
+class StepsByFormula:
+    """Steps of a network by the formulas of its loss and its optimiser."""
+
+    def __init__(self, model: nn.Module, x: Tensor, slopes: ScoreSlopes, made: Prepared, rates: Rates) -> None:
+        self._model, self._x, self._slopes, self._made, self._rates = model, x, slopes, made, rates
+        named = _trained(model)
+        self._parameters = list(named.values())
+        self._parts = [([named[name] for name in names], formula, names[0]) for names, formula in formulas(rates)]
+        self._known: bool | None = None
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, train: GroupedData, made: Prepared, answers: Answers, rates: Rates
+    ) -> StepsByFormula | None:
+        """None where a formula is not known."""
+        if not rates.stackable or set(rates.names) != set(_trained(model)):
+            return None
+        like = next(iter(_trained(model).values()))
+        x, y = torch.as_tensor(train.x, device=like.device), train.tensors()[1]
+        with untouched(model):
+            few = model(x[:TRIED])
+        goals = y[:TRIED].float() if few.ndim == 1 else y[:TRIED].long()
+        loss = point_loss(answers.given, few, goals, [float(label) for label in train.labels])
+        slopes = score_slopes(loss, train, [made.recipe.weights], like)
+        return None if slopes is None else cls(model, x, slopes, made, rates)
+
+    def __call__(self, places: Any, step: int) -> None:
+        chosen = torch.as_tensor(places, device=self._x.device)
+        scores = self._model(self._x.index_select(0, chosen))
+        rows = scores.detach().reshape(1, len(chosen), -1)
+        scores.backward(self._slopes(rows, chosen[None]).reshape(scores.shape))
+        if self._known is None:  # an optimiser leaves a parameter alone that no score depends on
+            self._known = all(one.grad is not None for one in self._parameters)
+        if self._known:
+            with torch.no_grad():
+                for parameters, formula, name in self._parts:
+                    formula.take(parameters, [_gradient(one) for one in parameters], self._rates.rate(name, step))
+        else:
+            self._made.scheduling.before(step)
+            self._made.optimiser.step()
+            self._made.scheduling.after()
+        for one in self._parameters:
+            one.grad = None
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+
+
+def _trained(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that learn, by their names in the network inside."""
+    return {name.removeprefix("network."): one for name, one in model.named_parameters() if one.requires_grad}
+
+
+def _look(model: nn.Module, answers: Answers) -> Tensor:
+    """The scores of one run, of shape (1, points, outputs)."""
+    with untouched(model):
+        found = answers.own_scores(model)
+    return found.reshape(1, len(found), -1)
