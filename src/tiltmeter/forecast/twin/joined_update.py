@@ -67,13 +67,13 @@ class _Adam:
         self._settings: dict[str, Any] = {"beta1": first, "beta2": second, "weight_decay": decay, "eps": eps}
         self._settings |= {"amsgrad": False, "maximize": False}
         self._moments: tuple[list[Tensor], list[Tensor]] | None = None
-        self._count = torch.zeros(())  # of steps, the same for all parameters
+        self._count = torch.zeros(())  # of steps, one for all parameters
 
     def take(self, parameters: list[Tensor], gradients: list[Tensor], lr: float) -> None:
         """A step of these parameters, which are the same in every call."""
         if self._moments is None:
             means, squares = ([torch.zeros_like(one) for one in parameters] for _ in range(2))
-            self._moments = means, squares
+            self._moments, self._count = (means, squares), self._count.to(parameters[0].device)
         self._count.add_(1.0)
         counts = [self._count] * len(parameters)
         self._formula(parameters, gradients, *self._moments, [], counts, lr=lr, **self._settings)
