@@ -125,6 +125,24 @@ def test_nothing_better_than_plain():
     assert "No intervention is forecast" in str(advice)
 
 
+def scattered(*values):
+    return tm.stack([replaced_seed(constant(value), seed) for seed, value in enumerate(values)])
+
+
+def replaced_seed(run, seed):
+    return tm.Trajectory(dict(run), run.clock, Origin("training", seeds=(seed,)))
+
+
+def test_gains_within_their_error_are_said():
+    runs = {"plain": scattered(0.9, 0.8), "sure": scattered(0.5, 0.41), "luck": scattered(0.7, 0.9)}
+    advice = Advice(tm.scorecard(runs), runs, {}, {}, "by hand")
+    assert advice.best == ("sure", "luck")
+    assert advice.unsure == ("luck",)
+    assert "The gain is within two standard errors: luck." in str(advice)
+    assert advice.to_json()["unsure"] == ["luck"]
+    assert hand_made(plain=0.9, one=0.5).unsure == ()
+
+
 def test_the_menu_needs_no_held_out_groups():
     assert all(law.needs != "held-out groups" for law in menu(100).values())
     assert menu(5)["JTT"].scout == 1

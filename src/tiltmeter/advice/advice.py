@@ -49,6 +49,11 @@ class Advice(NotebookText):
             better.append(row.name)
         return tuple(better[:BEST])
 
+    @property
+    def unsure(self) -> tuple[str, ...]:
+        """Those of the best whose gain is at most two standard errors over twins or replicas."""
+        return tuple(name for name in self.best if self.card[name].worst_area_change.sign >= 0)
+
     def __str__(self) -> str:
         lines = [f"By the forecast ({self.route}), the worst group's {self.card.curve} over training:"]
         for place, row in enumerate(self.ranked, 1):
@@ -59,6 +64,8 @@ class Advice(NotebookText):
             lines.append(f"  {place:>2}. {row.name:<18} {shown}{cost}{warning}")
         if not self.best:
             lines.append("No intervention is forecast to serve the worst group better than plain training.")
+        if self.unsure:
+            lines.append(f"The gain is within two standard errors: {', '.join(self.unsure)}.")
         lines += [f"Not ranked: {name}. {reason}" for name, reason in self.unranked.items()]
         return "\n".join(lines)
 
@@ -79,6 +86,7 @@ class Advice(NotebookText):
             "route": self.route,
             "ranked": [row.to_json() for row in self.ranked],
             "best": list(self.best),
+            "unsure": list(self.unsure),
             "unranked": dict(self.unranked),
             "laws": {name: [law.to_json() for law in laws] for name, laws in self.laws.items()},
         }
