@@ -325,8 +325,8 @@ def row(part: float, run: float, bar: float | None) -> dict[str, float]:
     return found if bar is None else {**found, "bar": bar, "met": part / run <= bar}
 
 
-#: The accuracy tasks are trained for so few steps that all of them, with their seeds and routes, fit in an hour; the long
-#: trainings are those of the kernel's row, shorter for networks of more hidden layers, whose steps take longer.
+#: The accuracy tasks are trained for so few steps that all of them, with their seeds and routes, fit in an hour; long
+#: trainings are as that of the kernel's row, shorter for networks of more hidden layers, whose steps take longer.
 LENGTHS = {"short": Sizes(400, 150, look=300, per_decade=12), "long": Sizes(2500, 1000, look=300, per_decade=12)}
 
 
