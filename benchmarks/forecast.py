@@ -26,6 +26,7 @@ from torch.func import functional_call, jacrev, vmap
 
 import tiltmeter as tm
 from tiltmeter.experiments.shared.route_runs import ORDER, Prepared, Sizes
+from tiltmeter.experiments.shared.route_scores import pair_score, truths
 from tiltmeter.experiments.shared.route_tasks import JUDGED, draw_route_task
 from tiltmeter.forecast.forecasts import forecasts
 from tiltmeter.networks.mlp import mlp
@@ -339,17 +340,18 @@ def task_costs(length: str) -> Rows:
     real: list[float] = []
     for number in JUDGED:
         made = Prepared(draw_route_task(number), LENGTHS[length])
-        train, _ = made.points
+        inputs = made.points[0].x.shape[1]
         if not real:  # once before it counts
-            made.forecast(made.task.model(train.x.shape[1]), ORDER, None)
-        for work, taken in (
-            (lambda model, made=made: made.train(model, ORDER), real),
-            (lambda model, made=made: made.forecast(model, ORDER, None), told),
-        ):
-            torch.manual_seed(0)
-            model = made.task.model(train.x.shape[1])
-            taken.append(seconds(partial(work, model))[0])
-        print(f"{made.task.name}: {told[-1]:.2f} s over {real[-1]:.2f} s", file=sys.stderr)
+            made.forecast(made.task.model(inputs), ORDER, None)
+        torch.manual_seed(0)
+        spent, run = seconds(partial(made.train, made.task.model(inputs), ORDER))
+        real.append(spent)
+        torch.manual_seed(0)
+        spent, ahead = seconds(partial(made.forecast, made.task.model(inputs), ORDER, None))
+        told.append(spent)
+        gaps = ", ".join(f"{pair_score(ahead, run, truth).correlation:.3f}" for truth in truths(run))
+        said = f"{made.task.name}: {told[-1]:.2f} s over {real[-1]:.2f} s, correlation of gaps {gaps}"
+        print(said, file=sys.stderr, flush=True)
     shares = np.divide(told, real)
     middle = int(np.argsort(shares)[len(shares) // 2])
     return {
