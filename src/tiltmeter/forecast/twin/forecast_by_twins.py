@@ -82,6 +82,6 @@ def _rates(task: TwinTask, cut: CutTwins, asked: Recipe) -> list[Rates | None] |
     """The rates of every twin where its steps can be taken by formulas; None for the network itself."""
     if cut.twins[0].whole:
         return None
-    kind, total = cut.kind, asked.total_steps(len(task.train))
-    known = kind is not None and asked.clip is None and not asked.interventions
-    return [Rates(twin, asked, kind, total) if known and kind is not None else None for twin in cut.twins]
+    if cut.kind is None or asked.clip is not None or asked.interventions:
+        return [None] * len(cut.twins)
+    return [Rates(twin, asked, cut.kind, asked.total_steps(len(task.train))) for twin in cut.twins]
