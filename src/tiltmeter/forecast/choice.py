@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
 from tiltmeter.forecast.linear_in_weights import linear_in_weights
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
-from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.side_by_side import chain
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.notebook_text import NotebookText
@@ -44,13 +44,15 @@ Route = Kernel | Coordinates | Twin
 class Choice(NotebookText):
     """A route, why it was chosen, and its cost: seconds on one core, and as a share of the training.
 
-    Both are estimated, not measured, and right to about a factor of two.
+    Both are estimated, not measured, and right to about a factor of two. `cutter` is what was learned of the network on
+    the way, for the forecast that follows.
     """
 
     route: Route
     why: str
     seconds: float
     of_training: float
+    cutter: Cutter | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.route!r}: {self.why}. About {self.seconds:.2g} s, {self.of_training:.0%} of the training."
@@ -86,6 +88,7 @@ def choose(
     training = steps * whole.step(batch)
     points = len(train)
     lowered = lowered_recipe(recipe, train)
+    cutter = Cutter(own, few, read)
     head: int | None = None
     found: dict[str, tuple[Route, str, float]] = {}
     refused: list[str] = []
@@ -102,7 +105,7 @@ def choose(
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
         head = whole.weights if whole.weights <= ALL and linear_in_weights(own, few, read) else None
-        narrow = None if head else _twin(own, few, read)
+        narrow = None if head else _twin(own, cutter, whole, few)
         check_twin_laws(lowered)
         if narrow is not None:
             twin, work = narrow
@@ -123,7 +126,7 @@ def choose(
     chosen = next((name for name in order if found[name][2] <= enough), None)
     if chosen is None:
         chosen = min(order, key=lambda name: found[name][2])
-    return _choice(*found[chosen], training)
+    return replace(_choice(*found[chosen], training), cutter=cutter)
 
 
 def _choice(route: Route, why: str, seconds: float, training: float) -> Choice:
@@ -138,19 +141,19 @@ def _check_kernel(recipe: Recipe, train: GroupedData, model: nn.Module) -> None:
         check_alike(recipe.make_optimiser(weights), weights)
 
 
-def _twin(model: nn.Module, few: Tensor, read: Read | None) -> tuple[Twin, Work] | None:
+def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor) -> tuple[Twin, Work] | None:
     """A twin of the share that suits this network, if it does less than half of its multiplications."""
     kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
     share = 1 / 4 if any(isinstance(module, kinds) for module in model.modules()) else 1 / 8
     try:
-        found = cut(model, few, share, 0, read)
+        found = cutter(share, 0)
         sizes = [count for _, count in found.cut.values()]
         if share == 1 / 8 and len(sizes) > DEEP and max(sizes) <= NARROW:
             share = 1 / 2
-            found = cut(model, few, share, 0, read)
+            found = cutter(share, 0)
     except ValueError:
         return None
-    work, whole = work_of(found.model, few), work_of(model, few)
+    work = work_of(found.model, few)
     if not found.cut or (share < 1 / 2 and work.multiplications > whole.multiplications / 2):
         return None
     # A second twin costs little where both train in one pass, and as much as the first elsewhere.

@@ -70,12 +70,13 @@ def forecast(
         choice = choose(network, train, look, recipe, read=watch.read)
         return choice.route, choice
 
-    def one(network: nn.Module, taken: Route) -> Trajectory:
+    def one(network: nn.Module, taken: Route, choice: Choice | None = None) -> Trajectory:
         alone = progress and seeds is None
         if isinstance(taken, Kernel):
             return forecast_by_kernel(network, train, look, recipe, taken, watch, alone)
         if isinstance(taken, Twin):
-            return forecast_by_twins(network, train, look, recipe, taken, watch, alone)
+            cutter = None if choice is None else choice.cutter
+            return forecast_by_twins(network, train, look, recipe, taken, watch, alone, cutter)
         return forecast_by_coordinates(network, train, look, recipe, taken, watch)
 
     def several(networks: list[nn.Module]) -> list[Trajectory]:
@@ -89,5 +90,5 @@ def forecast(
     if seeds is not None:
         return over_initialisations(model, seeds, several, progress)
     taken, choice = chosen(model)  # type: ignore[arg-type]  # checked where it enters
-    found = one(model, taken)  # type: ignore[arg-type]
+    found = one(model, taken, choice)  # type: ignore[arg-type]
     return found if choice is None else noted(found, choice)

@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import Any
 
 from tiltmeter.experiments.catalogue import Runs
-from tiltmeter.experiments.shared.route_runs import DEFAULT, KINDS, seconds
+from tiltmeter.experiments.shared.route_runs import KINDS, seconds
 from tiltmeter.experiments.shared.route_scores import PairScore, Truth, baselines, pair_score, pilot_told, truths
 from tiltmeter.experiments.shared.route_tasks import RouteTask, draw_route_task
 from tiltmeter.record import Trajectory
 from tiltmeter.record.labelled import label_from_json
 
 #: What is scored against the training, in the order of the tables.
-FORETOLD = (*(kind for kind in KINDS if kind != "trained"), DEFAULT)
+FORETOLD = tuple(kind for kind in KINDS if kind != "trained")
 
 
 @dataclass(frozen=True)

@@ -64,20 +64,6 @@ class Prepared:
         found = KINDS[kind](self, model, seed)
         return _spent(found, time.process_time() - began)
 
-    def default(self, seed: int, twins: Trajectory) -> Trajectory:
-        """The forecast by the route that is chosen without `route`; the twins where these are chosen."""
-        import torch
-
-        from tiltmeter.forecast.choice import choose
-
-        torch.manual_seed(seed)
-        model = self.task.model(int(np.prod(self.points[0].x.shape[1:])))
-        began = time.process_time()
-        route = choose(model, *self.points, self.recipe(ORDER + seed)).route
-        same = route == self.twin(2)
-        found = twins if same else self.forecast(model, ORDER + seed, route)
-        return _spent(found, time.process_time() - began + (seconds(twins) if same else 0.0))
-
     def recipe(self, order: int | None) -> Any:
         return self.task.recipe(self.sizes.steps_of(self.task), order)
 
@@ -109,6 +95,8 @@ class Prepared:
         return Kernel(self.sizes.sample)
 
 
+#: The forecast by the route that is chosen without `route`.
+DEFAULT = "default"
 KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     "trained": lambda made, model, seed: made.train(model, ORDER + seed),
     "trained again": lambda made, model, seed: made.train(model, OTHER + seed),
@@ -117,10 +105,10 @@ KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     "coordinates": lambda made, model, seed: made.forecast(model, ORDER + seed, made.coordinates()),
     "coordinates without order": lambda made, model, seed: made.forecast(model, None, made.coordinates()),  # noqa: ARG005
     "kernel": lambda made, model, seed: made.forecast(model, ORDER + seed, made.kernel()),
+    DEFAULT: lambda made, model, seed: made.forecast(model, ORDER + seed, None),
 }
 #: Forecasts that are made of every seed, as the training itself is; the others of the first few.
 EVERY_SEED = ("trained", "twins")
-DEFAULT = "default"
 
 
 def task_runs(
@@ -136,14 +124,9 @@ def task_runs(
         if made.task.optimiser != "SGD" and "kernel" in kinds:
             kinds.remove("kernel")
         for seed in range(seeds):
-            found: dict[str, Trajectory] = {}
             for kind in kinds if seed < few else EVERY_SEED:
                 name = run_name(made.task, seed, kind)
-                found[kind] = keep(name, partial(made, kind, seed))
-                yield name, found[kind]
-            if seed < few and DEFAULT not in without:
-                name = run_name(made.task, seed, DEFAULT)
-                yield name, keep(name, partial(made.default, seed, found["twins"]))
+                yield name, keep(name, partial(made, kind, seed))
 
 
 def run_name(task: RouteTask, seed: int, kind: str) -> str:

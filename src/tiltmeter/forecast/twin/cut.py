@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -38,14 +39,36 @@ def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None 
 
     `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
     """
-    return next(cuts(model, x, share, [seed], read))
+    return Cutter(model, x, read)(share, seed)
 
 
-def cuts(model: nn.Module, x: Tensor, share: float, seeds: Iterable[int], read: Read | None = None) -> Iterator[Cut]:
-    """The same for several seeds; the network is traced once."""
-    if share == 1.0:
-        yield from (Cut(deep_copy(model), {}, {}, ()) for _ in seeds)
-        return
+class Cutter:
+    """Cuts twins of any share and seed out of one network, which is traced once, when the first is cut.
+
+    The network should not change as long as it is used.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, read: Read | None = None) -> None:
+        self._model, self._x, self._read = model, x, read
+        self._traced: _Traced | None = None
+
+    def __call__(self, share: float, seed: int) -> Cut:
+        if share == 1.0:
+            return Cut(deep_copy(self._model), {}, {}, ())
+        if self._traced is None:
+            self._traced = _traced(self._model, self._x, self._read)
+        return _cut(self._model, self._traced, self._x, share, seed, self._read)
+
+
+class _Traced(NamedTuple):
+    """A copy of a network, its dimensions as layers of that copy share them, and the shape of its scores."""
+
+    network: nn.Module
+    dimensions: Sequence[Coupled]
+    scores: torch.Size
+
+
+def _traced(model: nn.Module, x: Tensor, read: Read | None) -> _Traced:
     traced = deep_copy(model)
     try:
         dimensions = coupled_units(traced, x, read)
@@ -55,32 +78,21 @@ def cuts(model: nn.Module, x: Tensor, share: float, seeds: Iterable[int], read: 
             f"`model` should be a network whose units can be followed from layer to layer. Found: {said}. The kernel "
             "and the coordinates need no cut."
         ) from error
-    expected = _outputs(traced, x, read).shape
-    for seed in seeds:
-        yield _cut(model, traced, dimensions, x, share, seed, read, expected)
+    return _Traced(traced, dimensions, _outputs(traced, x, read).shape)
 
 
-def _cut(
-    model: nn.Module,
-    traced: nn.Module,
-    dimensions: Sequence[Coupled],
-    x: Tensor,
-    share: float,
-    seed: int,
-    read: Read | None,
-    expected: torch.Size,
-) -> Cut:
+def _cut(model: nn.Module, traced: _Traced, x: Tensor, share: float, seed: int, read: Read | None) -> Cut:
     trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
-    names = {module: name for name, module in traced.named_modules()}
+    names = {module: name for name, module in traced.network.named_modules()}
     rng = np.random.default_rng(seed)
-    wanted = [(one, one.chosen(one.left(share), rng)) for one in dimensions if one.left(share) < one.count]
+    wanted = [(one, one.chosen(one.left(share), rng)) for one in traced.dimensions if one.left(share) < one.count]
     taken, whole = list[tuple[Coupled, np.ndarray]](), list[str]()
-    if wanted and (all_of_them := _attempt(traced, wanted, x, read, expected)) is not None:
+    if wanted and (all_of_them := _attempt(traced, wanted, x, read)) is not None:
         taken, made = wanted, all_of_them
     else:  # one after the other, to find those that can be cut
-        made = (deep_copy(traced), {})
+        made = (deep_copy(traced.network), {})
         for one in wanted:
-            tried = _attempt(traced, [*taken, one], x, read, expected)
+            tried = _attempt(traced, [*taken, one], x, read)
             if tried is None:
                 whole.append(names[one[0].root])
             else:
@@ -95,14 +107,14 @@ def _cut(
 
 
 def _attempt(
-    traced: nn.Module, wanted: list[tuple[Coupled, np.ndarray]], x: Tensor, read: Read | None, expected: torch.Size
+    traced: _Traced, wanted: list[tuple[Coupled, np.ndarray]], x: Tensor, read: Read | None
 ) -> tuple[nn.Module, dict[str, Shares]] | None:
     """The narrow network and what was cut of its parameters; None where it no longer works."""
-    network = deep_copy(traced)
-    same = dict(zip(traced.modules(), network.modules(), strict=True))
+    network = deep_copy(traced.network)
+    same = dict(zip(traced.network.modules(), network.modules(), strict=True))
     names = {module: name for name, module in network.named_modules()}
-    parameters = {id(parameter): name for name, parameter in traced.named_parameters()}
-    several = {name for name, _ in traced.named_parameters(remove_duplicate=False)} - set(parameters.values())
+    parameters = {id(parameter): name for name, parameter in traced.network.named_parameters()}
+    several = {name for name, _ in traced.network.named_parameters(remove_duplicate=False)} - set(parameters.values())
     if several:  # tied weights: one tensor on two sides
         return None
     layers: dict[nn.Module, Kept] = {}
@@ -120,7 +132,7 @@ def _attempt(
         for layer, kept_units in layers.items():
             prefix = f"{names[layer]}." if names[layer] else ""
             shares |= {f"{prefix}{name}": found for name, found in narrow(layer, kept_units).items()}
-        if _outputs(network, x, read).shape != expected:
+        if _outputs(network, x, read).shape != traced.scores:
             return None
     except (TypeError, RuntimeError, ValueError, IndexError, AssertionError, KeyError):
         return None

@@ -14,7 +14,7 @@ from tiltmeter.forecast.twin.places import by_place
 from tiltmeter.forecast.twin.side_by_side import StackedTwins, chain
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twin_task import TwinTask
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twins, shifted
+from tiltmeter.forecast.twin.twins import ScaledTwin, scaled, shifted
 from tiltmeter.forecast.twin.untrained import Untrained, seen_places
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
@@ -81,7 +81,7 @@ def stacked_twins(task: TwinTask, cut: CutTwins, recipe: Recipe) -> StackedTwins
 def _twins(task: TwinTask, recipe: Recipe) -> list[ScaledTwin]:
     route = task.route
     seeds = range(route.seed, route.seed + route.count)
-    found = scaled_twins(task.own, task.x[0][:2], route.share, seeds, task.outputs, task.watch.read)
+    found = [scaled(task.cut(route.share, seed), task.outputs) for seed in seeds]
     if found[0].whole:
         if route.share < 1.0:
             raise ValueError(

@@ -11,6 +11,7 @@ from tiltmeter.forecast.laws import needs_points
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
 from tiltmeter.forecast.twin.asked_recipe import AskedRecipe
+from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.cut_twins import CutTwins, cut_twins, stacked_twins
 from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
@@ -32,9 +33,13 @@ def forecast_by_twins(
     route: Twin,
     watch: Watch,
     progress: bool = True,
+    cutter: Cutter | None = None,
 ) -> Trajectory:
-    """The curves of every twin, in a dimension `seed` where there are several; the model is not changed."""
-    task = twin_task(model, train, look, route, watch)
+    """The curves of every twin, in a dimension `seed` where there are several; the model is not changed.
+
+    `cutter` is that of a choice, where the network was traced for it.
+    """
+    task = twin_task(model, train, look, route, watch, cutter)
     return forecast_alone(task, AskedRecipe.of(recipe, task.train), progress)
 
 

@@ -20,6 +20,7 @@ from tiltmeter.forecast.gathered_looks import KEPT, GatheredLooks
 from tiltmeter.forecast.score_slopes import ScoreSlopes, score_slopes
 from tiltmeter.forecast.twin.joined_update import formulas
 from tiltmeter.forecast.twin.stacked_rates import Rates
+from tiltmeter.forecast.twin.unfused import unfused
 from tiltmeter.measures.answers import TRIED, Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.point_loss import point_loss
@@ -146,6 +147,6 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
 
 def _look(model: nn.Module, answers: Answers) -> Tensor:
     """The scores of one run, of shape (1, points, outputs)."""
-    with untouched(model):
+    with untouched(model), unfused(model):
         found = answers.own_scores(model)
     return found.reshape(1, len(found), -1)

@@ -11,6 +11,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
 from tiltmeter.forecast.route import Twin
+from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.measures.output_kind import gives_probabilities
 from tiltmeter.passes.deep_copy import deep_copy
@@ -23,10 +24,11 @@ from tiltmeter.recipe.watch import Watch
 class TwinTask:
     """`own` is a copy of the network; `x` are the points to train on and to look at, as its weights take them.
 
-    It gives `outputs` scores for a point, which are probabilities if `sure`.
+    It gives `outputs` scores for a point, which are probabilities if `sure`. `cut` makes narrow networks of it.
     """
 
     own: nn.Module
+    cut: Cutter
     train: GroupedData
     look: GroupedData
     x: tuple[Tensor, Tensor]
@@ -36,8 +38,18 @@ class TwinTask:
     watch: Watch
 
 
-def twin_task(model: nn.Module, train: GroupedData, look: GroupedData | None, route: Twin, watch: Watch) -> TwinTask:
-    """Check the network and the data; a part of `train` is held out if `look` is None."""
+def twin_task(
+    model: nn.Module,
+    train: GroupedData,
+    look: GroupedData | None,
+    route: Twin,
+    watch: Watch,
+    cutter: Cutter | None = None,
+) -> TwinTask:
+    """Check the network and the data; a part of `train` is held out if `look` is None.
+
+    `cutter` is given where the network, or an equal one, was traced before.
+    """
     held_out = look is None
     train, look = checked_data(train, look)
     check_labels_known(train, look)
@@ -51,7 +63,8 @@ def twin_task(model: nn.Module, train: GroupedData, look: GroupedData | None, ro
     outputs = trial.shape[1] if trial.ndim == 2 else 1
     for data in (train, look):
         checked_classes(data, outputs)
-    return TwinTask(own, train, look, x, outputs, sure, route, watch)
+    cutter = cutter or Cutter(own, x[0][:2], watch.read)
+    return TwinTask(own, cutter, train, look, x, outputs, sure, route, watch)
 
 
 def _points(model: nn.Module, data: GroupedData) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from tiltmeter.forecast.batch_statistics import fresh
 from tiltmeter.forecast.optimiser_kind import Kind, kind_of
 from tiltmeter.forecast.twin.anywhere import Pair, ShiftedAnywhere
-from tiltmeter.forecast.twin.cut import Cut, cuts
+from tiltmeter.forecast.twin.cut import Cut, cut
 from tiltmeter.forecast.twin.layers import Shares
 from tiltmeter.forecast.twin.places import Points, Shifted
 from tiltmeter.forecast.twin.rule import Scale, scale_of
@@ -61,17 +60,11 @@ class ScaledTwin:
 
 def scaled_twin(model: nn.Module, x: Tensor, share: float, seed: int, outputs: int, read: Read | None) -> ScaledTwin:
     """Cut a twin and scale its weights by the rule; `outputs` is how many scores the network gives a point."""
-    return scaled_twins(model, x, share, [seed], outputs, read)[0]
+    return scaled(cut(model, x, share, seed, read), outputs)
 
 
-def scaled_twins(
-    model: nn.Module, x: Tensor, share: float, seeds: Sequence[int], outputs: int, read: Read | None
-) -> list[ScaledTwin]:
-    """A twin for every seed."""
-    return [_scaled(found, outputs) for found in cuts(model, x, share, seeds, read)]
-
-
-def _scaled(found: Cut, outputs: int) -> ScaledTwin:
+def scaled(found: Cut, outputs: int) -> ScaledTwin:
+    """Scale the weights of what was cut out of a network, in place."""
     scales = {
         name: scale_of(shares, _reads_out(found.model, name, shares, outputs)) for name, shares in found.shares.items()
     }

@@ -12,22 +12,23 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import fresh, gather_statistics
 from tiltmeter.forecast.twin.straight_fit import StraightFit
+from tiltmeter.forecast.twin.unfused import unfused
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, scores
 from tiltmeter.passes.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 
 #: Points whose statistics batch normalisation gets before the difference of both networks is taken.
-GATHERED = 1024
+GATHERED = 512
 #: Points that a network answers together.
 CHUNK = 256
 #: The first points to train on are always known: losses are tried on them.
 TRIED = 8
-#: Of more points than twice this many, so many are asked and the others told by a straight line, if that leaves at most
-#: `NEAR` (root mean square, in units of a score) on points that it was not fitted to. What a twin adds at the points it
-#: learns from may be that rough: on tasks of development the correlation of gaps fell by .003 for MLPs and attention
-#: (.2 to .3 left) and by .01 for convolutions (.45 left).
-ASKED, NEAR = 2048, 0.5
+#: Of more points than `MANY`, `ASKED` are asked and the others told by a straight line, if that leaves at most `NEAR`
+#: (root mean square, in units of a score) on points that it was not fitted to. What a twin adds at the points it learns
+#: from may be that rough: on tasks of development a line leaves .1 to .3 for MLPs and attention and .45 for
+#: convolutions, a twentieth more than one through four times as many points, and gaps were told as well.
+MANY, ASKED, NEAR = 4096, 512, 0.5
 
 
 class Untrained:
@@ -90,7 +91,7 @@ class Untrained:
     def _scores(self, network: nn.Module, places: Tensor) -> Tensor:
         """The scores of a network at these places among the points to train on, and at all points to look at."""
         train, look = self.x
-        with untouched(network):
+        with untouched(network), unfused(network):
             parts = [train[some] for some in torch.split(places, CHUNK)]
             first, then = (
                 torch.cat([s for part in each for _, s in scores(network, part, self.read, CHUNK)])
@@ -132,7 +133,7 @@ class _Line:
 
 def _line(x: Tensor, seen: Tensor) -> _Line | None:
     """The line for these points, if there are enough of them to be worth it."""
-    if len(seen) <= 2 * ASKED or not x.is_floating_point():
+    if len(seen) <= MANY or not x.is_floating_point():
         return None
     drawn = torch.randperm(len(seen) - TRIED, generator=torch.Generator().manual_seed(0))[: ASKED - TRIED] + TRIED
     return _Line(x, torch.cat([seen[:TRIED], seen[drawn]]))
