@@ -128,9 +128,9 @@ def test_a_twin_of_full_width_goes_on_exactly_and_narrower_ones_nearly(two_label
 def test_what_an_optimiser_remembers_is_cut_with_the_weights():
     torch.manual_seed(0)
     model = mlp(6, (64, 64))
-    places = kept_places(model, torch.zeros(2, 6), 0.25, 3, None)
-    narrow = cut(model, torch.zeros(2, 6), 0.25, 3).model
-    for name, parameter in narrow.named_parameters():
+    narrow = cut(model, torch.randn(100, 6), 0.25, 3)
+    places = kept_places(model, torch.zeros(2, 6), narrow.units, None)
+    for name, parameter in narrow.model.named_parameters():
         assert torch.equal(model.get_parameter(name).flatten()[places[name]], parameter)
     for make, known in (
         (torch.optim.SGD, {"momentum_buffer": 0}),

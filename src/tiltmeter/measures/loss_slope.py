@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Loss, Square
+
+#: Numbers in two of the longest vectors of today's processors, in single precision.
+TWO_VECTORS = 32
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,16 @@ def loss_slope(loss: Loss | CrossEntropy, several: bool, positive: float) -> Los
 
 
 def _logistic(scores: Tensor, signs: Tensor) -> Tensor:
-    return torch.sigmoid(scores * -signs).mul_(-signs)
+    return _sigmoid(scores * -signs).mul_(-signs)
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    """Every row of numbers with the same rounding, however many rows there are.
+
+    Torch takes numbers two vectors at a time, and what is left over one by one, with another rounding.
+    """
+    short = -x.shape[-1] % TWO_VECTORS
+    return torch.sigmoid(x if not short else nn.functional.pad(x, (0, short)))[..., : x.shape[-1]]
 
 
 def _hinge(scores: Tensor, signs: Tensor) -> Tensor:

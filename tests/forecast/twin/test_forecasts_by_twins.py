@@ -105,6 +105,7 @@ def test_deep_networks_and_unknown_activations(data):
 
 def test_roughly_known_scores_are_those_of_the_recipe_alone(data, monkeypatch):
     """Many points: recipes without interventions know what a twin adds roughly, those with them exactly."""
+    monkeypatch.setattr(untrained, "MANY", 120)
     monkeypatch.setattr(untrained, "ASKED", 60)
     monkeypatch.setattr(untrained, "NEAR", np.inf)
     asked = recipes(

@@ -25,6 +25,7 @@ def points(count=1500, seed=0):
 @pytest.fixture
 def few_asked(monkeypatch):
     """As if the training set were large; a line through so few points may be further off."""
+    monkeypatch.setattr(untrained, "MANY", 400)
     monkeypatch.setattr(untrained, "ASKED", 200)
     monkeypatch.setattr(untrained, "NEAR", 0.6)
 
@@ -78,7 +79,7 @@ def test_the_forecast_hardly_changes(few_asked, monkeypatch):
     original = Untrained.beyond
     monkeypatch.setattr(Untrained, "beyond", lambda self, twin: asked.append(self._line) or original(self, twin))
     rough = tm.forecast(model, train, look, recipe, route=tm.routes.Twin())
-    monkeypatch.setattr(untrained, "ASKED", 2048)
+    monkeypatch.setattr(untrained, "MANY", 4096)
     exact = tm.forecast(model, train, look, recipe, route=tm.routes.Twin())
     assert [line is not None for line in asked] == [True, True, False, False]
     np.testing.assert_allclose(rough["loss"], exact["loss"], atol=0.02)

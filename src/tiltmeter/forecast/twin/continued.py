@@ -17,11 +17,13 @@ from tiltmeter.forecast.inputs import checked_classes
 from tiltmeter.forecast.replica_seeds import replica_seeds
 from tiltmeter.forecast.replicas import told_by_replicas
 from tiltmeter.forecast.route import Twin
+from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.one_by_one import train_one_by_one
 from tiltmeter.forecast.twin.places import by_place
+from tiltmeter.forecast.twin.representative import sample_of
 from tiltmeter.forecast.twin.scaled_recipe import scaled_recipe
 from tiltmeter.forecast.twin.taken_up import kept_places, remembered
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin, shifted
+from tiltmeter.forecast.twin.twins import ScaledTwin, scaled, shifted
 from tiltmeter.forecast.twin.untrained import Untrained
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.passes.forward import like_weights
@@ -60,9 +62,10 @@ def twins_from(
     rest = replace(watch, when=at([step - begun.step for step in looks]))
     twins, networks, recipes = list[ScaledTwin](), list[nn.Module](), list[Recipe]()
     wide = Untrained(own, train, (x[0], x[1]), watch.read)
+    cutter = Cutter(own, sample_of(x[0]), watch.read)
     for number in range(len(seeds)):
-        twin = scaled_twin(own, x[0][:2], route.share, route.seed + number, outputs, watch.read)
-        places = kept_places(own, x[0][:2], route.share, route.seed + number, watch.read)
+        twin = scaled(cutter(route.share, route.seed + number), outputs)
+        places = kept_places(own, x[0][:2], twin.cut.units, watch.read)
         twins.append(twin)
         networks.append(shifted(wide, twin))
         recipes.append(_rest(recipe, own, twin, places, begun, total, Later(sampling, begun.step)))

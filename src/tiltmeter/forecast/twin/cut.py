@@ -1,19 +1,27 @@
-"""cut: a narrow network of the same architecture, with units drawn at random from a wide one."""
+"""cut: a narrow network of the same architecture, with representative units of a wide one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tiltmeter.forecast.twin.layers import Kept, Shares, narrow
+from tiltmeter.forecast.twin.representative import UnitResponses, drawn
 from tiltmeter.forecast.twin.units import Coupled, coupled_units
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read, flat_scores
+
+#: Points on which a network is traced.
+TRACED = 2
+
+#: For every dimension of a network, in the order in which they are found, the units that stay; None: all.
+Units: TypeAlias = tuple[np.ndarray | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +29,14 @@ class Cut:
     """A narrow network, and for each of its parameters the shares that stay; those that are not named are whole.
 
     `cut` says how many units stay of how many, dimension by dimension; `whole` names layers whose units could not be
-    cut. Weights are those of the wide network, not yet scaled.
+    cut. Weights are those of the wide network, not yet scaled. `units` are those that were to be kept.
     """
 
     model: nn.Module
     shares: dict[str, Shares]
     cut: dict[str, tuple[int, int]]
     whole: tuple[str, ...]
+    units: Units
 
 
 def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None = None) -> Cut:
@@ -37,27 +46,54 @@ def cut(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None 
     >>> found.model[0], found.cut
     (Linear(in_features=5, out_features=16, bias=True), {'0': (16, 64)})
 
-    `x` holds a few points, on which the network is traced. What cannot be cut stays at full width.
+    `x` are points at which units are compared, to keep representative ones; of a few points, units are drawn by chance.
+    What cannot be cut stays at full width.
     """
     return Cutter(model, x, read)(share, seed)
 
 
 class Cutter:
-    """Cuts twins of any share and seed out of one network, which is traced once, when the first is cut.
+    """Cuts twins of any share and seed out of one network, which is traced and watched once, when it is first needed.
 
     The network should not change as long as it is used.
     """
 
     def __init__(self, model: nn.Module, x: Tensor, read: Read | None = None) -> None:
         self._model, self._x, self._read = model, x, read
-        self._traced: _Traced | None = None
 
     def __call__(self, share: float, seed: int) -> Cut:
+        """A twin of representative units, which `seed` varies."""
+        rng = np.random.default_rng(seed)
+        return self.keep(
+            self._units(share, lambda number, one, count: self._responses.chosen(number, one, count, rng))
+        )
+
+    def by_chance(self, share: float) -> Cut:
+        """A twin of as many units drawn by chance, which says at once what can be cut and what is left to do."""
+        rng = np.random.default_rng(0)
+        return self.keep(self._units(share, lambda _, one, count: one.chosen(count, drawn(rng))))
+
+    def keep(self, units: Units) -> Cut:
+        """The twin of these units."""
+        if all(kept is None for kept in units):
+            return Cut(deep_copy(self._model), {}, {}, (), units)
+        return _cut(self._model, self._traced, self._x[:TRACED], units, self._read)
+
+    def _units(self, share: float, chosen: Callable[[int, Coupled, int], np.ndarray]) -> Units:
         if share == 1.0:
-            return Cut(deep_copy(self._model), {}, {}, ())
-        if self._traced is None:
-            self._traced = _traced(self._model, self._x, self._read)
-        return _cut(self._model, self._traced, self._x, share, seed, self._read)
+            return ()
+        return tuple(
+            chosen(number, one, count) if (count := one.left(share)) < one.count else None
+            for number, one in enumerate(self._traced.dimensions)
+        )
+
+    @cached_property
+    def _traced(self) -> _Traced:
+        return _traced(self._model, self._x[:TRACED], self._read)
+
+    @cached_property
+    def _responses(self) -> UnitResponses:
+        return UnitResponses(self._traced.network, self._traced.dimensions, self._x, self._read)
 
 
 class _Traced(NamedTuple):
@@ -81,11 +117,10 @@ def _traced(model: nn.Module, x: Tensor, read: Read | None) -> _Traced:
     return _Traced(traced, dimensions, _outputs(traced, x, read).shape)
 
 
-def _cut(model: nn.Module, traced: _Traced, x: Tensor, share: float, seed: int, read: Read | None) -> Cut:
+def _cut(model: nn.Module, traced: _Traced, x: Tensor, units: Units, read: Read | None) -> Cut:
     trained = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
     names = {module: name for name, module in traced.network.named_modules()}
-    rng = np.random.default_rng(seed)
-    wanted = [(one, one.chosen(one.left(share), rng)) for one in traced.dimensions if one.left(share) < one.count]
+    wanted = [(one, kept) for one, kept in zip(traced.dimensions, units, strict=True) if kept is not None]
     taken, whole = list[tuple[Coupled, np.ndarray]](), list[str]()
     if wanted and (all_of_them := _attempt(traced, wanted, x, read)) is not None:
         taken, made = wanted, all_of_them
@@ -103,7 +138,7 @@ def _cut(model: nn.Module, traced: _Traced, x: Tensor, share: float, seed: int, 
     for mine, other in zip(network.modules(), model.modules(), strict=True):
         mine.training = other.training
     counts = {names[one.root]: (len(kept), one.count) for one, kept in taken}
-    return Cut(network, shares, counts, tuple(whole))
+    return Cut(network, shares, counts, tuple(whole), units)
 
 
 def _attempt(

@@ -97,9 +97,8 @@ class StepsByFormula:
     def __init__(self, model: nn.Module, x: Tensor, slopes: ScoreSlopes, made: Prepared, rates: Rates) -> None:
         self._model, self._x, self._slopes, self._made, self._rates = model, x, slopes, made, rates
         named = _trained(model)
-        self._parameters = list(named.values())
-        self._parts = [([named[name] for name in names], formula, names[0]) for names, formula in formulas(rates)]
-        self._known: bool | None = None
+        self._parameters, places = list(named.values()), {name: number for number, name in enumerate(named)}
+        self._parts = [([places[name] for name in names], formula, names[0]) for names, formula in formulas(rates)]
 
     @classmethod
     def of(
@@ -121,23 +120,19 @@ class StepsByFormula:
         chosen = torch.as_tensor(places, device=self._x.device)
         scores = self._model(self._x.index_select(0, chosen))
         rows = scores.detach().reshape(1, len(chosen), -1)
-        scores.backward(self._slopes(rows, chosen[None]).reshape(scores.shape))
-        if self._known is None:  # an optimiser leaves a parameter alone that no score depends on
-            self._known = all(one.grad is not None for one in self._parameters)
-        if self._known:
+        slopes = self._slopes(rows, chosen[None]).reshape(scores.shape)
+        found = torch.autograd.grad(scores, self._parameters, slopes, allow_unused=True)
+        if all(one is not None for one in found):
             with torch.no_grad():
-                for parameters, formula, name in self._parts:
-                    formula.take(parameters, [_gradient(one) for one in parameters], self._rates.rate(name, step))
-        else:
-            self._made.scheduling.before(step)
-            self._made.optimiser.step()
-            self._made.scheduling.after()
-        for one in self._parameters:
-            one.grad = None
-
-
-def _gradient(parameter: Tensor) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                for part, formula, name in self._parts:
+                    own = [self._parameters[number] for number in part]
+                    formula.take(own, [found[number] for number in part], self._rates.rate(name, step))
+            return
+        for one, gradient in zip(self._parameters, found, strict=True):  # an optimiser leaves alone what has none
+            one.grad = gradient
+        self._made.scheduling.before(step)
+        self._made.optimiser.step()
+        self._made.scheduling.after()
 
 
 def _trained(model: nn.Module) -> dict[str, Tensor]:

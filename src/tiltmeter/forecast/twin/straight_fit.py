@@ -40,8 +40,8 @@ class StraightFit:
         ridge = torch.full((own.shape[1],), 1e-3 * len(own), dtype=own.dtype, device=own.device)
         ridge[0] = 0.0  # the mean is no direction
         found = torch.linalg.solve(own.T @ own + torch.diag(ridge), own.T @ values.double()).to(self._mean)
-        # In the inputs themselves: one product instead of one for each direction. The numbers of an output lie together,
-        # because torch multiplies by a few such rows in a fourth of the time that a few columns take.
+        # In the inputs themselves: one product instead of one for each direction. The numbers of an output lie
+        # together, because torch multiplies by a few such rows in a fourth of the time that a few columns take.
         slopes = (self._directions @ found[1:]).T.contiguous()
         start = found[0] - slopes @ self._mean
         return lambda x: nn.functional.linear(x.flatten(1).to(self._mean), slopes, start).to(values)

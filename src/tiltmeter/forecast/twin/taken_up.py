@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.forecast.begun import Begun
-from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.cut import Cutter, Units
 from tiltmeter.forecast.twin.rule import Scale
 from tiltmeter.passes.deep_copy import deep_copy
 from tiltmeter.passes.forward import Read
@@ -20,14 +20,15 @@ from tiltmeter.recipe.recipe import Recipe
 SMALL, LARGE, STEPS = 1.0, 4.0, 3
 
 
-def kept_places(model: nn.Module, x: Tensor, share: float, seed: int, read: Read | None) -> dict[str, Tensor]:
-    """For every parameter of a twin, the places of its numbers in the flattened parameter of the network.
+def kept_places(model: nn.Module, x: Tensor, units: Units, read: Read | None) -> dict[str, Tensor]:
+    """For every parameter of a twin of these units, the places of its numbers in the flattened one of the network.
 
-    >>> found = kept_places(nn.Sequential(nn.Linear(2, 16), nn.Linear(16, 1)), torch.zeros(2, 2), 0.5, 0, None)
-    >>> found["0.weight"].shape, int(found["1.weight"].max()) < 16
-    (torch.Size([8, 2]), True)
+    >>> import numpy as np
+    >>> found = kept_places(nn.Sequential(nn.Linear(2, 9), nn.Linear(9, 1)), torch.zeros(2, 2), (np.arange(8),), None)
+    >>> found["0.weight"].shape, found["1.weight"].tolist()
+    (torch.Size([8, 2]), [[0, 1, 2, 3, 4, 5, 6, 7]])
 
-    A copy of the network whose weights are their own places is cut with the same seed.
+    A copy of the network whose weights are their own places is cut to the same units.
     """
     numbered = deep_copy(model).double()
     with torch.no_grad():
@@ -35,7 +36,7 @@ def kept_places(model: nn.Module, x: Tensor, share: float, seed: int, read: Read
             if parameter.is_floating_point():
                 parameter.copy_(torch.arange(parameter.numel(), dtype=parameter.dtype).view(parameter.shape))
     points = x.double() if x.is_floating_point() else x
-    found = cut(numbered, points, share, seed, read).model
+    found = Cutter(numbered, points, read).keep(units).model
     return {name: parameter.detach().round().long() for name, parameter in found.named_parameters()}
 
 

@@ -12,6 +12,7 @@ from tiltmeter.data.known_labels import check_labels_known
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
 from tiltmeter.forecast.route import Twin
 from tiltmeter.forecast.twin.cut import Cutter
+from tiltmeter.forecast.twin.representative import sample_of
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.measures.output_kind import gives_probabilities
 from tiltmeter.passes.deep_copy import deep_copy
@@ -63,7 +64,7 @@ def twin_task(
     outputs = trial.shape[1] if trial.ndim == 2 else 1
     for data in (train, look):
         checked_classes(data, outputs)
-    cutter = cutter or Cutter(own, x[0][:2], watch.read)
+    cutter = cutter or Cutter(own, sample_of(x[0]), watch.read)
     return TwinTask(own, cutter, train, look, x, outputs, sure, route, watch)
 
 

@@ -43,12 +43,12 @@ class Coupled:
         least = max([FEWEST, *(HEADS * int(m.head_dim) for m in heads)])
         return min(self.count, step * math.ceil(max(share * self.count, least) / step - 1e-9))
 
-    def chosen(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """So many units by chance, as many of every group of a GroupNorm, in order."""
+    def chosen(self, count: int, choose: Callable[[slice, int], np.ndarray]) -> np.ndarray:
+        """So many units, in order: as many of every group of a GroupNorm, chosen by a function of group and number."""
         parts = math.lcm(1, *self._groups())
         size = self.count // parts
-        found = [rng.permutation(size)[: count // parts] + part * size for part in range(parts)]
-        return np.sort(np.concatenate(found))
+        groups = [slice(part * size, (part + 1) * size) for part in range(parts)]
+        return np.sort(np.concatenate([group.start + choose(group, count // parts) for group in groups]))
 
     def places(self, kept: np.ndarray) -> Iterator[tuple[Any, bool, np.ndarray]]:
         """Every layer or parameter, whether these are the units it gives, and the places in it that are lost."""
