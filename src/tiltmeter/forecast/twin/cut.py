@@ -64,9 +64,7 @@ class Cutter:
     def __call__(self, share: float, seed: int) -> Cut:
         """A twin of representative units, which `seed` varies."""
         rng = np.random.default_rng(seed)
-        return self.keep(
-            self._units(share, lambda number, one, count: self._responses.chosen(number, one, count, rng))
-        )
+        return self.keep(self._units(share, lambda number, one, count: self._responses.chosen(number, one, count, rng)))
 
     def by_chance(self, share: float) -> Cut:
         """A twin of as many units drawn by chance, which says at once what can be cut and what is left to do."""

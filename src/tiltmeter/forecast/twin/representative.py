@@ -26,8 +26,9 @@ from tiltmeter.passes.forward import Read, flat_scores
 
 #: Units are compared at so many points. Of fewer than the second number nothing is concluded.
 POINTS, FEW = 64, 16
-#: Pairs of places whose products are compared, for each thing that units do.
-PAIRS = 128
+#: Pairs of places whose products are compared, for each thing that units do: so many products of all units at the
+#: most, but at least and at the most so many pairs.
+PRODUCTS, LEAST, MOST = 2**17, 128, 512
 #: At every turn so many of the units that are left are tried.
 TRIED = 32
 
@@ -88,7 +89,8 @@ def herded(products: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
 
 def _products(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
     """Products at pairs of places, scaled so that everything that units do counts alike; None if they do not differ."""
-    first, second = rng.integers(rows.shape[1], size=(2, PAIRS))
+    pairs = min(MOST, max(LEAST, PRODUCTS // len(rows)))
+    first, second = rng.integers(rows.shape[1], size=(2, pairs))
     with np.errstate(over="ignore", invalid="ignore"):  # a network that has diverged says nothing
         found = rows[:, first] * rows[:, second]
         spread = float(np.sqrt(found.var(0).sum()))
