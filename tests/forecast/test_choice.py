@@ -22,8 +22,8 @@ ADAM = tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=2000, batch=64)
     [
         (lambda: mlp(6, (256,)), tm.Recipe(lr=0.1, steps=100), tm.routes.Kernel()),
         (lambda: mlp(6, (256,)), tm.Recipe(lr=0.1, steps=100, order=0), tm.routes.Twin(count=1)),
-        (lambda: mlp(6, (1024,)), ADAM, tm.routes.Twin(count=1)),
-        (lambda: mlp(6, (256, 256, 256)), ADAM, tm.routes.Twin(share=1 / 2, count=1)),
+        (lambda: mlp(6, (1024,)), ADAM, tm.routes.Twin()),
+        (lambda: mlp(6, (256, 256, 256)), ADAM, tm.routes.Twin(share=1 / 2)),
         (lambda: nn.Linear(6, 1), ADAM, tm.routes.Coordinates(replicas=2)),
         (lambda: nn.Linear(6, 1), replace(ADAM, order=0), tm.routes.Coordinates()),
         (lambda: two_layer(6, 60, dtype=torch.float32), ADAM, tm.routes.Coordinates(replicas=2)),

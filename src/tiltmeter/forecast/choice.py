@@ -17,6 +17,7 @@ from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.representative import sample_of
+from tiltmeter.forecast.twin.side_by_side import chain
 from tiltmeter.measures.answers import trial_scores
 from tiltmeter.notebook_text import NotebookText
 from tiltmeter.passes.deep_copy import deep_copy
@@ -76,6 +77,9 @@ def choose(
     optimiser: twins, which learn features and follow the run's own batches; then coordinates. Coordinates come first
     where only a linear head learns, on a frozen backbone: there they are exact. The first of them that knows the recipe
     and costs at most half of the training, or ten seconds, is taken; else the cheapest.
+
+    One twin follows the run's own batches. Where these are not known there are two if both train in one pass, and two
+    replicas of coordinates, each with batches of its own.
     """
     train, look = checked_data(train, look)
     own = deep_copy(bare(checked_model(model)))
@@ -105,7 +109,7 @@ def choose(
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
         head = whole.weights if whole.weights <= ALL and linear_in_weights(own, few, read) else None
-        narrow = None if head else _twin(own, cutter, whole, few)
+        narrow = None if head else _twin(own, cutter, whole, few, recipe.order is not None)
         check_twin_laws(lowered)
         if narrow is not None:
             twin, work = narrow
@@ -141,8 +145,11 @@ def _check_kernel(recipe: Recipe, train: GroupedData, model: nn.Module) -> None:
         check_alike(recipe.make_optimiser(weights), weights)
 
 
-def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor) -> tuple[Twin, Work] | None:
-    """A twin of the share that suits this network, if it does less than half of its multiplications."""
+def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor, known: bool) -> tuple[Twin, Work] | None:
+    """Twins of the share that suits this network, if one does less than half of its multiplications.
+
+    `known` is whether the batches are.
+    """
     kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
     share = 1 / 4 if any(isinstance(module, kinds) for module in model.modules()) else 1 / 8
     try:
@@ -156,6 +163,6 @@ def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor) -> tuple[T
     work = work_of(found.model, few)
     if not found.cut or (share < 1 / 2 and work.multiplications > whole.multiplications / 2):
         return None
-    # One twin of representative units tells gaps as well as two of units drawn by chance, in little more than half the
-    # time. Two are better still, for those who ask.
-    return Twin(share=share, count=1), work
+    # A second twin has batches of its own where these are not known; where both do not train in one pass, it would cost
+    # as much as the first.
+    return Twin(share=share, count=1 if known or chain(found.model) is None else 2), work

@@ -50,9 +50,10 @@ class Twin:
     >>> Twin(share=1 / 4)
     Twin(share=0.25, count=2, seed=0)
 
-    A twin keeps `share` of the units of every hidden dimension (at least 8, and two heads of attention), chosen by
-    chance from `seed`, and learns as the wide network does by the maximal-update rule; `count` of them are trained. Its
-    answer is f0(x) + twin(x) - twin0(x), f0 being the untrained network. With `share=1` it is the training itself.
+    A twin keeps `share` of the units of every hidden dimension (at least 8, and two heads of attention), and learns as
+    the wide network does by the maximal-update rule; `count` of them are trained. Units are chosen to represent all of
+    them; `seed` varies the choice. Its answer is f0(x) + twin(x) - twin0(x), f0 being the untrained network. With
+    `share=1` it is the training itself.
     """
 
     share: float = 1 / 8

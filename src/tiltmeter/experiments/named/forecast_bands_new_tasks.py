@@ -21,8 +21,8 @@ from tiltmeter.report.page import Table
 TITLE = "The bands of forecasts hold nine of ten whole trainings of 24 further tasks"
 PAPER = "tiltmeter's own claim, see docs/forecast.md"
 NEEDS: tuple[str, ...] = ("mnist", "fashion-mnist", "cifar10", "adult", "compas", "german")
-#: The forecasts that are judged: twins of every training, the kernel of those with SGD.
-JUDGED: tuple[Kind, ...] = ("twins", "kernel")
+#: The forecasts that are judged: one and two twins of every training, the kernel of those with SGD.
+JUDGED: tuple[Kind, ...] = ("twins", "one twin", "kernel")
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     "trained": lambda made, model, seed: made.train(model, ORDER + seed),
     "trained again": lambda made, model, seed: made.train(model, OTHER + seed),
     "twins": lambda made, model, seed: made.forecast(model, ORDER + seed, made.twin(2)),
+    "one twin": lambda made, model, seed: made.forecast(model, ORDER + seed, made.twin(1)),
     "twins without order": lambda made, model, seed: made.forecast(model, None, made.twin(2)),  # noqa: ARG005
     "coordinates": lambda made, model, seed: made.forecast(model, ORDER + seed, made.coordinates()),
     "coordinates without order": lambda made, model, seed: made.forecast(model, None, made.coordinates()),  # noqa: ARG005
@@ -108,7 +109,7 @@ KINDS: dict[str, Callable[[Prepared, Any, int], Trajectory]] = {
     DEFAULT: lambda made, model, seed: made.forecast(model, ORDER + seed, None),
 }
 #: Forecasts that are made of every seed, as the training itself is; the others of the first few.
-EVERY_SEED = ("trained", "twins")
+EVERY_SEED = ("trained", "twins", "one twin")
 
 
 def task_runs(

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from tiltmeter.record.trajectory import Trajectory
 
 #: Kinds of forecasts whose bands are calibrated.
-Kind = Literal["twins", "twins without order", "coordinates", "kernel"]
-KINDS: tuple[Kind, ...] = ("twins", "twins without order", "coordinates", "kernel")
+Kind = Literal["twins", "one twin", "twins without order", "coordinates", "kernel"]
+KINDS: tuple[Kind, ...] = ("twins", "one twin", "twins without order", "coordinates", "kernel")
 #: Layers with weights other than Linear, in the description of a model. No trainings of such networks have calibrated.
 OTHER_LAYERS = re.compile("Conv|Norm|Attention|Transformer|RNN|GRU|LSTM|Embedding")
 
@@ -36,7 +36,10 @@ def kind_of(ahead: Trajectory) -> tuple[Kind | None, str]:
     if name == "Twin":
         if not account.get("cut"):
             return None, "it is a training itself"
-        return ("twins" if known else "twins without order"), ""
+        several = not isinstance(route, Mapping) or route.get("count") != 1
+        if not several and not known:
+            return None, "no single twins without the run's order were calibrated: take two, or give an `order`"
+        return ("one twin" if not several else "twins" if known else "twins without order"), ""
     if name == "Kernel":
         return "kernel", ""
     if name == "Coordinates" and known:
