@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import tiltmeter as tm
+from tiltmeter.measures.loss_slope import loss_slope
 from tiltmeter.measures.point_loss import point_loss
 
 LABELS = {"minus one and one": [-1.0, 1.0], "zero and one": [0.0, 1.0]}
@@ -38,3 +39,12 @@ def test_others_go_through_autograd():
     scores, y = torch.randn(8), torch.ones(8)
     assert point_loss(torch.nn.MSELoss(), scores, y, [0.0, 1.0]).slope is None
     assert point_loss(tm.Square(), torch.randn(8, 3), y.long(), [0.0, 1.0, 2.0]).slope is None
+
+
+@pytest.mark.parametrize("points", [1, 7, 16, 33, 64])
+def test_the_slopes_of_a_run_do_not_depend_on_how_many_there_are(points):
+    """Torch rounds numbers that fill no pair of vectors in another way: a batch of 16 alone, or beside three others."""
+    found = loss_slope(tm.Logistic(), False, 1.0)
+    scores = torch.randn(200, points, generator=torch.Generator().manual_seed(0))
+    goals = found.targets((torch.arange(points) % 2).float())[None]
+    assert torch.equal(found.slope(scores, goals), torch.cat([found.slope(row[None], goals) for row in scores]))

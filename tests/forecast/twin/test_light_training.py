@@ -10,6 +10,7 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.forecast.twin import forecast_by_twins, light_training
 from tiltmeter.forecast.twin.light_training import train_lightly
+from tiltmeter.forecast.twin.places import Points, Shifted
 from tiltmeter.networks.small_cnn import small_cnn
 from tiltmeter.networks.transformer import transformer
 from tiltmeter.record import every
@@ -162,3 +163,9 @@ def test_formulas_are_used_where_they_are_known():
                 NETWORKS[name](), *image_data(), STEPS["AdamW by layer"], route=tm.routes.Twin(1 / 4, 1), watch=watch
             )
     assert taken == [True] * 24 + [False] * 12
+
+
+@pytest.mark.parametrize(("size", "together"), [(10, 1024), (1024, 1024), (3 * 224 * 224, 6), (2**21, 1)])
+def test_large_points_are_answered_a_few_at_a_time(size, together):
+    points = Points(torch.zeros(2, size), torch.zeros(3, size), None)
+    assert Shifted(nn.Identity(), points, None).together == together

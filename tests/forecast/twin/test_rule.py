@@ -10,6 +10,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 import tiltmeter as tm
+from tiltmeter.forecast import optimiser_kind
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin
 from tiltmeter.networks.deep_linear import deep_linear
@@ -117,6 +118,10 @@ def test_without_the_rule_widths_learn_differently():
         (partial(torch.optim.SGD, lr=0.0, momentum=0.9, weight_decay=0.1), False, True),
         (partial(torch.optim.Adam, weight_decay=0.1), True, False),
         (partial(torch.optim.AdamW, weight_decay=0.1), True, True),
+        (torch.optim.AdamW, True, True),
+        (partial(torch.optim.AdamW, weight_decay=0.0), True, False),
+        (partial(torch.optim.Adam, weight_decay=0.1, decoupled_weight_decay=True), True, True),
+        (partial(torch.optim.Adam, eps=0.01), True, False),
         (torch.optim.RMSprop, True, False),
         (torch.optim.RAdam, True, False),
         (torch.optim.Rprop, True, False),
@@ -139,3 +144,27 @@ def test_the_kind_of_an_optimiser_is_seen_from_its_steps(make, normalised, decou
 def test_optimisers_without_a_rule_are_refused(make, said):
     with pytest.raises(ValueError, match=said):
         kind_of(make, [torch.zeros(3, 4)], "A twin")
+
+
+def test_an_optimiser_that_is_known_is_tried_all_the_same_if_something_hooks_into_its_steps():
+    def joined(given):
+        made = torch.optim.SGD(given, lr=0.1)
+
+        def shared(optimiser, *_):
+            parts = [one for group in optimiser.param_groups for one in group["params"]]
+            length = torch.stack([one.grad.norm() for one in parts]).norm()
+            for one in parts:
+                one.grad /= length
+
+        made.register_step_pre_hook(shared)
+        return made
+
+    with pytest.raises(ValueError, match="Found SGD, which mixes the gradients of different weights"):
+        kind_of(joined, [torch.zeros(3, 4)], "A twin")
+
+
+@pytest.mark.parametrize("make", [torch.optim.SGD, torch.optim.Adam, partial(torch.optim.AdamW, weight_decay=0.1)])
+def test_what_is_known_of_an_optimiser_is_what_its_steps_show(make, monkeypatch):
+    known = kind_of(make, [torch.zeros(3, 4), torch.zeros(3)], "A twin")
+    monkeypatch.setattr(optimiser_kind, "_known", lambda made: None)
+    assert kind_of(make, [torch.zeros(3, 4), torch.zeros(3)], "A twin") == known

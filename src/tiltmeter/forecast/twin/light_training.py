@@ -33,9 +33,6 @@ from tiltmeter.training.loop import train as train_model
 from tiltmeter.training.prepared import Prepared, check_training, prepared
 from tiltmeter.training.update import Update
 
-#: Points to look at that are answered together.
-CHUNK = 1024
-
 #: Takes one step of a network: the places of its batch, and its number.
 Step: TypeAlias = Callable[[Any, int], None]
 
@@ -48,16 +45,18 @@ def train_lightly(
     watch: Watch,
     seed: int,
     rates: Rates | None = None,
+    together: int = 256,
 ) -> Trajectory:
     """What `train` gives for a recipe without interventions, up to rounding, if nobody needs the points.
 
-    `rates` are those of the model's parameters, if the steps of the optimiser are to be taken by its formula.
+    `rates` are those of the model's parameters, if the steps of the optimiser are to be taken by its formula. So many
+    points to look at are answered `together`.
     """
     measures, total = forecast_measures(watch), recipe.total_steps(len(train))
     check_training(model, train, look, recipe, watch, None)
     with untouched(model):
         keep = len(measures) > len(DEFAULTS)
-        answers = Answers(model, look, recipe.loss, watch.decide, None, CHUNK, keep)
+        answers = Answers(model, look, recipe.loss, watch.decide, None, together, keep)
     if len(watch.when.steps(total)) * len(look) * answers.task.outputs > KEPT:
         return train_model(model, train, look, recipe, watch=watch, seed=seed)
     before = streams()

@@ -9,6 +9,7 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.twin.light_training import train_lightly
+from tiltmeter.forecast.twin.places import Shifted
 from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
@@ -36,10 +37,10 @@ def train_one_by_one(
     watch = replace(watch, read=None)
     with Progress(len(twins), lambda done: f"Twin {done} of {len(twins)}") as tell:
         for number, (twin, recipe, seed) in enumerate(zip(twins, recipes, seeds, strict=True)):
-            if rates is None or recipe.interventions or watch.points:
+            if rates is None or recipe.interventions or watch.points or not isinstance(twin, Shifted):
                 run = train_model(twin, train, look, recipe, watch=watch, seed=seed)
             else:
-                run = train_lightly(twin, train, look, recipe, watch, seed, rates[number])
+                run = train_lightly(twin, train, look, recipe, watch, seed, rates[number], twin.together)
             origin = replace(run.origin, seeds=(number,))
             found.append(Trajectory(dict(run), run.clock, origin, run.diverged, points=run.points))
             if progress:

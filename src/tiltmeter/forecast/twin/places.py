@@ -16,6 +16,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.passes.forward import Read, flat_scores
 
+#: Points that a twin answers at once: so many at the most, and of so many numbers together.
+TOGETHER, NUMBERS = 1024, 2**20
+
 
 def by_place(train: GroupedData, look: GroupedData) -> tuple[GroupedData, GroupedData]:
     """The same labels, groups and weights; the points to look at count on from those to train on."""
@@ -55,6 +58,12 @@ class Shifted(nn.Module):
         self.network, self.points, self._read = network, points, read
         self._layer = [layer]  # in a list: it is a part of the network already
         self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
+
+    @property
+    def together(self) -> int:
+        """How many points should be answered at once: calls take long beside small points, large ones fill memory."""
+        size = self.points.look[:1].numel()
+        return max(1, min(TOGETHER, NUMBERS // max(1, size)))
 
     def forward(self, places: Tensor) -> Tensor:
         x, added = self.points.at(places[:, 0])
