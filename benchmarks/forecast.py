@@ -338,6 +338,7 @@ def task_costs(length: str) -> Rows:
     """
     told: list[float] = []
     real: list[float] = []
+    ahead_of_time: list[float] = []
     for number in JUDGED:
         made = Prepared(draw_route_task(number), LENGTHS[length])
         inputs = made.points[0].x.shape[1]
@@ -349,14 +350,22 @@ def task_costs(length: str) -> Rows:
         torch.manual_seed(0)
         spent, ahead = seconds(partial(made.forecast, made.task.model(inputs), ORDER, None))
         told.append(spent)
+        ahead_of_time.append(ahead.origin.settings["route"]["of_training"])
         gaps = ", ".join(f"{pair_score(ahead, run, truth).correlation:.3f}" for truth in truths(run))
         said = f"{made.task.name}: {told[-1]:.2f} s over {real[-1]:.2f} s, correlation of gaps {gaps}"
         print(said, file=sys.stderr, flush=True)
     shares = np.divide(told, real)
     middle = int(np.argsort(shares)[len(shares) // 2])
+    off = np.exp(np.abs(np.log(np.divide(ahead_of_time, shares))))
     return {
         f"default route over {len(real)} accuracy tasks, {length}, sum": row(sum(told), sum(real), 0.3),
         f"default route over {len(real)} accuracy tasks, {length}, median": row(told[middle], real[middle], 0.5),
+        f"cost told in advance, factor off, {length}, median": {"ratio": float(np.median(off))},
+        f"cost told in advance, factor off, {length}, largest": {
+            "ratio": off.max(),
+            "bar": 2.0,
+            "met": off.max() <= 2.0,
+        },
     }
 
 

@@ -172,3 +172,19 @@ def test_laws_without_names_are_refused():
         TypeError, match=r'`laws` should give interventions by name, as {"balanced": Balanced\(\)}. Found'
     ):
         tm.advise(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=2), laws=[tm.interventions.Balanced()])
+
+
+def test_of_a_frozen_backbone_all_weights_that_learn_are_followed():
+    model = network()
+    model[0].requires_grad_(False)
+    recipe = replace(RECIPE, order=0)
+    laws = {"balanced": I.Balanced(), "UPGrad": I.UPGrad()}
+    found = tm.advise(model, data(), data(seed=1), recipe, laws, watch=WATCH, progress=False)
+    assert found.route == "linearised network, 25 of its weights"
+    assert "UPGrad" in found.unranked
+    for name, law in {"plain": (), "balanced": (I.Balanced(),)}.items():
+        own = network()
+        own[0].requires_grad_(False)
+        run = tm.train(own, data(), data(seed=1), replace(recipe, interventions=law), watch=WATCH)
+        np.testing.assert_allclose(found.runs[name]["loss"], run["loss"], rtol=1e-4)
+    assert asked({"balanced": I.Balanced()}).route.startswith("2 twins")

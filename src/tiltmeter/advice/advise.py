@@ -12,9 +12,13 @@ from tiltmeter.advice.menu import menu
 from tiltmeter.analysis.scorecard.scorecard import scorecard
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.forecasts import forecasts
+from tiltmeter.forecast.inputs import checked_model
+from tiltmeter.forecast.linear_in_weights import linear_head
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.passes.forward import bare, like_weights
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
@@ -29,7 +33,7 @@ def advise(
     *,
     curve: str = "loss",
     watch: Watch = Watch(),
-    route: Kernel | Coordinates | Twin = Twin(),
+    route: Kernel | Coordinates | Twin | None = None,
     progress: bool = True,
 ) -> Advice:
     """Forecast a training plainly and with each intervention, and rank them by the worst group's loss over training.
@@ -47,8 +51,9 @@ def advise(
 
     `laws` are interventions by name (default: `advice.menu.menu`, one setting of each kind that needs no held-out
     groups). All forecasts share twins and batches, so that their differences are paired; twins of laws that only weigh
-    losses train in one stack. What a route cannot forecast is listed with the reason, not ranked: the kernel has no
-    features that change, and no forecast has held-out groups.
+    losses train in one stack. Without `route` there are two twins; where only a linear head learns, on a frozen
+    backbone, all of its weights are followed (`Coordinates`), which is exact. What a route cannot forecast is listed
+    with the reason, not ranked: the kernel has no features that change, and no forecast has held-out groups.
 
     A forecast ranks what these settings do to this network. It does not tune them, and its errors are those over twins:
     whether the twins behave like the network is what `judged_by` finds out.
@@ -68,6 +73,7 @@ def advise(
         name: checked_interventions((law,) if isinstance(law, Intervention) else tuple(law))
         for name, law in given.items()
     }
+    route = route or _route(model, train, recipe, watch)
     recipes, unranked = {PLAIN: recipe}, dict[str, str]()
     for name, law in asked.items():
         try:
@@ -87,6 +93,12 @@ def advise(
         raise ValueError(f"None of the interventions can be forecast by {type(route).__name__}. {reasons}")
     tried = {name: law for name, law in asked.items() if name in runs}
     return Advice(scorecard(runs, curve), runs, tried, unranked, _described(route))
+
+
+def _route(model: nn.Module, train: GroupedData, recipe: Recipe, watch: Watch) -> Coordinates | Twin:
+    own = deep_copy(bare(checked_model(model)))
+    head = linear_head(own, like_weights(own, train.tensors()[0][:2]), watch.read)
+    return Twin() if head is None else Coordinates(head, replicas=1 if recipe.order is not None else 2)
 
 
 def _described(route: Kernel | Coordinates | Twin) -> str:

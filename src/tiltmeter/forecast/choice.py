@@ -12,7 +12,7 @@ from tiltmeter.forecast.cost import Work, coordinates_cost, kernel_cost, twin_co
 from tiltmeter.forecast.inputs import checked_data, checked_model
 from tiltmeter.forecast.kernel.question import check_before_work
 from tiltmeter.forecast.laws import check_coordinate_laws, check_twin_laws
-from tiltmeter.forecast.linear_in_weights import linear_in_weights
+from tiltmeter.forecast.linear_in_weights import linear_head
 from tiltmeter.forecast.optimiser_kind import kind_of
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.forecast.twin.cut import Cutter
@@ -32,8 +32,6 @@ HALF, SECONDS = 0.5, 10.0
 #: Networks of more hidden dimensions than this, none wider than that, keep half of their units.
 DEEP, NARROW = 2, 256
 
-#: All weights of a linear head are followed up to this many.
-ALL = 20_000
 LINEAR = "this optimiser, where all weights that learn act linearly"
 #: What a network does otherwise in training than in evaluation, which a forecast by coordinates leaves out.
 OTHERWISE = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
@@ -89,7 +87,7 @@ def choose(
         trial = trial_scores(own, few, read)
     outputs = trial.shape[1] if trial.ndim == 2 else 1
     whole = work_of(own, few)
-    training = steps * whole.step(batch)
+    training = whole.training(steps, batch, len(look))
     points = len(train)
     lowered = lowered_recipe(recipe, train)
     cutter = Cutter(own, like_weights(own, sample_of(train.tensors()[0])), read)
@@ -108,13 +106,13 @@ def choose(
         return _choice(*found["kernel"], training)
     try:
         kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
-        head = whole.weights if whole.weights <= ALL and linear_in_weights(own, few, read) else None
+        head = linear_head(own, few, read)
         narrow = None if head else _twin(own, cutter, whole, few, recipe.order is not None)
         check_twin_laws(lowered)
         if narrow is not None:
-            twin, work = narrow
+            twin, work, stacked = narrow
             why = "the run's own batches and features" if recipe.order is not None else "this optimiser, and features"
-            found["twin"] = twin, why, twin_cost(twin, whole, work, steps, batch, points, len(look))
+            found["twin"] = twin, why, twin_cost(twin, whole, work, steps, batch, points, len(look), stacked)
         check_coordinate_laws(lowered)
         sampled = Coordinates(max(Coordinates().count, head or 0), replicas=1 if recipe.order is not None else 2)
         cost = coordinates_cost(sampled, whole, steps, batch, points, len(look), outputs)
@@ -145,10 +143,9 @@ def _check_kernel(recipe: Recipe, train: GroupedData, model: nn.Module) -> None:
         check_alike(recipe.make_optimiser(weights), weights)
 
 
-def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor, known: bool) -> tuple[Twin, Work] | None:
-    """Twins of the share that suits this network, if one does less than half of its multiplications.
-
-    `known` is whether the batches are.
+def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor, known: bool) -> tuple[Twin, Work, bool] | None:
+    """Twins of the share that suits this network, if one does less than half of its multiplications; its work, and
+    whether twins train in one stack. `known` is whether the batches are.
     """
     kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
     share = 1 / 4 if any(isinstance(module, kinds) for module in model.modules()) else 1 / 8
@@ -165,4 +162,5 @@ def _twin(model: nn.Module, cutter: Cutter, whole: Work, few: Tensor, known: boo
         return None
     # A second twin has batches of its own where these are not known; where both do not train in one pass, it would cost
     # as much as the first.
-    return Twin(share=share, count=1 if known or chain(found.model) is None else 2), work
+    stacked = chain(found.model) is not None
+    return Twin(share=share, count=1 if known or not stacked else 2), work, stacked

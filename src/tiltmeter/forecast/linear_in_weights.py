@@ -14,6 +14,16 @@ from tiltmeter.passes.untouched import untouched
 ROUNDING = 1e-4
 
 
+#: All weights of a linear head are followed up to this many.
+ALL = 20_000
+
+
+def linear_head(model: nn.Module, few: Tensor, read: Read | None) -> int | None:
+    """How many weights learn, if they act linearly and are few enough to follow them all; else None."""
+    count = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return count if count <= ALL and linear_in_weights(model, few, read) else None
+
+
 def linear_in_weights(model: nn.Module, few: Tensor, read: Read | None) -> bool:
     """Whether scores of a few points lie on a line as the weights that learn move from zero through where they are.
 
