@@ -357,6 +357,7 @@ def task_costs(length: str) -> Rows:
     shares = np.divide(told, real)
     middle = int(np.argsort(shares)[len(shares) // 2])
     off = np.exp(np.abs(np.log(np.divide(ahead_of_time, shares))))
+    most = float(off.max())
     return {
         f"default route over {len(real)} accuracy tasks, {length}, sum": row(sum(told), sum(real), 0.3),
         f"default route over {len(real)} accuracy tasks, {length}, median": row(told[middle], real[middle], 0.5),
