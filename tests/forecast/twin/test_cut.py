@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from tiltmeter.forecast.twin.cut import cut
+from tiltmeter.forecast.twin.representative import POINTS
 from tiltmeter.networks.deep_linear import deep_linear
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.plain_cnn import plain_cnn
@@ -71,10 +72,11 @@ NETWORKS = {
 }
 
 
+@pytest.mark.parametrize("points", [2, POINTS], ids=["units by chance", "representative units"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_units_are_cut_from_layer_to_layer(name):
-    make, shape, expected = NETWORKS[name]
-    model, x = make().eval(), torch.randn(shape)
+def test_units_are_cut_from_layer_to_layer(name, points):
+    make, (_, *shape), expected = NETWORKS[name]
+    model, x = make().eval(), torch.randn(points, *shape)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     found = cut(model, x, 0.25, seed=0)
     assert expected.items() <= found.cut.items()
@@ -89,7 +91,7 @@ def test_units_are_cut_from_layer_to_layer(name):
 
 def test_tokens_positions_and_whole_heads_are_cut():
     model = transformer(6, vocabulary=5, width=64, heads=8)
-    found = cut(model, torch.zeros(2, 6, dtype=torch.long), 0.25, seed=0)
+    found = cut(model, torch.randint(5, (POINTS, 6)), 0.25, seed=0)
     assert found.model.embed.weight.shape == (5, 16)
     assert found.model.positions.shape == (6, 16)
     assert found.model.encoder.layers[0].self_attn.num_heads == 2
