@@ -41,7 +41,7 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(seeds=5, tasks=perceptrons(CALIBRATION), judged=replace(forecast_routes.FULL, tasks=perceptrons(JUDGED)))
+FULL = Setting(seeds=5, tasks=perceptrons(CALIBRATION), judged=forecast_routes.FULL)
 
 
 class _Both(dict[str, Trajectory]):
@@ -126,4 +126,5 @@ def _calibrating(runs: Runs) -> Runs:
 def _judged(runs: Runs) -> ScoredRuns:
     if isinstance(runs, _Both):
         return runs.judged
-    return ScoredRuns({name: one for name, one in runs.items() if int(name.split()[0]) in JUDGED})
+    chosen = perceptrons(JUDGED)  # other networks have no band
+    return ScoredRuns({name: one for name, one in runs.items() if int(name.split()[0]) in chosen})
