@@ -50,7 +50,7 @@ def work_of(model: nn.Module, x: Tensor) -> Work:
 
     >>> import torch
     >>> work_of(nn.Linear(100, 10), torch.zeros(2, 100))
-    Work(multiplications=1000.0, weights=1010, layers=1, operations=1)
+    Work(multiplications=1000.0, weights=1010, layers=1, operations=2)
     """
     with untouched(model), unfused(model), _Counter() as counter:
         model(x)
@@ -60,7 +60,7 @@ def work_of(model: nn.Module, x: Tensor) -> Work:
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the work of products and convolutions, whose cost torch knows, and counts all operations but views."""
+    """Adds up the work of products and convolutions, whose cost torch knows, and counts all operations."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -71,8 +71,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         known = flop_registry.get(func._overloadpacket)
         if known is not None:
             self.total += known(*args, **(kwargs or {}), out_val=found)
-        first = found[0] if isinstance(found, (tuple, list)) else found
-        self.operations += isinstance(first, Tensor) and not first._is_view()
+        self.operations += 1
         return found
 
 
