@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from tiltmeter.forecast.twin import representative
 from tiltmeter.forecast.twin.cut import Cutter, cut
 from tiltmeter.forecast.twin.representative import FEW, POINTS, herded, sample_of
 from tiltmeter.networks.mlp import mlp
@@ -151,6 +152,18 @@ def test_points_are_drawn_from_all():
     assert sample.max() > 900
     assert torch.equal(sample, sample_of(x))
     assert len(sample_of(x[:10])) == 10
+    assert len(sample_of(torch.zeros(100, 3, 224, 224))) == FEW
+
+
+def test_of_many_places_some_are_kept(monkeypatch):
+    monkeypatch.setattr(representative, "PLACES", 50)
+    torch.manual_seed(0)
+    model = small_cnn(1, 1, 64)
+    cutter = Cutter(model, images(POINTS))
+    assert len(cutter(1 / 4, 0).units[0]) == 16
+    seen = [rows for part in cutter._responses._seen for rows in part]
+    assert seen
+    assert all(rows.shape[1] == 50 for rows in seen)
 
 
 def test_choice_and_forecast_keep_the_same_units():

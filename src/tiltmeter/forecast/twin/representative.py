@@ -24,8 +24,11 @@ from tiltmeter.forecast.twin.unfused import unfused
 from tiltmeter.forecast.twin.units import Coupled
 from tiltmeter.passes.forward import Read, flat_scores
 
-#: Units are compared at so many points. Of fewer than the second number nothing is concluded.
-POINTS, FEW = 64, 16
+#: Units are compared at so many points: fewer of large points, whose numbers together should not exceed the third of
+#: these, but of fewer than the second nothing is concluded.
+POINTS, FEW, NUMBERS = 64, 16, 2**21
+#: Of all places in these points, as the pixels of images, so many are kept at the most.
+PLACES = 4096
 #: Pairs of places whose products are compared, for each thing that units do: so many products of all units at the
 #: most, but at least and at the most so many pairs.
 PRODUCTS, LEAST, MOST = 2**17, 128, 512
@@ -59,7 +62,8 @@ def drawn(rng: np.random.Generator) -> Callable[[slice, int], np.ndarray]:
 
 def sample_of(x: Tensor) -> Tensor:
     """The points at which units are compared, drawn from all: neighbours may be alike."""
-    places = np.sort(np.random.default_rng(0).permutation(len(x))[:POINTS])
+    count = min(POINTS, max(FEW, NUMBERS // max(1, x[:1].numel())))
+    places = np.sort(np.random.default_rng(0).permutation(len(x))[:count])
     return x[torch.as_tensor(places)]
 
 
@@ -136,6 +140,10 @@ def _kept(seen: list[np.ndarray], count: int, module: nn.Module) -> Callable[[Te
     def keep(found: Tensor) -> None:
         dim = 1 if isinstance(module, nn.modules.conv._ConvNd) else found.ndim - 1
         if found.ndim > 1 and found.shape[dim] == count:
-            seen.append(found.detach().movedim(dim, 0).reshape(count, -1).float().cpu().numpy())
+            rows = found.detach().movedim(dim, 0).reshape(count, -1)
+            if rows.shape[1] > PLACES:
+                draw = torch.Generator().manual_seed(0)
+                rows = rows[:, torch.randperm(rows.shape[1], generator=draw)[:PLACES].to(rows.device)]
+            seen.append(rows.float().cpu().numpy())
 
     return keep
