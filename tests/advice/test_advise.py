@@ -32,6 +32,7 @@ def network(width=24):
 
 
 RECIPE = tm.Recipe(lr=0.1, steps=40, batch=32, loss=tm.Logistic())
+ADAM = tm.Recipe(torch.optim.Adam, steps=40, batch=32, loss=tm.Logistic())
 WATCH = tm.Watch(when=tm.every(10))
 
 
@@ -180,7 +181,7 @@ def test_of_a_frozen_backbone_all_weights_that_learn_are_followed():
     recipe = replace(RECIPE, order=0)
     laws = {"balanced": I.Balanced(), "UPGrad": I.UPGrad()}
     found = tm.advise(model, data(), data(seed=1), recipe, laws, watch=WATCH, progress=False)
-    assert found.route == "linearised network, 25 of its weights"
+    assert found.route == "linearised network, up to 4000 of its weights"
     assert "UPGrad" in found.unranked
     for name, law in {"plain": (), "balanced": (I.Balanced(),)}.items():
         own = network()
@@ -188,3 +189,21 @@ def test_of_a_frozen_backbone_all_weights_that_learn_are_followed():
         run = tm.train(own, data(), data(seed=1), replace(recipe, interventions=law), watch=WATCH)
         np.testing.assert_allclose(found.runs[name]["loss"], run["loss"], rtol=1e-4)
     assert asked({"balanced": I.Balanced()}).route.startswith("2 twins")
+
+
+def test_a_network_that_cannot_be_cut_is_followed_by_coordinates():
+    torch.manual_seed(0)
+    tiny = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
+    found = tm.advise(tiny, data(), data(seed=1), ADAM, {"balanced": I.Balanced()}, watch=WATCH, progress=False)
+    assert found.route.startswith("linearised network")
+    assert found.runs["plain"]["loss"].sizes["seed"] == 2  # batches are not known
+
+
+def test_convolutions_keep_a_quarter():
+    torch.manual_seed(0)
+    images = torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, 2, 3)), torch.nn.Conv2d(1, 64, 2), torch.nn.ReLU(), torch.nn.Flatten(),
+        torch.nn.Linear(128, 1),
+    )  # fmt: skip
+    found = tm.advise(images, data(), data(seed=1), RECIPE, {"balanced": I.Balanced()}, watch=WATCH, progress=False)
+    assert found.route == "2 twins with 0.25 of the width"

@@ -36,6 +36,12 @@ def test_inside_the_noise_nobody_leads():
     )
 
 
+def test_a_lead_that_is_no_longer_shown_is_no_last_lead():
+    text = str(comparison([run([3, 2, 1, 1], [3, 1, 2, 1], 0.01)], ["mine"]))
+    assert text.startswith("mine: no leader is shown at the end (the last that is shown is a); the lead changes at ")
+    assert "a leads last" in str(comparison([run([3, 2, 1, 1], [3, 1, 2, 2], 0.01)], ["mine"]))
+
+
 def test_a_worst_group_is_named_only_if_it_is_shown():
     unsure = comparison([run([3, 2, 1, 1], [3, 1, 1, 2], 10.0)], ["mine"])
     assert (unsure.rows[0].worst_group, unsure.rows[0].could_be_worst) == ("", ("a", "b"))

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from tiltmeter.forecast.choice import Choice
 from tiltmeter.forecast.kernel.forecast_by_kernel import shown
 from tiltmeter.networks.mlp import mlp
 from tiltmeter.networks.small_cnn import small_cnn
@@ -144,3 +145,31 @@ def test_a_loader_of_one_s_own_takes_the_batches_of_train(two_labels, recipe):
 def test_bad_orders_for_a_loader(two_labels, seed, recipe, said):
     with pytest.raises(ValueError, match=said):
         tm.BatchOrder(seed, two_labels[0], recipe)
+
+
+def test_a_forecast_that_costs_more_than_the_training_says_so():
+    dear = Choice(tm.routes.Twin(), "features", 2.0, 1.5)
+    assert str(dear).endswith("About 2 s, 150% of the training: the training itself costs less.")
+    assert str(replace(dear, of_training=0.2)).endswith("20% of the training.")
+
+
+def test_an_order_needs_its_own_held_out_points(two_labels):
+    train, _ = two_labels
+    with pytest.raises(
+        ValueError, match=r"`order` fixes the batches of a training on all of `train`. Found look = None"
+    ):
+        tm.forecast(mlp(6, (64,)), train, None, tm.Recipe(torch.optim.Adam, steps=10, order=0))
+
+
+def test_an_optimiser_that_refuses_its_parameters_names_their_real_shapes(two_labels):
+    recipe = tm.Recipe(partial(torch.optim.Muon, lr=0.01), steps=10)
+    with pytest.raises(ValueError, match=r"torch.Size\(\[64\]\)"):
+        tm.routes.chosen(mlp(6, (64,)), *two_labels, recipe)
+
+
+def test_lbfgs_is_refused_in_a_sentence(two_labels):
+    recipe = tm.Recipe(partial(torch.optim.LBFGS, lr=0.01), steps=10)
+    with pytest.raises(ValueError, match="evaluates the loss several times a step"):
+        tm.routes.chosen(mlp(6, (64,)), *two_labels, recipe)
+    with pytest.raises(ValueError, match="train in a loop of your own, with a Probe"):
+        tm.train(mlp(6, (64,)), *two_labels, recipe)

@@ -11,14 +11,11 @@ from tiltmeter.advice.advice import PLAIN, Advice
 from tiltmeter.advice.menu import menu
 from tiltmeter.analysis.scorecard.scorecard import scorecard
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.choice import choose
 from tiltmeter.forecast.forecasts import forecasts
-from tiltmeter.forecast.inputs import checked_model
-from tiltmeter.forecast.linear_in_weights import linear_head
 from tiltmeter.forecast.route import Coordinates, Kernel, Twin
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import bare, like_weights
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
@@ -51,9 +48,10 @@ def advise(
 
     `laws` are interventions by name (default: `advice.menu.menu`, one setting of each kind that needs no held-out
     groups). All forecasts share twins and batches, so that their differences are paired; twins of laws that only weigh
-    losses train in one stack. Without `route` there are two twins; where only a linear head learns, on a frozen
-    backbone, all of its weights are followed (`Coordinates`), which is exact. What a route cannot forecast is listed
-    with the reason, not ranked: the kernel has no features that change, and no forecast has held-out groups.
+    losses train in one stack. Without `route` there are two twins of the share that suits the network. A network that
+    cannot be cut is followed by `Coordinates`; so is a linear head on a frozen backbone, exactly, with all of its
+    weights. What a route cannot forecast is listed with the reason, not ranked: the kernel has no features that change,
+    and no forecast has held-out groups.
 
     A forecast ranks what these settings do to this network. It does not tune them, and its errors are those over twins:
     whether the twins behave like the network is what `judged_by` finds out.
@@ -73,7 +71,7 @@ def advise(
         name: checked_interventions((law,) if isinstance(law, Intervention) else tuple(law))
         for name, law in given.items()
     }
-    route = route or _route(model, train, recipe, watch)
+    route = route or _route(model, train, look, recipe, watch)
     recipes, unranked = {PLAIN: recipe}, dict[str, str]()
     for name, law in asked.items():
         try:
@@ -95,15 +93,20 @@ def advise(
     return Advice(scorecard(runs, curve), runs, tried, unranked, _described(route))
 
 
-def _route(model: nn.Module, train: GroupedData, recipe: Recipe, watch: Watch) -> Coordinates | Twin:
-    own = deep_copy(bare(checked_model(model)))
-    head = linear_head(own, like_weights(own, train.tensors()[0][:2]), watch.read)
-    return Twin() if head is None else Coordinates(head, replicas=1 if recipe.order is not None else 2)
+def _route(
+    model: nn.Module, train: GroupedData, look: GroupedData, recipe: Recipe, watch: Watch
+) -> Kernel | Coordinates | Twin:
+    """The route of a forecast with known batches, which many laws can change: two twins if it is twins."""
+    known = recipe if recipe.order is not None else replace(recipe, order=0)
+    found = choose(model, train, look, known, read=watch.read).route
+    if isinstance(found, Twin):
+        return replace(found, count=2)
+    return replace(found, replicas=2) if isinstance(found, Coordinates) and recipe.order is None else found
 
 
 def _described(route: Kernel | Coordinates | Twin) -> str:
     if isinstance(route, Kernel):
         return "linearised network"
     if isinstance(route, Coordinates):
-        return f"linearised network, {route.count} of its weights"
+        return f"linearised network, up to {route.count} of its weights"
     return f"{route.count} twin{'s' if route.count > 1 else ''} with {route.share:.3g} of the width"

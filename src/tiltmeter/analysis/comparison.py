@@ -49,9 +49,18 @@ class Comparison(NotebookText):
         for row in self.rows:
             times = ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings)
             changes = f"the lead changes at {times}" if times else "no change of leader is shown"
-            who = f"{row.last_leader} leads last" if row.last_leader != NOBODY else "no leader is shown"
-            lines.append(f"{row.name}: {who}; {changes}; {self._worst(row)}; area under the gap {row.area:.4g}.")
+            lines.append(
+                f"{row.name}: {self._leads(row)}; {changes}; {self._worst(row)}; area under the gap {row.area:.4g}."
+            )
         return "\n".join(lines)
+
+    def _leads(self, row: Compared) -> str:
+        if row.last_leader == NOBODY:
+            return "no leader is shown"
+        standing = row.crossings.standing
+        if standing is None or any(one.sign[-1] for one in standing.of(self.curve)):
+            return f"{row.last_leader} leads last"
+        return f"no leader is shown at the end (the last that is shown is {row.last_leader})"
 
     def _worst(self, row: Compared) -> str:
         if row.worst_group != NOBODY:

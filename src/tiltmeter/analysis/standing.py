@@ -22,6 +22,7 @@ from tiltmeter.analysis.simultaneous.recorded_errors import recorded_errors
 from tiltmeter.analysis.simultaneous.seed_bands import seed_bands
 from tiltmeter.analysis.simultaneous.two_way import FEWEST_SEEDS, two_way
 from tiltmeter.analysis.statements import Basis, Scope, Standing
+from tiltmeter.forecast.bands.kind import kind_of
 from tiltmeter.forecast.horizon import UNTESTED, noted_horizon
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
@@ -88,6 +89,16 @@ def _standing(
         return Standing((), level, "run", "points", 0, dict.fromkeys(names, why))
     if (forecast := _of_forecast(trajectory, names, pair, level, every_pair)) is not None:
         return forecast
+    found = _of_run(trajectory, names, pair, level, every_pair)
+    if trajectory.origin.source != "forecast":
+        return found
+    note = f"This is a forecast without a calibrated band ({kind_of(trajectory)[1]}): its own errors are not covered"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _of_run(
+    trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float, every_pair: bool | None
+) -> Standing:
     kept = kept_points(trajectory)
     own = [name for name in names if kept is not None and kept.named([name])]
     if kept is not None and own:
@@ -138,10 +149,13 @@ def _of_forecast(
     differences = _differences(trajectory, bands_of, labels, times)
     left = [name for name in names if name not in bands_of]
     reasons = dict.fromkeys(left, "it is not judged, since bands of it are not calibrated")
-    silent = [one.pair for one in differences if one.sign[-1] == 0]
+    silent: dict[Pair, list[str]] = {}
+    for one in differences:
+        if one.sign[-1] == 0:
+            silent.setdefault(one.pair, []).append(one.curve)
     notes = tuple(
-        f"At the last step the forecast names no leader of {a} and {b}: its band contains zero"
-        for a, b in dict.fromkeys(silent)
+        f"At the last step the forecast names no leader of {a} and {b} in {', '.join(curves)}: its band contains zero"
+        for (a, b), curves in silent.items()
     )
     noted = noted_horizon(trajectory)
     if noted is not None and not noted.linear_tested:

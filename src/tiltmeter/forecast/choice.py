@@ -54,7 +54,8 @@ class Choice(NotebookText):
     cutter: Cutter | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.route!r}: {self.why}. About {self.seconds:.2g} s, {self.of_training:.0%} of the training."
+        said = f"{self.route!r}: {self.why}. About {self.seconds:.2g} s, {self.of_training:.0%} of the training"
+        return f"{said}." if self.of_training < 1.0 else f"{said}: the training itself costs less."
 
     def to_json(self) -> dict[str, Any]:
         return {"why": self.why, "seconds": self.seconds, "of_training": self.of_training}
@@ -105,7 +106,7 @@ def choose(
     if recipe.order is None and "kernel" in found and found["kernel"][2] <= enough:
         return _choice(*found["kernel"], training)
     try:
-        kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast by coordinates")
+        kind_of(recipe.make_optimiser, list(own.parameters()), "A forecast")
         head = linear_head(own, few, read)
         narrow = None if head else _twin(own, cutter, whole, few, recipe.order is not None)
         check_twin_laws(lowered)

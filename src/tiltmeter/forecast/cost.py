@@ -22,7 +22,7 @@ WEIGHT, OPERATION = 4e-9, 1.8e-4
 #: The same of twins, which take their steps by formulas: an operation of one that trains alone, and a step of a stack.
 TWIN_OPERATION, TWIN_STEP = 1e-4, 2.2e-4
 #: Seconds of a step on sampled weights whatever their number, and of everything that a forecast does only once.
-SMALL_STEP, ONCE, TWIN_ONCE = 4e-4, 0.5, 0.06
+SMALL_STEP, ONCE = 4e-4, 0.08
 #: About so many looks are taken where nothing else is asked for.
 LOOKS = 30
 
@@ -103,4 +103,4 @@ def twin_cost(
     calls = TWIN_STEP if stacked else route.count * TWIN_OPERATION * twin.operations
     each = route.count * (steps * products + LOOKS * twin.looks(look))
     shown = min(points, steps * batch)
-    return TWIN_ONCE + each + steps * calls + whole.looks((shown if shown <= MANY else ASKED) + look)
+    return ONCE + each + steps * calls + whole.looks((shown if shown <= MANY else ASKED) + look)

@@ -63,6 +63,11 @@ def forecast(
         )
     checked_recipe(recipe)
     forecast_measures(checked_watch(watch))
+    if look is None and recipe.order is not None:
+        raise ValueError(
+            "`order` fixes the batches of a training on all of `train`. Found look = None, which holds a fifth of it "
+            "out: split the data yourself, or leave `order` out."
+        )
 
     def chosen(network: nn.Module) -> tuple[Route, Choice | None]:
         if route is not None:

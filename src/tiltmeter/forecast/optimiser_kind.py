@@ -35,14 +35,14 @@ def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who
 
     `like` are the parameters of the network, which are not changed; `who` is named in messages.
     """
-    shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
-    made = _made(make, shapes)
+    made = make(list(like))  # what it says of the shapes is then true
     if (known := _known(made)) is not None:
         return known
+    shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
     name = type(made).__name__
     refused = f"{who} needs an optimiser that treats every weight separately, as SGD and Adam. Found {name}"
     if isinstance(made, torch.optim.LBFGS):
-        raise ValueError(f"{refused}, which evaluates the loss several times a step.")
+        raise ValueError(f"{refused}, which evaluates the loss several times a step: no route foretells that.")
     plain = _moved(make, shapes, 1.0, name, who)
     again = _moved(make, shapes, 1.0, name, who, other=True)
     if not torch.equal(_rest(plain), _rest(again)):

@@ -82,6 +82,11 @@ def prepared(
         if "steering" not in kept:
             train_experts(steering, model, made.data, lowered, watch, seed)
     optimiser = lowered.make_optimiser(trained_parameters(model, steering))
+    if isinstance(optimiser, torch.optim.LBFGS):
+        raise ValueError(
+            "`train` takes one step of the optimiser for every batch. Found LBFGS, which evaluates the loss several "
+            "times a step: train in a loop of your own, with a Probe."
+        )
     return Prepared(
         data=made.data,
         recipe=lowered,

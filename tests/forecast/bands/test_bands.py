@@ -120,7 +120,7 @@ def test_a_leader_is_named_only_where_the_band_excludes_zero(calibrated):
     assert str(shown).startswith("As forecast (all 6 looks, one curve, 90 % band): b has the lower loss")
     silent = tm.standing(small, "loss")
     assert not silent.differences[0].sign.any()
-    assert "At the last step the forecast names no leader of a and b: its band contains zero." in str(silent)
+    assert "At the last step the forecast names no leader of a and b in loss: its band contains zero." in str(silent)
     assert tm.phases(small) == ()
     assert tm.leader(small).values[-1] == ""
 
@@ -144,6 +144,16 @@ def test_the_horizon_tells_level_and_leader_apart(calibrated):
     [
         (TWINS, "twins", ""),
         ({**TWINS, "calculation": {"order": "one for every twin", "cut": {"0": [64, 8]}}}, "twins without order", ""),
+        ({**TWINS, "route": {"name": "Twin", "count": 1}}, "one twin", ""),
+        ({**TWINS, "route": {"name": "Twin", "count": 2}}, "twins", ""),
+        (
+            {
+                "route": {"name": "Twin", "count": 1},
+                "calculation": {"order": "one for every twin", "cut": {"0": [64, 8]}},
+            },
+            None,
+            "no single twins without the run's order were calibrated",
+        ),
         ({**TWINS, "calculation": {"order": "the run's own", "cut": {}}}, None, "it is a training itself"),
         ({**TWINS, "initialisations": 3}, None, "it is of several initial weights"),
         ({"sample": 50, "calculation": {"method": "lanczos"}}, "kernel", ""),
@@ -184,3 +194,21 @@ def test_pictures_and_the_command_line_show_the_band(calibrated):
     assert found["leader_horizon"] == [{"pair": ["a", "b"], "step": 100.0}]
     assert found["last"]["pair"][0]["low"] > 0
     json.dumps(found, allow_nan=False)
+
+
+def test_a_forecast_without_a_band_says_so(calibrated):
+    other = ahead(falling(0.3), {**TWINS, "model": {"text": "(0): Conv2d(1, 8)"}})
+    said = str(tm.standing(other, "loss"))
+    assert "This is a forecast without a calibrated band (its network has other layers than Linear" in said
+    assert "without a calibrated band" not in str(tm.standing(ahead(falling(0.3)), "loss"))
+
+
+def test_curves_without_a_leader_are_named(monkeypatch):
+    each = {"gap": [[2.0]] * 12, "level": [[3.0]] * 12}
+    monkeypatch.setattr(
+        table, "shipped_scores", lambda: {"scores": {kind: {"loss": each, "error": each} for kind in KINDS}}
+    )
+    both = dict(ahead(falling(0.3))) | {"error": ahead(falling(0.001))["loss"].rename("error")}
+    found = tm.standing(Trajectory(both, "step", ahead(falling(0.3)).origin), "loss", "error")
+    assert found["loss", ("a", "b")].sign[-1] != 0
+    assert "no leader of a and b in error: its band" in str(found)

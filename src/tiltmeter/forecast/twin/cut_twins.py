@@ -46,7 +46,7 @@ def cut_twins(task: TwinTask, recipes: Sequence[AskedRecipe]) -> CutTwins:
     if task.sure and not all(twin.whole for twin in twins):
         raise ValueError(
             "A twin adds the scores of two networks, which `model` should give before its sigmoid or softmax. Found "
-            "that it answers with probabilities."
+            "that it answers with probabilities: route Coordinates takes it as it is."
         )
     # The order of the run if the recipe gives one; else every twin has its own order.
     known = recipe.order is not None
