@@ -69,7 +69,6 @@ def said(work, kind):
         ({"order": True}, TypeError, f"{ORDER} Found order = True."),
         ({"order": 0.5}, TypeError, f"{ORDER} Found order = 0.5."),
         ({"order": "random"}, TypeError, f"{ORDER} Found order = 'random'."),
-        ({"order": [[0, 1]], "batch": 3}, ValueError, "`order` has batches of 2 points. Found batch = 3: leave it out."),
         ({"order": [0, 1]}, ValueError, f"{PLACES} Found an array of shape (2,) and type int64."),
         ({"order": [[0, 1], [2]]}, ValueError, f"{PLACES} Found an array of shape (0,) and type float64."),
         ({"order": [[0.0, 1.0]] * 5}, ValueError, f"{PLACES} Found an array of shape (5, 2) and type float64."),

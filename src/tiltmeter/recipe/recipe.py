@@ -71,10 +71,6 @@ class Recipe:
             object.__setattr__(self, name, None if given is None else dict(given))
         if self.order is not None and not checks.is_whole(self.order):
             object.__setattr__(self, "order", GivenOrder(getattr(self.order, "places", self.order)))
-            if self.batch not in (None, checks.DEFAULT_BATCH, self.order.size):
-                raise ValueError(
-                    f"`order` has batches of {self.order.size} points. Found batch = {self.batch}: leave it out."
-                )
             object.__setattr__(self, "batch", self.order.size)
         object.__setattr__(self, "interventions", tuple(self.interventions))
 
