@@ -105,7 +105,7 @@ def test_limits_are_the_forecast_plus_and_minus_factor_times_scale(calibrated):
     np.testing.assert_allclose(band.gaps.sel(bound="high").values, scale.told + 2 * scale.scale)
     np.testing.assert_allclose(band.gaps.sel(bound="low").values, scale.told - 2 * scale.scale)
     levels = scaled(told, "loss", np.eye(2))
-    np.testing.assert_allclose(band.values.sel(bound="low").values, levels.told - 3 * levels.scale)
+    np.testing.assert_allclose(band.values.sel(bound="low").values, np.maximum(levels.told - 3 * levels.scale, 0.0))
     assert band.level == 0.1
     assert band.kind == "twins"
 
@@ -212,3 +212,17 @@ def test_curves_without_a_leader_are_named(monkeypatch):
     found = tm.standing(Trajectory(both, "step", ahead(falling(0.3)).origin), "loss", "error")
     assert found["loss", ("a", "b")].sign[-1] != 0
     assert "no leader of a and b in error: its band" in str(found)
+
+
+def test_limits_stay_where_values_can_be(monkeypatch):
+    wide = {"gap": [[1e3]] * 12, "level": [[1e3]] * 12}
+    monkeypatch.setattr(
+        table, "shipped_scores", lambda: {"scores": {kind: {"loss": wide, "error": wide} for kind in KINDS}}
+    )
+    told = ahead(falling(0.2))
+    both = Trajectory({"loss": told["loss"], "error": told["loss"] / 2}, "step", told.origin)
+    loss, error = (forecast_band(both, curve) for curve in ("loss", "error"))
+    assert float(loss.values.min()) == 0.0
+    assert float(loss.gaps.min()) < -1.0
+    assert (float(error.values.min()), float(error.values.max())) == (0.0, 1.0)
+    assert (float(error.gaps.min()), float(error.gaps.max())) == (-1.0, 1.0)

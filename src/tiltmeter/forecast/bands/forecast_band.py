@@ -79,8 +79,16 @@ def limits(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return lower limit, forecast and upper limit of contrasts of groups, each (looks, contrasts)."""
     found = scaled(ahead, curve, contrasts)
-    times = factor(kind, curve, what, level)
-    return found.told - times * found.scale, found.told, found.told + times * found.scale
+    half = factor(kind, curve, what, level) * found.scale
+    least, most = _possible(curve, what, found.told)
+    return np.maximum(found.told - half, least), found.told, np.minimum(found.told + half, most)
+
+
+def _possible(curve: str, what: What, told: np.ndarray) -> tuple[float, float]:
+    """The range of a rate or of a difference of rates; a loss that is never negative stays so."""
+    if curve != "loss":
+        return (0.0, 1.0) if what == "level" else (-1.0, 1.0)
+    return (0.0 if what == "level" and np.nanmin(told) >= 0.0 else -np.inf), np.inf
 
 
 def _limits(
