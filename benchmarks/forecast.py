@@ -176,7 +176,7 @@ def route_costs() -> Rows:
     for name, (hidden, sampled_bar, twin_bar) in WIDTHS.items():
         works: dict[str, Callable[[int], Any]] = {"real": partial(trained, hidden, train, look)}
         works |= {kind: partial(told, hidden, train, look, route) for kind, route in routes.items()}
-        taken = steps_and_once(works)
+        taken = steps_and_once(works, rounds=8)
         real, (sampled, set_up), (one, cut), (two, _) = taken["real"][0], *(taken[kind] for kind in routes)
         found[f"coordinates, a step, over training {name}"] = row(sampled, real, sampled_bar)
         found[f"one twin, a step, over training {name}"] = row(one, real, twin_bar)

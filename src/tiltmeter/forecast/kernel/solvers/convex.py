@@ -12,8 +12,9 @@ from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutpu
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 #: Steps are taken one by one, as the optimiser does, while they cost no more multiplications than this. Some first
-#: steps are always taken; then only slow directions still move, and these follow the gradient flow.
-WORK, FIRST, LAST = 2e9, 200, 20_000
+#: steps are always taken; then only slow directions still move, and these follow the gradient flow. At `LAST` that is
+#: right to 1e-4 of what was learned, unless a direction swings to and fro, which it may do for as long as `SWINGING`.
+WORK, FIRST, LAST, SWINGING = 2e9, 200, 500, 20_000
 #: More features times points than this do not stay in the cache of a processor: a multiplication then counts as four.
 CACHED = 2**17
 #: The error of one step of the flow, relative to the length of the displacement of the weights.
@@ -80,7 +81,8 @@ def _states(
     rates, speed = optimiser.rates(), np.zeros(shape)
     wanted = {int(step): row for row, step in enumerate(looks)}
     work = 2 * size * shape[1] * (1 if size <= CACHED else 4)
-    single = min(optimiser.steps, max(FIRST, min(LAST, int(WORK / max(1, work)))))
+    swings = len(rates) > 0 and float(np.max(rates)) * sharpest > 1.0 - optimiser.momentum
+    single = min(optimiser.steps, max(FIRST, min(SWINGING if swings else LAST, int(WORK / max(1, work)))))
     for step in range(single + 1):
         if step in wanted:
             states[wanted[step]] = state
