@@ -169,7 +169,11 @@ WIDTHS: dict[str, tuple[tuple[int, ...], float | None, float | None]] = {
 
 
 def route_costs() -> Rows:
-    """A step of a forecast over a step of the training with AdamW that it foretells, batches of 64."""
+    """A step of a forecast over a step of the training with AdamW that it foretells, batches of 64.
+
+    Products and updates of two twins take twice those of one, only calls are shared: two cost at most 1.6 times one
+    where the calls take at least two thirds of the time of the rest. Where products are dear beside calls, they do not.
+    """
     found: Rows = {}
     train, look = pictures_like(784)
     routes = {"sampled": tm.routes.Coordinates(), "one": tm.routes.Twin(count=1), "two": tm.routes.Twin(count=2)}
