@@ -171,8 +171,7 @@ WIDTHS: dict[str, tuple[tuple[int, ...], float | None, float | None]] = {
 def route_costs() -> Rows:
     """A step of a forecast over a step of the training with AdamW that it foretells, batches of 64.
 
-    Products and updates of two twins take twice those of one, only calls are shared: two cost at most 1.6 times one
-    where the calls take at least two thirds of the time of the rest. Where products are dear beside calls, they do not.
+    Two twins share their calls alone: they cost 1.6 times one if calls take two thirds of the time of the rest.
     """
     found: Rows = {}
     train, look = pictures_like(784)
@@ -340,9 +339,7 @@ def task_costs(length: str) -> Rows:
 
     Needs the public data in TILTMETER_DATA; every task with its first seed.
     """
-    told: list[float] = []
-    real: list[float] = []
-    ahead_of_time: list[float] = []
+    told, real, ahead_of_time = list[float](), list[float](), list[float]()
     for number in JUDGED:
         made = Prepared(draw_route_task(number), LENGTHS[length])
         inputs = made.points[0].x.shape[1]

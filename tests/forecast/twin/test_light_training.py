@@ -149,10 +149,8 @@ def test_formulas_are_used_where_they_are_known():
 
     class Seen(light_training.StepsByFormula):
         def __call__(self, places, step):
-            steps = []
-            self._made.optimiser.step = lambda: steps.append(step)
             real(self, places, step)
-            taken.append(not steps)
+            taken.append(self._known)
 
     for name in NETWORKS:
         torch.manual_seed(0)

@@ -98,6 +98,7 @@ class StepsByFormula:
         named = _trained(model)
         self._parameters, places = list(named.values()), {name: number for number, name in enumerate(named)}
         self._parts = [([places[name] for name in names], formula, names[0]) for names, formula in formulas(rates)]
+        self._known: bool | None = None
 
     @classmethod
     def of(
@@ -121,17 +122,24 @@ class StepsByFormula:
         rows = scores.detach().reshape(1, len(chosen), -1)
         slopes = self._slopes(rows, chosen[None]).reshape(scores.shape)
         found = torch.autograd.grad(scores, self._parameters, slopes, allow_unused=True)
-        if all(one is not None for one in found):
+        if self._known is None:  # an optimiser leaves a parameter alone that no score depends on
+            self._known = all(one is not None for one in found)
+        if self._known:
             with torch.no_grad():
                 for part, formula, name in self._parts:
                     own = [self._parameters[number] for number in part]
-                    formula.take(own, [found[number] for number in part], self._rates.rate(name, step))
+                    gradients = [_or_zero(found[number], self._parameters[number]) for number in part]
+                    formula.take(own, gradients, self._rates.rate(name, step))
             return
-        for one, gradient in zip(self._parameters, found, strict=True):  # an optimiser leaves alone what has none
+        for one, gradient in zip(self._parameters, found, strict=True):
             one.grad = gradient
         self._made.scheduling.before(step)
         self._made.optimiser.step()
         self._made.scheduling.after()
+
+
+def _or_zero(gradient: Tensor | None, parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if gradient is None else gradient
 
 
 def _trained(model: nn.Module) -> dict[str, Tensor]:
