@@ -76,7 +76,7 @@ def ratios(make, shape, recipe, ruled=True, seeds=2):
         total = []
         for seed in range(seeds):
             torch.manual_seed(seed)
-            twin = scaled_twin(make(), x[:2], share, seed, 1, None)
+            twin = scaled_twin(make(), x, share, seed, 1, None)
             total.append(sizes(twin if ruled else as_usual(twin), recipe, x))
         found.append(np.mean(total, 0))
     whole, part = found
