@@ -49,9 +49,9 @@ def advise(
     `laws` are interventions by name (default: `advice.menu.menu`, one setting of each kind that needs no held-out
     groups). All forecasts share twins and batches, so that their differences are paired; twins of laws that only weigh
     losses train in one stack. Without `route` there are two twins of the share that suits the network. A network that
-    cannot be cut is followed by `Coordinates`; so is a linear head on a frozen backbone, exactly, with all of its
-    weights. What a route cannot forecast is listed with the reason, not ranked: the kernel has no features that change,
-    and no forecast has held-out groups.
+    cannot be cut is followed by `Kernel` under SGD, else by `Coordinates`; so is a linear head on a frozen backbone,
+    exactly, with all of its weights. What a route cannot forecast is listed with the reason, not ranked: the kernel has
+    no features that change, and no forecast has held-out groups.
 
     A forecast ranks what these settings do to this network. It does not tune them, and its errors are those over twins:
     whether the twins behave like the network is what `judged_by` finds out.

@@ -58,7 +58,7 @@ class Comparison(NotebookText):
         if row.last_leader == NOBODY:
             return "no leader is shown"
         standing = row.crossings.standing
-        if standing is None or any(one.sign[-1] for one in standing.of(self.curve)):
+        if standing is None or any(one.leader[-1] == row.last_leader for one in standing.of(self.curve)):
             return f"{row.last_leader} leads last"
         return f"no leader is shown at the end (the last that is shown is {row.last_leader})"
 
