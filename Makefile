@@ -3,13 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore check test test-slow lint docs notebooks audit build bench clean
+.PHONY: help demo reproduce explore check test test-slow lint docs notebooks audit build bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/run.stamp ## forecast a network, train it, and write a page of pictures
 	$(BIN)/tiltmeter demo
+
+reproduce: .venv/run.stamp ## run the short experiments of the laboratory and write a page of verdicts
+	$(BIN)/tiltmeter reproduce --all
 
 explore: .venv/run.stamp ## open the explorer in the browser, on the runs of a demo
 	$(BIN)/tiltmeter explore runs --demo
@@ -18,7 +21,7 @@ check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a
 	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/test_names.py \
 		tests/test_public_names.py tests/problem tests/population tests/recipe tests/analysis
 
-test: .venv/dev.stamp lint ## everything that must be green; under 12 minutes on 2 cores
+test: .venv/dev.stamp lint ## everything that must be green; under 10 minutes on 2 cores
 	$(BIN)/pytest -n 2 -q
 
 test-slow: .venv/dev.stamp ## statistical, long and real-data checks
@@ -45,6 +48,7 @@ audit: .venv/dev.stamp ## known vulnerabilities of the pinned packages, and a li
 
 build: .venv/dev.stamp ## wheel and sdist; the same bytes from the same sources
 	SOURCE_DATE_EPOCH=1767225600 $(BIN)/python -m hatchling build -d dist
+	cd lab && SOURCE_DATE_EPOCH=1767225600 ../$(BIN)/python -m hatchling build -d ../dist
 
 bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(BIN)/tiltmeter bench
@@ -53,10 +57,10 @@ bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(PYTHON) -m venv .venv
 
 # First everything with checksums, then what has none: torch, whose builds differ from machine to machine.
-.venv/run.stamp: requirements/run.txt requirements/run.lock pyproject.toml | .venv/bin/python
+.venv/run.stamp: requirements/run.txt requirements/run.lock pyproject.toml lab/pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/run.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/run.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . --editable lab
 	@touch $@
 
 .venv/dev.stamp: requirements/dev.txt requirements/dev.lock .venv/run.stamp

@@ -1,4 +1,5 @@
-"""The explorer in Chromium: a key press on a slider until its curves are redrawn, a look on disk until it is shown."""
+"""The explorer in Chromium: a key press on a slider until its curves are redrawn, an evaluation on disk until it is
+shown."""
 
 from __future__ import annotations
 
@@ -30,12 +31,12 @@ MEASURE = """async ([selector, line]) => {
     let begun = 0;
     addEventListener("keydown", () => {
       begun = performance.now();
-      const look = () => {
+      const held_out = () => {
         if (document.querySelector(line).getAttribute("d") !== before) {
           requestAnimationFrame(() => done(performance.now() - begun));
-        } else requestAnimationFrame(look);
+        } else requestAnimationFrame(held_out);
       };
-      requestAnimationFrame(look);
+      requestAnimationFrame(held_out);
     }, { once: true, capture: true });
     window.ready = true;
   });
@@ -44,7 +45,7 @@ LINE = "#chart-loss svg .mark-line path"
 
 
 def in_chromium(address: str, folder: Path) -> dict[str, list[float]]:
-    """Milliseconds: key presses of the plain page and of the theory page in alternation, and ages of looks."""
+    """Milliseconds: key presses of the plain page and of the theory page in alternation, and ages of evaluations."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -78,18 +79,19 @@ def _press(page: Any, slider: str, line: str, key: str) -> float:
 
 
 def _live(page: Any, address: str, folder: Path) -> list[float]:
-    """From a look on disk to its count on the page."""
+    """From an evaluation on disk to its count on the page."""
     recorder = Recorder(folder / "run", clock="step", origin=Origin("example"))
     page.goto(address + "#runs?run=run")
     page.reload()
     ages = []
     for step in range(1, 46):
         values = xr.DataArray([1.0 / step, 0.3], dims="group", coords={"group": ["a", "b"]})
-        time.sleep(0.037 * (step % 7))  # looks do not come in step with the page's questions
+        time.sleep(0.037 * (step % 7))  # evaluations do not come in step with the page's questions
         recorder.append(step, {"loss": values})
         begun = time.perf_counter()
         page.wait_for_function(
-            f"() => document.querySelector('#run-status')?.textContent.includes('run: {step} looks')", timeout=60_000
+            f"() => document.querySelector('#run-status')?.textContent.includes('run: {step} evaluations')",
+            timeout=60_000,
         )
         if step > 5:
             ages.append(1000 * (time.perf_counter() - begun))

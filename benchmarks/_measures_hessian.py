@@ -11,11 +11,11 @@ from _measure import best
 
 import tiltmeter as tm
 from tiltmeter.measures.measure import snapshot_of
-from tiltmeter.measures.shared.point_losses import point_losses
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.passes.untouched import untouched
-from tiltmeter.tangent.gradient import count_of, trained
-from tiltmeter.tangent.hessian import dense_hessian, hessian_times, top_eigenpairs
+from tiltmeter.measures.shared.risk import point_losses
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.tangent.gradient import count_of, trained
+from tiltmeter.modules.tangent.hessian import dense_hessian, hessian_times, top_eigenpairs
+from tiltmeter.modules.untouched import untouched
 
 POINTS, INPUTS, UNITS, CLASSES, ITERATIONS, BAR = 256, 64, 16, 10, 24, 10.0
 

@@ -16,7 +16,7 @@ import tiltmeter as tm
 from tiltmeter.data.synthetic.boolean import Parity, boolean_data
 from tiltmeter.measures.named.boolean_sensitivity import BooleanSensitivity
 from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity, token_masks
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best, report

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from tiltmeter.data.public.plain_digits import plain_digits
+from tiltmeter.data.public.digits import plain_digits
 from tiltmeter.measures.measure import snapshot_of
 from tiltmeter.measures.named.line_spectrum import LineSpectrum
-from tiltmeter.measures.shared.lines import line_ends
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.measures.shared.energy import line_ends
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.untouched import untouched
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best
@@ -48,16 +48,16 @@ def spectral_lines(lines: int = 64) -> dict[str, float]:
     """Seconds of both, their ratio, and whether the threshold is met; both give the same spectrum."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    _, look = plain_digits()
+    _, held_out = plain_digits()
     model, chosen = mlp(64, (128, 128), 10), LineSpectrum(lines=lines)
     with untouched(model):
-        snapshot = snapshot_of(model, look)
+        snapshot = snapshot_of(model, held_out)
         x = snapshot.model.x.double().numpy()
         fast = chosen(snapshot)["energy_ratio"].values
-        slow = one_at_a_time(model, x, look.y, chosen)
+        slow = one_at_a_time(model, x, held_out.y, chosen)
         # Shares of energy, since the smallest are rounding of single precision.
         assert np.allclose(np.exp(fast), np.exp(slow), atol=1e-5)
-        seconds = best(lambda: chosen(snapshot)), best(lambda: one_at_a_time(model, x, look.y, chosen), 2)
+        seconds = best(lambda: chosen(snapshot)), best(lambda: one_at_a_time(model, x, held_out.y, chosen), 2)
     ratio = seconds[1] / seconds[0]
     return {"seconds": seconds[0], "straightforward": seconds[1], "ratio": ratio, "bar": BAR, "met": ratio >= BAR}
 

@@ -31,7 +31,7 @@ class AnyModule(nn.Module):
 
 
 def one_after_another(make, seeds: range, x: torch.Tensor, y: torch.Tensor, optimiser, batch: int) -> None:
-    """What anyone would write: the leanest loop of plain PyTorch, with no look at anything."""
+    """What anyone would write: the leanest loop of plain PyTorch, with no evaluation at anything."""
     for seed in seeds:
         torch.manual_seed(seed)
         model = make()
@@ -49,12 +49,12 @@ def main() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(2000, FEATURES)).astype(np.float32)
     data = GroupedData(points, np.sign(points[:, 0]), np.where(points[:, 1] > 0, "a", "b"))
-    train, look = data.split(0.1)
+    train, held_out = data.split(0.1)
     x, y = train.tensors()
 
     def row(make, optimiser, seeds: int, batch: int, bar: float | None) -> dict[str, float]:
         recipe = Recipe(optimiser, steps=STEPS, batch=batch, sampling=Draws(), loss=Square())
-        together = partial(ensemble, make, train, look, recipe, seeds=seeds, watch=Watch(when=at([0])))
+        together = partial(ensemble, make, train, held_out, recipe, seeds=seeds, watch=Watch(when=at([0])))
         part = partial(one_after_another, make, range(PART), x, y, optimiser, batch)
         slow, fast = [], []
         for _ in range(3):  # in turns, so that a busy moment of the machine hits both

@@ -19,8 +19,7 @@ from scipy.special import ndtr
 import tiltmeter.theory.fixed_point as fixed_point
 from tiltmeter import Logistic, equilibrium, teacher_mixture
 from tiltmeter.losses import Loss
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import Point, flatten
+from tiltmeter.problem.objective import Objective, Point, flatten
 from tiltmeter.theory.averages import Averages
 
 sys.path.insert(0, str(Path(__file__).parent))

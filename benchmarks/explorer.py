@@ -4,10 +4,9 @@
 
 Needs Chromium, playwright and the extra `[explore]`. Times of a browser depend on the machine and on what else it does:
 run it on an idle machine. The first ratio is measured in one run, in alternation. Bars: at most twice the page that
-only moves a line; 2,000 run directories listed within 1 s; a look of a live run on the page within 0.3 s (median); the
-event loop at most 20 ms late, even once, while forecasts run. The goal for the slider is 35 ms, 60 ms at the 95th
-percentile.
-"""
+only moves a line; 2,000 run directories listed within 1 s; an evaluation of a live run on the page within 0.3 s
+(median); the event loop at most 20 ms late, even once, while forecasts run. The goal for the slider is 35 ms, 60 ms at
+the 95th percentile."""
 
 from __future__ import annotations
 
@@ -31,9 +30,9 @@ from _measure import report
 from tiltmeter.explorer.run_curves import run_curves
 from tiltmeter.explorer.run_rows import run_rows
 from tiltmeter.record import Origin, Recorder
-from tiltmeter.record.directory.seal import sealed_line
+from tiltmeter.record.directory.atomic_files import sealed_line
 
-LOOKS, RUNS = 100_000, 2000
+EVALUATIONS, RUNS = 100_000, 2000
 Row = dict[str, Any]
 
 
@@ -51,7 +50,7 @@ def main() -> None:
             times = in_chromium(address, folder / "live")
             rows = {
                 **slider(times),
-                "a look of a live run, from disk to page, median ms": within(times["live"], 300),
+                "an evaluation of a live run, from disk to page, median ms": within(times["live"], 300),
                 **rows,
             }
             rows |= lag(address)
@@ -92,11 +91,14 @@ def listing(folder: Path) -> dict[str, Row]:
 
 
 def long_run(folder: Path) -> dict[str, Row]:
-    """A day's run of 100,000 looks: read for the first time, and again after one more look."""
+    """A day's run of 100,000 evaluations: read for the first time, and again after one more look."""
     write(folder / "day", 1)
     (folder / "day" / "end.json").unlink()
     curves = folder / "day" / "curves.jsonl"
-    more = ({"kind": "look", "time": step, "values": {"loss": [1.0 / step, 0.3]}} for step in range(2, LOOKS + 2))
+    more = (
+        {"kind": "evaluation", "time": step, "values": {"loss": [1.0 / step, 0.3]}}
+        for step in range(2, EVALUATIONS + 2)
+    )
     lines = [sealed_line(json.dumps(one, separators=(",", ":")).encode()) for one in more]
     with curves.open("ab") as file:
         file.writelines(lines[:-1])
@@ -105,7 +107,10 @@ def long_run(folder: Path) -> dict[str, Row]:
         begun = time.perf_counter()
         told = run_curves(str(folder), ["day"], "loss", {})["day"]
         spent = 1000 * (time.perf_counter() - begun)
-        found[f"a run of {LOOKS:,} looks, {word}, ms"] = {"ratio": spent, "looks sent": len(told["times"])}
+        found[f"a run of {EVALUATIONS:,} evaluations, {word}, ms"] = {
+            "ratio": spent,
+            "evaluations sent": len(told["times"]),
+        }
         with curves.open("ab") as file:
             file.write(lines[-1])
     return found
@@ -146,9 +151,9 @@ def spread(times: list[float]) -> Row:
     }
 
 
-def write(path: Path, looks: int) -> None:
+def write(path: Path, evaluations: int) -> None:
     with Recorder(path, clock="step", origin=Origin("example")) as recorder:
-        for step in range(1, looks + 1):
+        for step in range(1, evaluations + 1):
             values = xr.DataArray([1.0 / step, 0.3], dims="group", coords={"group": ["a", "b"]})
             recorder.append(step, {"loss": values})
 

@@ -1,4 +1,4 @@
-"""Laws of groups, in processor time: a grid in one call, a steered chain, a step of a network, a forecast.
+"""Interventions of groups, in processor time: a grid in one call, a steered chain, a step of a network, a forecast.
 
 Everything runs on one thread: threads that wait for each other would count as work.
 """
@@ -14,11 +14,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import tiltmeter as tm
-from tiltmeter.problem.student import Linear
+from tiltmeter.problem.students import Linear
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh
-from tiltmeter.simulation.setting import setting
-from tiltmeter.simulation.step_settings import StepSettings
+from tiltmeter.simulation.setting import StepSettings, setting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report, written
@@ -59,7 +58,7 @@ def network_step(*laws: tm.interventions.Intervention) -> Callable[[], None]:
     """A call that makes ten steps of a 784-256-1 network on batches of 64 points of four groups."""
     import torch
 
-    from tiltmeter.training.network_laws import network_laws
+    from tiltmeter.training.network_interventions import network_interventions
     from tiltmeter.training.update import Update
 
     torch.set_num_threads(1)
@@ -69,7 +68,7 @@ def network_step(*laws: tm.interventions.Intervention) -> Callable[[], None]:
     data = tm.GroupedData(rng.normal(size=(4000, 784)).astype("float32"), rng.integers(0, 2, 4000), group)
     model = torch.nn.Sequential(torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
     recipe = tm.Recipe(lr=0.01, steps=10, batch=64, loss=tm.Logistic(), interventions=laws)
-    kinds = network_laws(recipe, "train")
+    kinds = network_interventions(recipe, "train")
     steering = tm.Steering(kinds.steering, data, model=model) if laws else None
     update = Update(model, data, recipe.make_optimiser(model.parameters()), recipe, None, kinds, steering)
     batches = [rng.integers(0, 4000, 64) for _ in range(10)]
@@ -82,7 +81,7 @@ def network_step(*laws: tm.interventions.Intervention) -> Callable[[], None]:
 
 
 def network_rows() -> dict[str, dict[str, float]]:
-    """Steps with laws over plain ones, taken in turns so that a busy machine slows all of them alike."""
+    """Steps with interventions over plain ones, taken in turns so that a busy machine slows all of them alike."""
     laws = tm.interventions
     works = {
         "plain": (network_step(), 1.0),
@@ -104,10 +103,11 @@ def network_rows() -> dict[str, dict[str, float]]:
 
 
 def forecast_rows() -> dict[str, dict[str, float]]:
-    """The forecast of a law, kernels included, over full-batch training of the digits network of width 1024."""
+    """The forecast of an intervention, kernels included, over full-batch training of the digits network of width
+    1024."""
     import torch
 
-    train, look = tm.data.digits(labels="large")
+    train, held_out = tm.data.digits(labels="large")
 
     def network() -> torch.nn.Module:
         torch.manual_seed(0)
@@ -120,8 +120,8 @@ def forecast_rows() -> dict[str, dict[str, float]]:
         recipe = tm.Recipe(lr=0.02, steps=600, batch=None, loss=tm.Square(), interventions=(law,))
         times: list[tuple[float, float]] = []
         for _ in range(3):
-            ahead = spent(lambda recipe=recipe: tm.forecast(network(), train, look, recipe), 1)  # type: ignore[misc]
-            times.append((ahead, spent(lambda recipe=recipe: tm.train(network(), train, look, recipe), 1)))  # type: ignore[misc]
+            ahead = spent(lambda recipe=recipe: tm.forecast(network(), train, held_out, recipe), 1)  # type: ignore[misc]
+            times.append((ahead, spent(lambda recipe=recipe: tm.train(network(), train, held_out, recipe), 1)))  # type: ignore[misc]
         ahead, trained = (min(one) for one in zip(*times, strict=True))
         rows[f"forecast of {name} over its training, 600 steps of width 1024 (at most)"] = {
             "ratio": ahead / trained, "bar": 0.1, "met": ahead <= 0.1 * trained, "seconds": trained
@@ -130,7 +130,7 @@ def forecast_rows() -> dict[str, dict[str, float]]:
 
 
 def theory_rows() -> dict[str, dict[str, float]]:
-    """A grid of problems under a law in one call, over solving them one by one."""
+    """A grid of problems under an intervention in one call, over solving them one by one."""
     rng = np.random.default_rng(0)
     shares, variances = rng.uniform(0.5, 0.9, PROBLEMS), rng.uniform(1.0, 1.5, PROBLEMS)
     solve(0.7, 1.2)
@@ -138,7 +138,7 @@ def theory_rows() -> dict[str, dict[str, float]]:
     alone = spent(lambda: [solve(a, b) for a, b in zip(shares[:ALONE], variances[:ALONE], strict=True)], 2)
     ratio = alone * PROBLEMS / ALONE / whole
     row = {"ratio": ratio, "bar": 20.0, "met": ratio >= 20.0, "seconds": whole}
-    return {"predict under a law, 1,000 problems in one call": row}
+    return {"predict under an intervention, 1,000 problems in one call": row}
 
 
 def chain_rows() -> dict[str, dict[str, float]]:

@@ -16,8 +16,9 @@ import numpy as np
 import xarray as xr
 from scipy.integrate import solve_ivp
 
-from tiltmeter import SGD, Mixture, crossing_count, leader, predict, teacher_mixture
-from tiltmeter.population.overlap_curves import OverlapCurves
+import tiltmeter as tm
+from tiltmeter import SGD, Mixture, predict, teacher_mixture
+from tiltmeter.population.labelled_curves import OverlapCurves
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.modes import evaluate_modes, modes
 
@@ -113,7 +114,7 @@ def main() -> None:
     )
     curves = predict(grid, SGD(lr=0.1), np.geomspace(0.01, 500, 100), ("loss",))
     last = curves.replace({"loss": curves["loss"].isel(time=slice(-1, None))})
-    leader(last), crossing_count(curves)
+    tm.theory.leader_on_grid(last), tm.theory.crossing_count(curves)
     diagram = time.process_time() - start
 
     def row(seconds: float, bar: float) -> dict[str, float]:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.passes.forward import bare
+from tiltmeter.modules.forward import bare
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report
@@ -70,36 +70,36 @@ class Run:
         self.seconds += time.process_time() - start
 
 
-def bare_passes(model: nn.Module, x: torch.Tensor, looks: int) -> float:
-    """The forward passes that so many looks cannot do without."""
+def bare_passes(model: nn.Module, x: torch.Tensor, evaluations: int) -> float:
+    """The forward passes that so many evaluations cannot do without."""
     start = time.process_time()
     model.eval()
     with torch.no_grad():
-        for _ in range(looks):
+        for _ in range(evaluations):
             for i in range(0, len(x), CHUNK):
                 bare(model)(x[i : i + CHUNK])
     model.train()
     return time.process_time() - start
 
 
-def looks_alone(sizes: tuple[int, ...], points: bool) -> float:
-    """Time of the looks of a probe that writes to disk over that of the bare forward passes, taken in turn."""
+def evaluations_alone(sizes: tuple[int, ...], points: bool) -> float:
+    """Time of the evaluations of a probe that writes to disk over that of the bare forward passes, taken in turn."""
     torch.manual_seed(0)
     layers = [part for n, m in pairwise(sizes) for part in (nn.Linear(n, m), nn.ReLU())][:-1]
     model = nn.Sequential(*layers)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, sizes[0])).astype(np.float32)
-    look = tm.GroupedData(x, rng.integers(0, 2, 2000), np.arange(2000) % 2)
-    tensor = look.tensors()[0]
+    held_out = tm.GroupedData(x, rng.integers(0, 2, 2000), np.arange(2000) % 2)
+    tensor = held_out.tensors()[0]
     looking, passes = 0.0, 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
-        tm.Probe(model, look, watch=tm.Watch(points=points), to=f"{folder}/run", chunk=CHUNK) as probe,
+        tm.Probe(model, held_out, watch=tm.Watch(points=points), to=f"{folder}/run", chunk=CHUNK) as probe,
     ):
         for number, step in enumerate(tm.log_spaced(20).steps(100_000)):
             start = time.process_time()
-            probe.look(step)
-            if number >= 10:  # the first looks write labels and warm up
+            probe.evaluate(step)
+            if number >= 10:  # the first evaluations write labels and warm up
                 looking += time.process_time() - start
                 passes += bare_passes(model, tensor, 1)
             else:
@@ -109,7 +109,7 @@ def looks_alone(sizes: tuple[int, ...], points: bool) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
-    train, look = data(8000, 0), data(2000, 1)
+    train, held_out = data(8000, 0), data(2000, 1)
     folder = tempfile.TemporaryDirectory()
     runs = {}
     for name, when in (("without", None), ("20", tm.log_spaced(20)), ("5", tm.log_spaced(5))):
@@ -117,7 +117,7 @@ def main() -> None:
         probe = (
             None
             if when is None
-            else tm.Probe(model, look, watch=tm.Watch(when=when), to=f"{folder.name}/{name}", chunk=CHUNK)
+            else tm.Probe(model, held_out, watch=tm.Watch(when=when), to=f"{folder.name}/{name}", chunk=CHUNK)
         )
         runs[name] = Run(train, probe, model)
     passes, shadow = 0.0, network()
@@ -125,8 +125,8 @@ def main() -> None:
     for block in range(STEPS // BLOCK):
         for run in runs.values():
             run.advance()
-        looks = len([s for s in chosen if block * BLOCK <= s < (block + 1) * BLOCK])
-        passes += bare_passes(shadow, look.tensors()[0], looks)
+        evaluations = len([s for s in chosen if block * BLOCK <= s < (block + 1) * BLOCK])
+        passes += bare_passes(shadow, held_out.tensors()[0], evaluations)
     ends = [list(run.model.parameters()) for run in runs.values()]
     assert all(torch.equal(p, q) and torch.equal(p, r) for p, q, r in zip(*ends, strict=True))
     seconds = {name: run.seconds for name, run in runs.items()}
@@ -139,13 +139,15 @@ def main() -> None:
         rows[label] = {"ratio": ratio, "bar": bar, "met": ratio <= bar}
     for sizes in ((784, 256, 1), (784, 1024, 1)):
         name = "-".join(map(str, sizes))
-        ratio = looks_alone(sizes, points=True)
-        rows[f"a look of {name} with every point kept, over its bare forward pass"] = {
+        ratio = evaluations_alone(sizes, points=True)
+        rows[f"an evaluation of {name} with every point kept, over its bare forward pass"] = {
             "ratio": ratio,
             "bar": 1.3,
             "met": ratio <= 1.3,
         }
-        rows[f"a look of {name} without, over its bare forward pass"] = {"ratio": looks_alone(sizes, points=False)}
+        rows[f"an evaluation of {name} without, over its bare forward pass"] = {
+            "ratio": evaluations_alone(sizes, points=False)
+        }
     rows["bare forward passes of log_spaced(20), added to training"] = {"ratio": 1.0 + passes / seconds["without"]}
     rows["training without, seconds"] = {"ratio": seconds["without"]}
     report("probe", rows, "torch")

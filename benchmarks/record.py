@@ -1,11 +1,11 @@
-"""Loading a run of 100,000 looks, and recording one look, against the least that any reader of JSON lines does.
+"""Loading a run of 100,000 evaluations, and recording one evaluation, against the least that any reader of JSON lines
+does.
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
 reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. The bar is
-0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one look at a network of two small
-layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
-several.
-"""
+0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one evaluation at a network of two
+small layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
+several."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import tiltmeter as tm
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report
 
-LOOKS, REPEATS = 100_000, 5
+EVALUATIONS, REPEATS = 100_000, 5
 
 
 def seconds(*works: Callable[[], Any]) -> list[float]:
@@ -40,10 +40,10 @@ def seconds(*works: Callable[[], Any]) -> list[float]:
     return found
 
 
-def write(path: Path, looks: int) -> None:
+def write(path: Path, evaluations: int) -> None:
     loss = xr.DataArray([0.5, 0.4], dims="group", coords={"group": ["a", "b"]})
     with tm.Recorder(path, clock="step", origin=tm.Origin("benchmark")) as recorder:
-        for step in range(looks):
+        for step in range(evaluations):
             values = np.array([0.5 / (1 + step), step / 7])
             recorder.append(step, {"loss": loss.copy(data=values), "norm": step / 3})
 
@@ -54,52 +54,52 @@ def decode(path: Path) -> None:
             json.loads(line)
 
 
-def keep(path: Path, points: int, looks: int) -> Callable[[], None]:
+def keep(path: Path, points: int, evaluations: int) -> Callable[[], None]:
     losses = np.random.default_rng(0).normal(size=points).astype("float32")
     arrays = {"loss": xr.DataArray(losses, dims="point"), "decision": xr.DataArray(losses > 0, dims="point")}
 
     def work() -> None:
         with tm.Recorder(path / os.urandom(8).hex(), clock="step", origin=tm.Origin("benchmark")) as recorder:
-            for step in range(looks):
+            for step in range(evaluations):
                 recorder.append(step, {"loss": 0.5}, points=arrays)
 
     return work
 
 
-def tiny_look(folder: Path) -> float:
-    """Milliseconds of a look that is nearly all bookkeeping; NaN without PyTorch."""
+def tiny_held_out(folder: Path) -> float:
+    """Milliseconds of an evaluation that is nearly all bookkeeping; NaN without PyTorch."""
     try:
         import torch
     except ImportError:
         return float("nan")
     torch.set_num_threads(1)
     x = np.random.default_rng(0).normal(size=(200, 10)).astype("float32")
-    look = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
+    held_out = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
     model = torch.nn.Sequential(torch.nn.Linear(10, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     found = float("inf")
-    with tm.Probe(model, look, tm.Watch(points=False), folder / "tiny") as probe:
-        for block in range(61):  # noise only adds time: the shortest of many is the look itself
+    with tm.Probe(model, held_out, tm.Watch(points=False), folder / "tiny") as probe:
+        for block in range(61):  # noise only adds time: the shortest of many is the evaluation itself
             start = time.process_time()
             for step in range(40 * block, 40 * (block + 1)):
-                probe.look(step)
-            if block:  # the first looks write labels and warm up
+                probe.evaluate(step)
+            if block:  # the first evaluations write labels and warm up
                 found = min(found, (time.process_time() - start) / 40)
     return 1e3 * found
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        look = tiny_look(Path(folder))  # first, in a process that holds nothing else, as in a training
+        held_out = tiny_held_out(Path(folder))  # first, in a process that holds nothing else, as in a training
         run = Path(folder) / "run"
-        write(run, LOOKS)
+        write(run, EVALUATIONS)
         load, decoding, check = seconds(lambda: tm.load(run), lambda: decode(run), lambda: tm.check(run))
         small, large = seconds(keep(Path(folder), 10, 100), keep(Path(folder), 2000, 100))
         rows: dict[str, dict[str, Any]] = {
-            "load of 100,000 looks over decoding every line": {"ratio": load / decoding, "bar": 0.71},
-            "check of 100,000 looks over decoding every line": {"ratio": check / decoding},
-            "a look with 2,000 points kept over one with 10": {"ratio": large / small},
-            "load of 100,000 looks, seconds": {"ratio": load},
-            "a look at a tiny network, milliseconds": {"ratio": look, "bar": 1.0},
+            "load of 100,000 evaluations over decoding every line": {"ratio": load / decoding, "bar": 0.71},
+            "check of 100,000 evaluations over decoding every line": {"ratio": check / decoding},
+            "an evaluation with 2,000 points kept over one with 10": {"ratio": large / small},
+            "load of 100,000 evaluations, seconds": {"ratio": load},
+            "an evaluation at a tiny network, milliseconds": {"ratio": held_out, "bar": 1.0},
         }
     for row in rows.values():
         if "bar" in row:

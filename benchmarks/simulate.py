@@ -18,14 +18,12 @@ import numpy as np
 from numba import njit
 
 from tiltmeter import SGD, teacher_mixture
-from tiltmeter.problem.activation import Erf
-from tiltmeter.problem.start import Random
-from tiltmeter.problem.student import Linear, Network
+from tiltmeter.problem.starts import Random
+from tiltmeter.problem.students import Erf, Linear, Network
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.direct_method import Direct
-from tiltmeter.simulation.setting import Setting, setting
-from tiltmeter.simulation.step_settings import StepSettings
+from tiltmeter.simulation.setting import Setting, StepSettings, setting
 from tiltmeter.threads import in_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))

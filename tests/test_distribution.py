@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 AGAIN = "run `python requirements/lock.py run.txt dev.txt`"
-PARTS = ("src", "tests", "docs", "benchmarks", "requirements")
+PARTS = ("src", "tests", "docs", "benchmarks", "requirements", "lab")
 
 
 def run(*command, cwd, **env):
@@ -36,11 +36,12 @@ def built(tmp_path_factory):
             shutil.copytree(ROOT / part, folder / part, ignore=skipped)
         for file in [
             *ROOT.glob("*.md"),
-            *(ROOT / name for name in ("LICENSE", "CITATION.cff", "Makefile", "pyproject.toml")),
+            *(ROOT / name for name in ("LICENSE", "CITATION.cff", "Makefile", "pyproject.toml", "conftest.py")),
         ]:
             shutil.copy(file, folder)
         (folder / "README.md").touch()  # another time of change
-        run("-m", "hatchling", "build", "-d", "dist", cwd=folder, SOURCE_DATE_EPOCH="1767225600")
+        for project in (folder, folder / "lab"):
+            run("-m", "hatchling", "build", "-d", str(folder / "dist"), cwd=project, SOURCE_DATE_EPOCH="1767225600")
         found.append(folder / "dist")
     return found
 
@@ -48,13 +49,13 @@ def built(tmp_path_factory):
 @pytest.mark.slow
 def test_two_builds_are_equal(built):
     sums = [{path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} for folder in built]
-    assert len(sums[0]) == 2
+    assert len(sums[0]) == 4
     assert sums[0] == sums[1]
 
 
 @pytest.mark.slow
 def test_the_sdist_passes_its_own_smoke_tests(built, tmp_path):
-    (archive,) = built[0].glob("*.tar.gz")
+    (archive,) = built[0].glob("tiltmeter-*.tar.gz")
     with tarfile.open(archive) as file:
         file.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
@@ -76,7 +77,7 @@ assert tm.__file__.startswith(sys.argv[1]), tm.__file__
 times = np.geomspace(0.1, 50, 20)
 problem, sgd = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5), tm.SGD(lr=0.1)
 theory = tm.predict(problem, sgd, times)
-print(tm.phases(theory))
+print(tm.leaders(theory))
 print(tm.simulate(problem, sgd, times, d=100, seeds=2))
 tm.report([theory], sys.argv[1] + "/page.html")
 for name in ("train", "Probe", "forecast", "ensemble", "measure", "Steering"):
@@ -91,11 +92,63 @@ for name in ("train", "Probe", "forecast", "ensemble", "measure", "Steering"):
 
 @pytest.mark.slow
 def test_the_wheel_gives_theory_and_simulation_without_torch(built, tmp_path):
-    (wheel,) = built[0].glob("*.whl")
+    (wheel,) = built[0].glob("tiltmeter-*.whl")
     with zipfile.ZipFile(wheel) as file:
         file.extractall(tmp_path)
     out = run("-c", SMOKE, str(tmp_path), cwd=tmp_path, PYTHONPATH=str(tmp_path))
-    assert "leads until" in out
+    assert "has the lower loss until" in out
+
+
+WITH_LAB = """
+import sys
+import tiltmeter as tm
+from tiltmeter.cli import main
+assert __import__("tiltmeter").__file__.startswith(sys.argv[1])
+sys.exit(main(["reproduce", "--list", "three-phases"]))
+"""
+WITHOUT_LAB = """
+import sys
+from importlib import metadata
+from tiltmeter.cli import main
+assert main(["reproduce", "three-phases", "--to", "runs"]) == 2
+from tiltmeter.explorer.demo_runs import demo_runs
+from pathlib import Path
+sys.modules["torch"] = None
+print(demo_runs(Path("runs")))
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_laboratory_brings_its_verb(built, tmp_path):
+    for wheel in built[0].glob("*.whl"):
+        with zipfile.ZipFile(wheel) as file:
+            file.extractall(tmp_path)
+    out = run("-c", WITH_LAB, str(tmp_path), cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert "three-phases" in out
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_library_is_enough_for_everything_else(built, tmp_path):
+    """In a fresh environment that sees the packages of this one, but not the laboratory."""
+    (wheel,) = built[0].glob("tiltmeter-*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path / "site")
+    hide = (
+        "import importlib.metadata as m; real = m.entry_points\n"
+        "m.entry_points = lambda **k: () if k.get('group') == 'tiltmeter' else real(**k)\n"
+        "import sys; sys.modules['tiltmeter_lab'] = None\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hide + WITHOUT_LAB],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pip install tiltmeter-lab" in done.stderr
+    assert "theory-three-phases" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["run", "dev"])

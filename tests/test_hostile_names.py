@@ -28,8 +28,8 @@ def run_of(names):
     times = np.arange(1.0, 6.0)
     values = np.add.outer(1.0 / times, 0.01 * np.arange(len(names)) * (times.mean() - 2.0))
     loss = xr.DataArray(values, dims=("time", "group"), coords={"time": times, "group": np.array(names, dtype=object)})
-    look = {"sizes": [[name, 40] for name in names], "points": 40 * len(names)}
-    origin = tm.Origin("training", problem={"look": look}, settings={"model": {"class": names[0]}})
+    held_out = {"sizes": [[name, 40] for name in names], "points": 40 * len(names)}
+    origin = tm.Origin("training", problem={"held_out": held_out}, settings={"model": {"class": names[0]}})
     return tm.Trajectory({"loss": loss}, clock="step", origin=origin)
 
 
@@ -159,7 +159,7 @@ def test_the_terminal_obeys_nothing(first, tmp_path, capsys):
     names = NAMES[first : first + 6]
     tm.save(run_of(names), tmp_path / "run")
     tm.save(run_of(names[:2]), tmp_path / "two")
-    for command in (["show", "run"], ["show", "two"], ["compare", "run", "two"], ["show", "run", "--json"]):
+    for command in (["show", "run"], ["show", "two"], ["compare", "run"], ["show", "run", "--json"]):
         places = [str(tmp_path / word) if word in ("run", "two") else word for word in command]
         assert main(places) == 0
         out, err = capsys.readouterr()
@@ -204,7 +204,7 @@ def test_in_a_browser_nothing_runs_and_everything_is_drawn(tmp_path):
     for name, runs in (("first", [NAMES[:22]]), ("second", [NAMES[22:]]), ("both", [NAMES[:2], NAMES[2:4]])):
         pages[name] = tm.report([run_of(names) for names in runs], tmp_path / f"{name}.html", title=NAMES[0])
     for i in range(0, len(NAMES) - 1, 2):
-        chart = tm.plot.curves(run_of(NAMES[i : i + 2]), phases=tm.phases(run_of(NAMES[i : i + 2])))
+        chart = tm.plot.curves(run_of(NAMES[i : i + 2]), leaders=tm.leaders(run_of(NAMES[i : i + 2]), "loss"))
         pages[f"{i}.html"] = tm.plot.save(chart, tmp_path / f"{i}.html")
         pages[f"{i}.svg"] = tm.plot.save(chart, tmp_path / f"{i}.svg")
     with playwright.sync_playwright() as p:

@@ -21,8 +21,8 @@ def run_of(groups, shift=0.0):
     times = np.arange(1.0, 6.0)
     values = np.add.outer(1.0 / times, 0.01 * np.arange(len(groups))) + shift
     loss = xr.DataArray(values, dims=("time", "group"), coords={"time": times, "group": np.array(groups, dtype=object)})
-    look = {"sizes": [[name, 40] for name in groups], "points": 40 * len(groups)}
-    return tm.Trajectory({"loss": loss}, clock="step", origin=tm.Origin("training", problem={"look": look}))
+    held_out = {"sizes": [[name, 40] for name in groups], "points": 40 * len(groups)}
+    return tm.Trajectory({"loss": loss}, clock="step", origin=tm.Origin("training", problem={"held_out": held_out}))
 
 
 def hostile_card():
@@ -32,7 +32,9 @@ def hostile_card():
 
 def hostile_advice():
     runs = {name: run_of(GROUPS, 0.01 * k) for k, name in enumerate(["plain", *NAMES[:42]])}
-    return Advice(tm.scorecard(runs), runs, dict.fromkeys(runs, ()), {name: name for name in NAMES}, NAMES[0])
+    return Advice(
+        tm.scorecard(runs), runs, dict.fromkeys(runs, ()), {name: name for name in NAMES}, NAMES[0], rehearsed=False
+    )
 
 
 def hostile_table(first):
@@ -84,7 +86,7 @@ RESULTS = {
     "advice": hostile_advice,
     "judged advice": lambda: hostile_advice().judged_by({name: run_of(GROUPS) for name in ["plain", *NAMES[:42]]}),
     "shares": lambda: tm.shares(hostile_table(0), draws=20, permutations=0),
-    "standing": lambda: tm.standing(run_of(NAMES[:2])),
+    "standing": lambda: tm.leaders(run_of(NAMES[:2])),
 }
 
 

@@ -1,4 +1,5 @@
-"""What notebooks show: every result as HTML that holds no markup of its names, charts as pictures, progress in place."""
+"""What notebooks show: every result as HTML that holds no markup of its names, charts as pictures, progress in
+place."""
 
 import importlib.util
 import sys
@@ -26,10 +27,8 @@ def run_of(groups):
 
 
 QUESTIONS = {
-    "crossings": tm.crossings,
-    "phases": tm.phases,
+    "leaders": tm.leaders,
     "stopping": tm.stopping,
-    "standing": tm.standing,
     "agreement": lambda run: tm.agreement(run, run),
     "check": lambda run: tm.GroupedData(np.zeros((60, 1)), np.zeros(60), list(run["loss"].group.values) * 30),
     "trajectory": lambda run: run,

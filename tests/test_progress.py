@@ -7,7 +7,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter import SGD, GroupedData, forecast, progress, simulate, tangent, teacher_mixture
-from tiltmeter.forecast.route import Kernel
+from tiltmeter.forecast.methods import Kernel
 from tiltmeter.losses import Square
 from tiltmeter.progress import Progress
 from tiltmeter.recipe import Recipe
@@ -80,13 +80,14 @@ def test_kernels_and_initialisations_tell_too(monkeypatch, capsys):
         lambda: torch.nn.Linear(3, 1),
         *data,
         Recipe(lr=0.1, steps=10, batch=None, loss=Square()),
-        route=Kernel(sample=50),
+        method=Kernel(sample=50),
         seeds=4,
     )
     out, err = capsys.readouterr()
     assert out == ""
-    assert "Initialisation 2 of 4 (50%)" in err
+    assert "Initial weights 2 of 4 (50%)" in err
     assert "Kernel" not in err
     tangent(torch.nn.Linear(3, 1), *data, progress=False)
-    forecast(torch.nn.Linear(3, 1), *data, Recipe(lr=0.1, steps=10, batch=None, loss=Square()), progress=False)
+    line = torch.nn.Linear(3, 1)
+    forecast(line, *data, Recipe(lr=0.1, steps=10, batch=None, loss=Square()), method=Kernel(), progress=False)
     assert capsys.readouterr() == ("", "")

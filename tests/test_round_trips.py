@@ -67,10 +67,10 @@ def test_a_mixture_survives_json(vectors):
 @few
 @given(grouped_data(), st.integers(0, 1000))
 def test_both_parts_of_a_split_are_all_points_once(data, seed):
-    train, look = data.split(look=0.5, seed=seed)
-    assert train.groups == look.groups == data.groups
-    assert {g: train.sizes[g] + look.sizes[g] for g in data.groups} == data.sizes
-    together = np.sort(np.concatenate([places(train), places(look)]))
+    train, held_out = data.split(held_out=0.5, seed=seed)
+    assert train.groups == held_out.groups == data.groups
+    assert {g: train.sizes[g] + held_out.sizes[g] for g in data.groups} == data.sizes
+    together = np.sort(np.concatenate([places(train), places(held_out)]))
     np.testing.assert_array_equal(together, np.sort(places(data)))
     json.dumps(data.to_json())
 

@@ -12,7 +12,7 @@ import tiltmeter as tm
 from tiltmeter.data.public.digits import digits
 
 torch.set_num_threads(1)
-train, look = digits(share=0.85)
+train, held_out = digits(share=0.85)
 train
 
 # %%
@@ -22,7 +22,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*train.tensors()), batch_size=16, shuffle=True)
 place = tempfile.mkdtemp() + "/run"
 step = 0
-with tm.Probe(model, look, to=place) as probe:
+with tm.Probe(model, held_out, to=place) as probe:
     for _ in range(12):
         for x, y in loader:
             probe(step)
@@ -36,7 +36,7 @@ with tm.Probe(model, look, to=place) as probe:
 
 # %%
 run = tm.load(place)
-tm.crossings(run)
+tm.leaders(run, "loss").changes
 
 # %%
 tm.stopping(run)

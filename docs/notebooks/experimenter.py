@@ -14,8 +14,8 @@ rng = np.random.default_rng(0)
 group = rng.choice(["many", "few"], 3000, p=[0.85, 0.15])
 x = rng.normal(size=(3000, 20)) * np.where(group == "few", 1.6, 0.8)[:, None]
 y = np.where(group == "many", x[:, 0] + 0.5 * x[:, 1] > 0, x[:, 0] - 0.5 * x[:, 1] > 0).astype(int)
-train, look = tm.GroupedData(x, y, group).split(look=0.5)
-look
+train, held_out = tm.GroupedData(x, y, group).split(held_out=0.5)
+held_out
 
 
 # %%
@@ -24,7 +24,7 @@ def network():
 
 
 recipes = [tm.Recipe(lr=rate, steps=300, batch=16, loss=tm.Logistic()) for rate in (0.03, 0.3)]
-grid = tm.ensemble(network, train, look, recipes, seeds=6)
+grid = tm.ensemble(network, train, held_out, recipes, seeds=6)
 grid
 
 # %% [markdown]
@@ -32,7 +32,7 @@ grid
 
 # %%
 fast = tm.Trajectory({name: curve.sel(lr=0.3) for name, curve in grid.items()}, grid.clock, grid.origin)
-tm.standing(fast, "error")
+tm.leaders(fast, "error")
 
 # %%
 tm.plot.curves(fast, curve="error")

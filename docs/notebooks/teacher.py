@@ -22,17 +22,17 @@ def story(variance):
 # Both groups equally spread: a control. Only their sizes differ.
 
 # %%
-tm.phases(story((1.0, 1.0)))
+tm.leaders(story((1.0, 1.0)), "loss")
 
 # %% [markdown]
 # The small group ("-") is spread three times as wide:
 
 # %%
 wide = story((0.5, 1.5))
-tm.phases(wide)
+tm.leaders(wide, "loss")
 
 # %%
-tm.plot.curves(wide, phases=tm.phases(wide))
+tm.plot.curves(wide, leaders=tm.leaders(wide, "loss"))
 
 # %% [markdown]
 # A question for the class: what happens to the crossing if the minority becomes smaller still?
@@ -40,4 +40,4 @@ tm.plot.curves(wide, phases=tm.phases(wide))
 # %%
 for rho in (0.6, 0.7, 0.8, 0.9):
     problem = tm.teacher_mixture(rho=rho, variance=(0.5, 1.5), overlap=0.5)
-    print(f"majority {rho:.0%}:", tm.crossings(tm.predict(problem, sgd, times, curves=("loss",))))
+    print(f"majority {rho:.0%}:", tm.leaders(tm.predict(problem, sgd, times, curves=("loss",)), "loss"))

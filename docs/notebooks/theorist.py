@@ -17,10 +17,10 @@ theory
 # Who leads, when does that change, and why? Every phase names its cause.
 
 # %%
-tm.phases(theory)
+tm.leaders(theory, "loss").phases
 
 # %%
-tm.plot.curves(theory, phases=tm.phases(theory), timescales=tm.timescales(problem, sgd))
+tm.plot.curves(theory, leaders=tm.leaders(theory, "loss"), timescales=tm.timescales(problem, sgd))
 
 # %% [markdown]
 # A second route: the finite-size chain, 16 runs at d = 400. The theory should lie within a few standard errors.

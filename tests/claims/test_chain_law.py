@@ -1,18 +1,16 @@
 """The chain has the law of the direct d-dimensional run: means, variances and whole distributions of all overlaps.
 
-Every comparison of one overlap at one time gives three p-values: of the means, of the variances (with the standard error
-that the fourth moment gives) and of the Kolmogorov-Smirnov distance. The smallest of all p-values of this file must not
-fall below 1e-3 over their number, once per speed (quick and slow).
-"""
+Every comparison of one overlap at one time gives three p-values: of the means, of the variances (with the standard
+error that the fourth moment gives) and of the Kolmogorov-Smirnov distance. The smallest of all p-values of this file
+must not fall below 1e-3 over their number, once per speed (quick and slow)."""
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
 from tiltmeter import SGD, simulate, teacher_mixture
-from tiltmeter.problem.activation import Erf, ReLU
-from tiltmeter.problem.start import Random
-from tiltmeter.problem.student import Linear, Network
+from tiltmeter.problem.starts import Random
+from tiltmeter.problem.students import Erf, Linear, Network, ReLU
 from tiltmeter.simulation.direct_method import Direct
 
 LEVEL = 1e-3

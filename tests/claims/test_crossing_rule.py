@@ -3,7 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from tiltmeter import SGD, crossing_count, predict, teacher_mixture
+import tiltmeter as tm
+from tiltmeter import SGD, predict, teacher_mixture
 from tiltmeter.theory.limits import final_leader, first_leader
 
 NUMBER = 4000
@@ -36,7 +37,7 @@ def test_one_crossing_iff_the_two_winners_differ():
             gram=problem.gram[..., low : low + 1000],
         )
         theory = predict(part, SGD(lr=lr[low : low + 1000]), times, curves=("loss",))
-        counts[low : low + 1000] = crossing_count(theory).values
+        counts[low : low + 1000] = tm.theory.crossing_count(theory).values
     first, final = first_leader(problem, SGD(lr=lr)).values, final_leader(problem, SGD(lr=lr)).values
     assert (counts == (first != final)).all()
     assert 200 < counts.sum() < NUMBER / 2  # both kinds occur

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 from scipy.optimize import brentq
 
-from tiltmeter import SGD, Descent, Fixed, Flow, crossing_count, crossings, predict, simulate, teacher_mixture
-from tiltmeter.analysis.grids import best_time
-from tiltmeter.problem.start import Overlaps
+import tiltmeter as tm
+from tiltmeter import SGD, Descent, Fixed, Flow, predict, simulate, teacher_mixture
+from tiltmeter.problem.starts import Overlaps
 from tiltmeter.simulation import Direct
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -194,10 +194,10 @@ def crossing_of_means(runs, curve, near):
 )
 def test_simulated_crossings(problem, alpha, curve, crossing_times):
     """Crossings that memorisation makes are there at finite d, at the times of the theory."""
-    looks = np.unique(np.concatenate([t * np.geomspace(0.7, 1.4, 15) for t in crossing_times]))
+    evaluations = np.unique(np.concatenate([t * np.geomspace(0.7, 1.4, 15) for t in crossing_times]))
     options = {"method": Direct(), "data": Fixed(alpha), "curves": (curve,)}
     d, seeds = (400, 200) if alpha < 10.0 else (200, 200)
-    runs = simulate(problem, Flow(1.0), looks, d=d, seeds=range(3000, 3000 + seeds), **options)
+    runs = simulate(problem, Flow(1.0), evaluations, d=d, seeds=range(3000, 3000 + seeds), **options)
     for expected in crossing_times:
         found, error = crossing_of_means(runs, curve, expected)
         assert abs(found - expected) < 4.0 * error, (found, error)
@@ -255,14 +255,14 @@ def test_errors_cross_on_a_fixed_set_just_where_the_first_and_the_last_order_dif
     problem, p, D, alpha, samples = random_centred(200, 7)
     times = np.geomspace(1e-3, 3e4, 160)
     found = predict(problem, Flow(1.0), times, ("error",), data=Fixed(samples))
-    count = crossing_count(found, "error").values
+    count = tm.theory.crossing_count(found, "error").values
     first = p * np.sqrt(D)
     last = np.stack([end_of_training(p[:, i], D[:, i], alpha[i]) for i in range(200)], axis=1)
     expected = ((first[0] > first[1]) != (last[0] > last[1])).astype(int)
     assert expected.sum() >= 15
     np.testing.assert_array_equal(count, expected)
     online = predict(problem, Flow(1.0), times[times < 300.0], ("error",))
-    assert crossing_count(online, "error").values.max() == 0
+    assert tm.theory.crossing_count(online, "error").values.max() == 0
 
 
 @pytest.mark.slow
@@ -273,13 +273,13 @@ def test_what_memorisation_does_to_random_centred_problems():
     """
     problem, _, _, _, _ = random_centred(200, 11)
     times = np.geomspace(1e-3, 300.0, 240)
-    online = crossing_count(predict(problem, Flow(1.0), times, ("loss",)), "loss").values
+    online = tm.theory.crossing_count(predict(problem, Flow(1.0), times, ("loss",)), "loss").values
     counts = {}
     for alpha in (2.0, 0.5):
         found = predict(problem, Flow(1.0), times, ("loss",), data=Fixed(alpha))
-        counts[alpha] = crossing_count(found, "loss").values
+        counts[alpha] = tm.theory.crossing_count(found, "loss").values
         if alpha == 2.0:
-            stops = best_time(found).transpose("group", "case").values
+            stops = tm.theory.best_time(found).transpose("group", "case").values
     without = online == 0
     assert without.sum() > 100
     assert (counts[2.0][without] > 0).mean() > 0.3
@@ -294,36 +294,36 @@ def test_crossings_that_memorisation_moves():
     expected = {None: 0.807, 10.0: 0.644, 2.0: 0.347, 1.05: 0.226, 0.4: 0.102}
     for alpha, time in expected.items():
         data = None if alpha is None else Fixed(alpha)
-        (only,) = crossings(predict(CENTRED, Flow(1.0), times, ("loss",), data=data))
+        (only,) = tm.leaders(predict(CENTRED, Flow(1.0), times, ("loss",), data=data), "loss").changes
         assert only.time == pytest.approx(time, abs=6e-4)
 
 
 def test_crossings_that_memorisation_makes_and_removes():
     times = np.geomspace(0.01, 100.0, 100)
-    assert len(crossings(predict(MAKES, Flow(1.0), times, ("loss",)))) == 1
+    assert len(tm.leaders(predict(MAKES, Flow(1.0), times, ("loss",)), "loss").changes) == 1
     for alpha, places in ((10.0, (0.1125, 7.327)), (4.0, (0.1319, 4.454))):
-        found = crossings(predict(MAKES, Flow(1.0), times, ("loss",), data=Fixed(alpha)))
-        np.testing.assert_allclose([one.time for one in found], places, rtol=1e-3)
-    errors = crossings(predict(MAKES, Flow(1.0), times, ("error",), data=Fixed(4.0)), "error")
-    np.testing.assert_allclose([one.time for one in errors], (0.438, 8.42), rtol=2e-3)
+        found = tm.leaders(predict(MAKES, Flow(1.0), times, ("loss",), data=Fixed(alpha)), "loss")
+        np.testing.assert_allclose([one.time for one in found.changes], places, rtol=1e-3)
+    errors = tm.leaders(predict(MAKES, Flow(1.0), times, ("error",), data=Fixed(4.0)), "error")
+    np.testing.assert_allclose([one.time for one in errors.changes], (0.438, 8.42), rtol=2e-3)
     removes = teacher_mixture(rho=0.7, shift=4.0, variance=(0.1, 1.0), overlap=0.9, shift_overlap=(0.149, -0.188))
-    assert len(crossings(predict(removes, Flow(1.0), times, ("loss",)))) == 2
-    assert len(crossings(predict(removes, Flow(1.0), times, ("loss",), data=Fixed(4.0)))) == 0
+    assert len(tm.leaders(predict(removes, Flow(1.0), times, ("loss",)), "loss").changes) == 2
+    assert len(tm.leaders(predict(removes, Flow(1.0), times, ("loss",), data=Fixed(4.0)), "loss").changes) == 0
 
 
 def test_error_crossings_pinned():
     problem = teacher_mixture(rho=0.6, variance=(0.3, 1.2), overlap=0.3)
     times = np.geomspace(0.01, 300.0, 100)
     for alpha, time in ((0.6, 0.4442), (1.5, 1.2279)):
-        (only,) = crossings(predict(problem, Flow(1.0), times, ("error",), data=Fixed(alpha)), "error")
-        assert only.time == pytest.approx(time, rel=7e-4)  # the reference notes interpolate between looks
+        (only,) = tm.leaders(predict(problem, Flow(1.0), times, ("error",), data=Fixed(alpha)), "error").changes
+        assert only.time == pytest.approx(time, rel=7e-4)  # the reference notes interpolate between evaluations
 
 
 def test_each_group_has_a_best_time_and_a_peak_of_its_own():
     times = np.geomspace(0.05, 3000.0, 500)
     data = Fixed(("samples", [0.6, 1.1, 2.0, 3.0]))
     clean = predict(CENTRED, Flow(1.0), times, ("loss",), data=data)
-    stops = best_time(clean).sel(samples=2.0).values
+    stops = tm.theory.best_time(clean).sel(samples=2.0).values
     np.testing.assert_allclose(stops, (3.20, 0.58), rtol=0.03)
     ends = clean["loss"].isel(time=-1).sel(samples=[0.6, 1.1, 3.0]).values.T
     np.testing.assert_allclose(ends, [(0.609, 1.468), (2.171, 6.567), (0.316, 0.839)], atol=6e-4)

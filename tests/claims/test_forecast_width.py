@@ -34,17 +34,17 @@ def data():
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic()], ids=["square", "logistic"])
 def test_the_error_falls_with_width(loss):
-    train, look = data()
+    train, held_out = data()
     found = {}
     for width in WIDTHS:
         off = []
         for seed in range(3):
             ahead = tm.forecast(
-                Parametrised(width, seed), train, look, tm.Recipe(lr=0.1, steps=300, batch=None, loss=loss)
+                Parametrised(width, seed), train, held_out, tm.Recipe(lr=0.1, steps=300, batch=None, loss=loss)
             )
             sgd = partial(torch.optim.SGD, lr=0.1)
             run = tm.train(
-                Parametrised(width, seed), train, look, tm.Recipe(sgd, steps=300, batch=len(train), loss=loss)
+                Parametrised(width, seed), train, held_out, tm.Recipe(sgd, steps=300, batch=len(train), loss=loss)
             )
             off.append(tm.agreement(ahead, run)["loss"].rms)
         found[width] = np.mean(off)

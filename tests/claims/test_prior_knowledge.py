@@ -18,10 +18,10 @@ def over(values):
 @pytest.mark.parametrize(("length", "times"), [(0.0, [5.643]), (0.015, [1.356, 4.631]), (0.06, [])])
 def test_irrelevant_pretraining(length, times):
     """One crossing without, two below the critical length .022788, none above (reference notes 3.2)."""
-    looks = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
+    evaluations = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
     sgd = tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=length))
-    theory = tm.predict(CENTRED, sgd, looks, ("loss_gap",))["loss_gap"]
-    runs = tm.simulate(CENTRED, sgd, looks, curves=("loss_gap",), **SIZE)["loss_gap"]
+    theory = tm.predict(CENTRED, sgd, evaluations, ("loss_gap",))["loss_gap"]
+    runs = tm.simulate(CENTRED, sgd, evaluations, curves=("loss_gap",), **SIZE)["loss_gap"]
     mean, error = over(runs)
     gap = np.abs(mean - theory.values)
     assert (gap / error).max() < 4.0

@@ -1,4 +1,5 @@
-"""What must not change the answers: the order and names of groups, the unit of time, rotations, and splitting a group."""
+"""What must not change the answers: the order and names of groups, the unit of time, rotations, and splitting a
+group."""
 
 import numpy as np
 import pytest
@@ -74,7 +75,8 @@ def test_splitting_a_group_into_two_identical_ones_changes_nothing(vectors, shar
 @calm
 @given(mixtures())
 def test_small_learning_rates_only_set_the_unit_of_time(vectors):
-    # The correction is of order lr over the squared signal, which is small where teachers cancel: lr must be far smaller.
+    # The correction is of order lr over the squared signal, which is small where teachers cancel: lr must be far
+    # smaller.
     problem = Mixture.from_vectors(**vectors)
     one = predict(problem, SGD(lr=1e-10), TIMES / 1e-10)
     two = predict(problem, SGD(lr=5e-11), TIMES / 5e-11)

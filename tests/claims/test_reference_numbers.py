@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, crossings, drivers, predict, teacher_mixture, timescales
+import tiltmeter as tm
+from tiltmeter import SGD, drivers, predict, teacher_mixture, timescales
 from tiltmeter.problem import cases
-from tiltmeter.problem.start import Random
+from tiltmeter.problem.starts import Random
 from tiltmeter.theory.closed_form import two_group_constants
 from tiltmeter.theory.limits import asymptotes
 from tiltmeter.theory.stability import stability_limit
@@ -78,8 +79,8 @@ PRESETS = [
 @pytest.mark.parametrize(("problem", "lr", "times", "final"), [p[1:] for p in PRESETS], ids=[p[0] for p in PRESETS])
 def test_presets(problem, lr, times, final):
     theory = predict(problem, SGD(lr=lr), np.geomspace(1e-3, 4000.0, 400), curves=("loss",))
-    found = crossings(theory)
-    assert [f"{c.time:.{len(t.replace('.', ''))}g}" for c, t in zip(found, times, strict=True)] == times
+    found = tm.leaders(theory, "loss")
+    assert [f"{c.time:.{len(t.replace('.', ''))}g}" for c, t in zip(found.changes, times, strict=True)] == times
     if final is not None:
         digits = 3 if final == (0.249, 0.280) else 4
         assert tuple(asymptotes(problem, SGD(lr=lr)).loss.values.round(digits)) == final

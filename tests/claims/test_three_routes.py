@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiltmeter import SGD, Mixture, predict, teacher_mixture
-from tiltmeter.problem.start import Overlaps, Random, Zero
+from tiltmeter.problem.starts import Overlaps, Random, Zero
 from tiltmeter.theory.closed_form import closed_form
 from tiltmeter.theory.limits import initial_rates
 from tiltmeter.theory.ode import integrate

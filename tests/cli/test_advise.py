@@ -13,7 +13,7 @@ label = "label"
 group = "group"
 
 [model]
-hidden = [16]
+hidden = [64]
 
 [training]
 lr = 0.1
@@ -21,7 +21,7 @@ steps = 30
 batch = 32
 loss = "logistic"
 
-[looks]
+[evaluations]
 per_decade = 3
 """
 
@@ -41,9 +41,9 @@ def config(tmp_path):
 
 def test_ranks_and_training_of_the_best(run, config, tmp_path):
     to = tmp_path / "runs"
-    code, out, err = run("advise", str(config), "--train", "--share", "0.5", "--twins", "1", "--to", str(to))
+    code, out, err = run("advise", str(config), "--train", "--method", "twin", "--to", str(to))
     assert code == 0
-    assert "the worst group's loss over training" in out
+    assert "the worst group's loss at the last evaluation" in out
     assert "SAM" in out
     assert (to / "forecast" / "plain" / "run.json").exists()
     trained = (to / "trained" / "plain" / "run.json").exists()
@@ -52,10 +52,12 @@ def test_ranks_and_training_of_the_best(run, config, tmp_path):
 
 
 def test_json(run, config):
-    code, out, _ = run("advise", str(config), "--share", "0.5", "--twins", "1", "--json")
+    code, out, _ = run("advise", str(config), "--budget", "100", "--json")
     assert code == 0
     found = json.loads(out)
-    assert found["unranked"] == {}, "twins forecast every law of the menu"
+    assert found["unranked"] == {}, "every intervention of the menu is tried"
+    assert found["rehearsed"]
+    assert found["headline"]
     assert {"plain", "SAM", "UPGrad", "SelecMix"} <= {row["run"] for row in found["ranked"]}
 
 

@@ -22,7 +22,7 @@ COMMAND = [
     "0.1",
     "--until",
     "100",
-    "--looks",
+    "--evaluations",
     "30",
 ]
 BIAS = ["--class-bias", "-0.24", "-0.24", "0.3"]
@@ -31,8 +31,8 @@ BIAS = ["--class-bias", "-0.24", "-0.24", "0.3"]
 def test_words_first_then_the_kinds_of_crossings(capsys):
     assert main([*COMMAND, *BIAS]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "- leads throughout."
-    assert said[1].startswith("Class 0 between groups: - leads until t = ")
+    assert said[0] == "Group - has the lower loss throughout."
+    assert said[2].startswith("Class 0 between groups: Group - has the lower class loss until t = ")
     assert any(line.startswith("Classes within +:") for line in said)
 
 
@@ -50,7 +50,7 @@ def test_runs_are_kept_and_shown(tmp_path, capsys):
     assert (tmp_path / "loss.svg").exists()
     capsys.readouterr()
     assert main(["show", str(tmp_path / "run")]) == 0
-    assert "leads" in capsys.readouterr().out
+    assert "has the lower loss" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_without_a_learning_rate(capsys):
 
 def test_runs_are_simulated_and_compared_with_the_theory(run, tmp_path):
     code, out, _ = run(
-        "simulate", *COMMAND[1:-4], *BIAS, "--until", "8", "--looks", "6", "--d", "150", "--seeds", "6", "--against",
+        "simulate", *COMMAND[1:-4], *BIAS, "--until", "8", "--evaluations", "6", "--d", "150", "--seeds", "6", "--against",
         "theory", "--to", str(tmp_path / "run"), "--save", str(tmp_path / "both.svg"),
     )  # fmt: skip
     assert code == 0
@@ -92,7 +92,7 @@ def test_runs_are_simulated_and_compared_with_the_theory(run, tmp_path):
 
 def test_simulated_accuracies_are_asked_for_by_name(run):
     code, out, _ = run(
-        "simulate", "--classes", "3", "--softmax", "--lr", "0.3", "--until", "2", "--looks", "3", "--d", "60",
+        "simulate", "--classes", "3", "--softmax", "--lr", "0.3", "--until", "2", "--evaluations", "3", "--d", "60",
         "--seeds", "3", "--curve", "error", "--json",
     )  # fmt: skip
     assert code == 0
@@ -116,7 +116,7 @@ weights = { young = 2.0 }
 
 [times]
 until = 20.0
-looks = 10
+evaluations = 10
 """
 
 
@@ -135,7 +135,7 @@ def test_a_file_has_any_groups_and_classes(run, tmp_path):
 
 def test_a_file_by_numbers_is_overridden_by_options(run, tmp_path):
     (tmp_path / "problem.toml").write_text(
-        "[problem]\nclasses = 3\nrho = 0.7\nclass_bias = [0.2, 0.0, -0.2]\n[sgd]\nlr = 0.1\n[times]\nlooks = 4\n"
+        "[problem]\nclasses = 3\nrho = 0.7\nclass_bias = [0.2, 0.0, -0.2]\n[sgd]\nlr = 0.1\n[times]\nevaluations = 4\n"
     )
     code, out, _ = run(
         "predict", "--config", str(tmp_path / "problem.toml"), "--classes", "3", "--rho", "0.6", "--json"
@@ -171,7 +171,7 @@ TRAINING = """
 source = "problem"
 d = 30
 points = 300
-look = 200
+held_out = 200
 
 [problem]
 classes = 3
@@ -187,7 +187,7 @@ steps = 40
 batch = 1
 loss = "{loss}"
 
-[looks]
+[evaluations]
 per_decade = 3
 """
 
@@ -206,11 +206,11 @@ def test_networks_are_trained_on_the_same_problem(run, tmp_path, loss):
     ("change", "said"),
     [
         (("d = 30\n", ""), '[data] of source = "problem" needs `d`'),
-        (("look = 200", "look = 0.2"), "look should be a number of points"),
+        (("held_out = 200", "held_out = 0.2"), "held_out should be a number of points"),
         (('source = "problem"', 'source = "digits"'), '[problem] is drawn from with [data] source = "problem"'),
         (("classes = 3", "classes = 1"), "at least 2. Found classes = 1"),
         (("[problem]\nclasses = 3\nrho = 0.7\noverlap = 0.5\n", ""), "needs a table [problem]"),
-        (("look = 200", 'label = "y"'), "unknown key 'label'"),
+        (("held_out = 200", 'label = "y"'), "unknown key 'label'"),
     ],
 )
 def test_bad_training_files(run, tmp_path, change, said):

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 import tiltmeter.cli as cli
-from tiltmeter.cli import closed_pipe
+from tiltmeter.cli import terminal as closed_pipe
 
 
-@pytest.mark.parametrize("words", [["reproduce", "--list"], ["--help"]])
+@pytest.mark.parametrize("words", [["data", "list"], ["--help"]])
 def test_a_verb_ends_quietly_when_nobody_reads(words):
     """The reader closes before the first byte arrives."""
     made = subprocess.Popen(
@@ -27,7 +27,7 @@ def test_a_verb_ends_quietly_when_nobody_reads(words):
 
 
 def test_another_broken_pipe_is_told(monkeypatch, capsys):
-    def app():
+    def app(_):
         def broken(*_, **__):
             raise BrokenPipeError(32, "Broken pipe")
 
@@ -39,7 +39,7 @@ def test_another_broken_pipe_is_told(monkeypatch, capsys):
 
 
 def test_an_exit_of_other_reasons_stays(monkeypatch):
-    def app():
+    def app(_):
         def leave(*_, **__):
             raise SystemExit(7)
 

@@ -4,20 +4,22 @@ import json
 
 import pytest
 
-PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--looks", "12"]
+PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--evaluations", "12"]
 
 
 def test_flow(run):
     code, out, _ = run("predict", *PROBLEM, "--lr", "1", "--samples", "2", "--flow", "--until", "100")
     assert code == 0
-    assert out.splitlines()[0] == "- leads until t = 0.3473 (larger variance), then + (more data)."
+    assert out.splitlines()[0] == (
+        "Group - has the lower loss until t = 0.3473 (larger variance), then group + (more data)."
+    )
     assert "training loss +" in out
 
 
 def test_flow_of_the_population(run):
     code, out, _ = run("predict", *PROBLEM, "--lr", "1", "--flow")
     assert code == 0
-    assert out.startswith("- leads until t = 0.8066")
+    assert out.startswith("Group - has the lower loss until t = 0.8066")
 
 
 @pytest.mark.parametrize("flag", ["--sgd", "--shuffle", "--descent"])

@@ -10,7 +10,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.cli.options import build_problem, build_sgd, build_times
-from tiltmeter.cli.toml_tables import PROBLEM_FILE, TRAINING_FILE, read_tables
+from tiltmeter.cli.toml_file import PROBLEM_FILE, TRAINING_FILE, read_tables
 from tiltmeter.recipe.table import recipe_from_table
 
 PYTHON = re.compile(

@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.analysis.bias_gate import bias_gate
-from tiltmeter.cli.toml_tables import TRAINING_FILE, read_tables
+from tiltmeter.cli.toml_file import TRAINING_FILE, read_tables
+from tiltmeter.fairness.gate import bias_gate
 
 
 def trained(gap=0.2, error=0.01, seeds=None, groups=("a", "b")):
@@ -30,7 +30,7 @@ def trained(gap=0.2, error=0.01, seeds=None, groups=("a", "b")):
 
 
 def kept(decided, groups):
-    """A run with these decisions (looks, points), all of positives."""
+    """A run with these decisions (evaluations, points), all of positives."""
     names, times = sorted(set(groups)), 10 * np.arange(len(decided))
     coords = {"time": times, "group": ("point", groups), "positive": ("point", np.ones(len(groups), dtype=bool))}
     share = np.stack([decided[:, groups == name].mean(1) for name in names], 1)
@@ -83,12 +83,12 @@ class TestGate:
         decided = rng.random((3, 600)) < np.where(groups == "a", 0.3, 0.5)
         run = kept(decided, groups)
         found = bias_gate(run, "tpr", 0.02)
-        alone = tm.standing(kept(decided[-1:], groups), "tpr")["tpr", ("a", "b")]
+        alone = tm.leaders(kept(decided[-1:], groups), "tpr")["tpr", ("a", "b")]
         assert (found.gaps[0].low, found.gaps[0].high) == (alone.lower[-1], alone.upper[-1])
         assert found.basis == "this run, points looked at"
         assert not found.passed
-        all_looks = tm.standing(run, "tpr")["tpr", ("a", "b")]
-        assert all_looks.upper[-1] > found.gaps[0].high  # wider: it may be picked out afterwards
+        all_evaluations = tm.leaders(run, "tpr")["tpr", ("a", "b")]
+        assert all_evaluations.upper[-1] > found.gaps[0].high  # wider: it may be picked out afterwards
 
     def test_random_groups_fail_as_seldom_as_the_level_says(self):
         rng = np.random.default_rng(3)
@@ -97,7 +97,7 @@ class TestGate:
 
     def test_weighted_points_are_not_judged(self):
         run = kept(np.ones((1, 40), dtype=bool), np.array(["a", "b"] * 20))
-        weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"look": {"weighted": True}}))
+        weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"held_out": {"weighted": True}}))
         with pytest.raises(ValueError, match="Found that tpr: it is not judged, since its points are weighted"):
             bias_gate(weighted, "tpr", 0.1)
 
@@ -126,7 +126,7 @@ class TestGate:
             (lambda: bias_gate(trained(), "tpr", -1), "`gap` should not be negative. Found gap = -1."),
             (lambda: bias_gate(trained(), "tpr", 0.1, 2), "`level` should lie strictly between 0 and 1. Found level = 2."),
             (lambda: bias_gate(trained(groups=("a",)), "tpr", 0.1), "A gate needs a curve of at least two groups"),
-            (lambda: bias_gate(trained(gap=np.nan), "tpr", 0.1), "Every group should have a value of tpr at the last look."),
+            (lambda: bias_gate(trained(gap=np.nan), "tpr", 0.1), "Every group should have a value of tpr at the last evaluation."),
         ],
     )  # fmt: skip
     def test_sentences(self, make, sentence):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli.readings import readings_of
+from tiltmeter.cli.measure import readings_of
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.example import example_of
+from tiltmeter.measures.measure import example_of
 
 torch = pytest.importorskip("torch")
 
@@ -21,7 +21,7 @@ lr = 0.1
 steps = 20
 batch = 16
 
-[looks]
+[evaluations]
 per_decade = 2
 """
 
@@ -45,7 +45,7 @@ def test_a_file_with_choices_of_the_measure(run, in_a_folder):
     assert found["measure"] == "opposing-signals"
     first = next(curve for curve in found["curves"] if curve["curve"] == "opposing_concentration")
     assert first["null"] == pytest.approx(5 / 1794)
-    assert first["first_time"] > 0  # the first look has nothing to compare with
+    assert first["first_time"] > 0  # the first evaluation has nothing to compare with
 
 
 def test_curves_of_many_values_can_be_drawn_with_their_null(run, in_a_folder):

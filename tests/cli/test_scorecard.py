@@ -20,7 +20,7 @@ def test_sentences_and_a_table(run, folder):
     code, out, _ = run("scorecard", str(folder / "plain"), str(folder / "balanced"))
     assert code == 0
     assert "paid by + by 0.0505" in " ".join(out.split())
-    assert "Judged at the last look" in out
+    assert "Judged at the last evaluation" in out
 
 
 def test_json_and_every_picture(run, folder, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from tiltmeter import load
 
 CROSSING = ["simulate", "--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
-SHORT = {"--d": "200", "--seeds": "6", "--until": "20", "--looks": "12", "--since": "0.1"}
+SHORT = {"--d": "200", "--seeds": "6", "--until": "20", "--evaluations": "12", "--since": "0.1"}
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def test_a_sentence_comes_first_and_then_the_means(simulate):
     assert err == ""
     lines = out.splitlines()
     assert "lead" in lines[0]
-    assert lines[1].startswith("At t = 20, mean loss of 6 seeds: + 0.2")
-    assert "±" in lines[1]
+    assert lines[2].startswith("At t = 20, mean loss of 6 seeds: + 0.2")
+    assert "±" in lines[2]
 
 
 @pytest.mark.parametrize("method", ["chain", "direct"])
@@ -72,7 +72,7 @@ def test_to_a_run_directory_and_a_picture_of_both(simulate, tmp_path):
 
 
 def test_notes_go_to_stderr(simulate):
-    code, out, err = simulate(looks="400")
+    code, out, err = simulate(evaluations="400")
     assert code == 0
     assert err.startswith("Note: 400 times give")
     assert "Note" not in out

@@ -28,7 +28,7 @@ steps = 60
 batch = 16
 checkpoint = 20
 
-[looks]
+[evaluations]
 per_decade = 5
 """
 
@@ -45,7 +45,7 @@ class TestTrain:
         (tmp_path / "digits.toml").write_text(DIGITS)
         code, out, err = run("train", "digits.toml", "--to", "one", "--save", "one.svg")
         assert code == 0, err
-        assert out.startswith("In this run (all ")
+        assert out.startswith("Group ")
         assert "lower loss" in out.splitlines()[0]
         assert "Training on 1,000 points, with 1,794 held-out points" in err
         assert (tmp_path / "one.svg").exists()
@@ -65,7 +65,7 @@ class TestTrain:
         code, out, _ = run("compare", "one", "two")
         assert code == 0
         assert out.startswith("one: ")
-        assert "area under the gap" in out
+        assert "gap over training" in out
         code, out, _ = run("compare", "one", "two", "--json", "--curve", "error")
         found = json.loads(out)
         assert [row["run"] for row in found["runs"]] == ["one", "two"]
@@ -104,7 +104,7 @@ class TestTrain:
     def test_a_table(self, run, tmp_path):
         people().to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(
-            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = "sex"\nlook = 0.5\n[model]\nhidden = []\n'
+            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = "sex"\nheld_out = 0.5\n[model]\nhidden = []\n'
             '[training]\noptimiser = "adam"\nlr = 0.01\nepochs = 5\nloss = "logistic"\n'
         )
         code, out, err = run("train", "t.toml", "--curve", "error", "--json")
@@ -115,7 +115,7 @@ class TestTrain:
     def test_intersections_of_a_table(self, run, tmp_path):
         people(600).to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "t.toml").write_text(
-            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = ["sex", "job"]\nlook = 0.5\n'
+            '[data]\nsource = "people.csv"\nlabel = "wage"\ngroup = ["sex", "job"]\nheld_out = 0.5\n'
             "[training]\nlr = 0.1\nsteps = 20\n"
         )
         assert run("train", "t.toml", "--to", "run")[0] == 0
@@ -126,12 +126,12 @@ class TestTrain:
         assert "against the mean of all, at the end" in " ".join(out.split())
         rows = [line for line in out.splitlines() if line.strip().startswith("('")]
         assert len(rows) == 6  # one for each group, and none without a verdict
-        assert all(any(word in row for word in ("above (", "below (", "no difference", "not judged")) for row in rows)
+        assert all(any(word in row for word in ("above (", "below (", "not clear", "not judged")) for row in rows)
 
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("[dta]\n", "unknown key 'dta'. There are: data, problem, model, training, looks, forecast."),
+            ("[dta]\n", "unknown key 'dta'. There are: data, problem, model, training, evaluations, forecast."),
             ("[training]\nrate = 1\n", "[training]: unknown key 'rate'."),
             ("[training]\nsteps = 5\n", "[training] needs `lr`, the learning rate."),
             ('[training]\nlr = 1\nsteps = 5\noptimiser = "lion"\n', "[training] optimiser: no 'lion'. There are: sgd, adam, adamw."),
@@ -172,13 +172,13 @@ class TestTables:
         assert "Dropped 100 of 300 rows with missing values (F: " in err
         assert "Labels: <=50K = 0, >50K = 1 (in sorted order; positive= sets which is 1)." in err
         kept = tm.load("one").origin
-        assert sum(count for _, count in kept.problem["look"]["reading"]["dropped"]) == 100
+        assert sum(count for _, count in kept.problem["held_out"]["reading"]["dropped"]) == 100
         assert sum(count for _, count in kept.settings["train"]["reading"]["dropped"]) == 100
 
     @pytest.mark.parametrize(("declared", "yes"), [("", ">50K"), ('positive = "<=50K"\n', "<=50K")])
     def test_the_positive_label_reaches_the_report(self, run, tmp_path, declared, yes):
         people(300).to_csv("people.csv", index=False)
-        text = self.TOML.format("csv").replace('group = "sex"\n', f'group = "sex"\nlook = 0.5\n{declared}')
+        text = self.TOML.format("csv").replace('group = "sex"\n', f'group = "sex"\nheld_out = 0.5\n{declared}')
         (tmp_path / "t.toml").write_text(text)
         code, _, err = run("train", "t.toml", "--to", "one")
         assert code == 0, err
@@ -214,10 +214,10 @@ class TestTables:
 
 
 class TestFollow:
-    def write(self, folder, looks, pause):
+    def write(self, folder, evaluations, pause):
         origin = tm.Origin("training")
         with tm.Recorder(folder, clock="step", origin=origin) as recorder:
-            for step in range(1, looks + 1):
+            for step in range(1, evaluations + 1):
                 loss = xr.DataArray([1.0 / step, 2.0 / step], dims="group", coords={"group": ["a", "b"]})
                 recorder.append(step, {"loss": loss})
                 time.sleep(pause)
@@ -237,7 +237,7 @@ class TestFollow:
         self.write(tmp_path / "done", 3, 0)
         code, out, _ = run("show", "done", "--follow")
         assert code == 0
-        assert out.count("a leads throughout.") == 1
+        assert out.count("Group a has the lower loss throughout.") == 1
 
     def test_what_is_no_run(self, run):
         code, _, err = run("show", "nowhere", "--follow")

@@ -11,29 +11,29 @@ SOURCE = Path(__file__).parents[2] / "src" / "tiltmeter"
 
 # Top to bottom; a module imports only from lines below its own (or from its own room).
 LAYERS = [
+    ["results"],
     ["cli"],
     ["explorer"],
-    ["experiments"],
     ["report"],
     ["plot", "export"],
     ["advice"],
     ["study"],
-    ["analysis"],
+    ["fairness"],
+    ["leaders"],
     ["forecast"],
     ["theory", "simulation", "training"],
     ["measures"],
-    ["tangent", "networks"],
-    ["passes"],
+    ["modules"],
     ["recipe"],
     ["data"],
     ["population"],
     ["problem"],
     ["interventions"],
-    ["losses", "schedule"],
-    ["memory", "names", "progress", "threads"],
+    ["losses", "schedules"],
+    ["pairs"],
+    ["names", "over_seeds", "progress", "question", "threads"],
     ["record"],
-    ["notebook_text"],
-    ["lazy_names", "version", "visible_text"],
+    ["child_process", "compiled", "lazy_names", "plugins", "shown_text", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(
@@ -64,6 +64,22 @@ def test_imports_point_down(path):
         if other != own:
             assert other in LEVEL, f"{path} imports {other}, which is no room of the house"
             assert LEVEL[other] > LEVEL[own], f"{own} must not import {other}"
+
+
+@pytest.mark.parametrize("part", ["src", "benchmarks", "docs/draw", "docs/ext", "docs/notebooks", "tests"])
+def test_nothing_but_the_laboratory_needs_the_laboratory(part):
+    """`pytest.importorskip` in a test is not an import."""
+    for path in (SOURCE.parents[1] / part).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not [name for name in names if name.split(".")[0] == "tiltmeter_lab"], path
+
+
+def test_the_laboratory_is_not_needed_by_the_pages_of_the_library():
+    for page in (SOURCE.parents[1] / "docs").glob("*.md"):
+        assert "import tiltmeter_lab" not in page.read_text(encoding="utf-8")
+        assert "from tiltmeter_lab" not in page.read_text(encoding="utf-8")
 
 
 def test_no_relative_imports_hide_from_this_test():

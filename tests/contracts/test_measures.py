@@ -1,4 +1,4 @@
-"""Laws that every measure of the catalogue obeys, whoever wrote it.
+"""Interventions that every measure of the catalogue obeys, whoever wrote it.
 
 A new measure is tested by being in the catalogue. Where the digits and a small network do not do, its class offers
 `example(seed)`.
@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import re
 from functools import partial
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -15,14 +16,11 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.example import example_of, few_digits
-from tiltmeter.measures.measure import snapshot_of
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
-from tiltmeter.passes.streams import streams
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.measures.measure import example_of, few_digits, snapshot_of
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.untouched import streams, untouched
 
 every_measure = pytest.mark.parametrize("name", list(MEASURES))
 #: Model and shape of one digit for it.
@@ -106,16 +104,16 @@ def test_it_does_not_change_the_training(name):
 @every_measure
 def test_shape_and_labels_stay_the_same_between_looks(name):
     measure, model, data = example_of(find(name))
-    looks = []
+    evaluations = []
     for _ in range(3):
-        looks.append(tm.measure(measure, model, data))
+        evaluations.append(tm.measure(measure, model, data))
         with torch.no_grad():
             for parameter in model.parameters():
                 if parameter.is_floating_point():
                     parameter.mul_(1.1).add_(0.01)
-    for later in looks[1:]:
-        assert list(later) == list(looks[0])
-        for key, values in looks[0].items():
+    for later in evaluations[1:]:
+        assert list(later) == list(evaluations[0])
+        for key, values in evaluations[0].items():
             assert later[key].dims == values.dims
             assert later[key].attrs == values.attrs
             for dim in values.dims:
@@ -189,19 +187,24 @@ def test_it_costs_what_it_says(name):
     with untouched(model):
         snapshot = snapshot_of(model, data)
         said = measure.passes(snapshot)
-        cost = counted(model)
+        counted(model)
         measure(snapshot)
-    found = cost[0] / len(data)
+    found = spent() / len(data)
     assert said / 2.0 <= found <= 2.0 * said, f"says {said:g} passes, takes {found:g}"
 
 
-#: Of the model that is counted. Not in a closure of a hook: a look puts those back as they were.
-COST = [0.0]
+#: Of the model that is counted. A queue: an evaluation puts lists, closures and global variables back as they were.
+COST = SimpleQueue()
+
+
+def spent():
+    """What was counted since this was last asked."""
+    return sum(COST.get() for _ in range(COST.qsize()))
 
 
 def counted(model):
-    """A list whose one number counts points passed forward, and twice those passed backward, from now on."""
-    COST[0] = 0.0
+    """Count points passed forward, and twice those passed backward, from now on; `spent` tells."""
+    spent()
 
     class Watched(torch.autograd.Function):
         """The identity; its backward is called whenever a gradient comes back to the output."""
@@ -218,12 +221,12 @@ def counted(model):
 
         @staticmethod
         def backward(ctx, gradient):  # noqa: ARG004
-            COST[0] += 2.0 * points(gradient)
+            COST.put(2.0 * points(gradient))
             return gradient
 
         @staticmethod
         def jvp(ctx, tangent):  # noqa: ARG004
-            COST[0] += points(tangent)
+            COST.put(points(tangent))
             return tangent.view_as(tangent)
 
     def points(output):
@@ -235,25 +238,23 @@ def counted(model):
 
     def hook(module, inputs, output):
         if not torch.is_tensor(output):
-            COST[0] += len(inputs[0])
+            COST.put(len(inputs[0]))
             return None
-        COST[0] += points(output)
+        COST.put(points(output))
         return Watched.apply(output) if torch.is_grad_enabled() or output.requires_grad else None
 
     model.register_forward_hook(hook)
-    return COST
 
 
 def test_copies_and_vectorised_calls_of_the_model_are_counted():
     model = nn.Linear(3, 1)
-    cost = counted(model)
+    counted(model)
     copy.deepcopy(model)(torch.zeros(5, 3)).sum().backward()
-    assert cost[0] == 15.0
-    cost[0] = 0.0
+    assert spent() == 15.0
     parameters = dict(model.named_parameters())
 
     def loss(parameters, x):
         return torch.func.functional_call(model, parameters, (x[None],)).sum()
 
     torch.vmap(torch.func.grad(loss), (None, 0))(parameters, torch.ones(7, 3))
-    assert cost[0] == 21.0
+    assert spent() == 21.0

@@ -7,13 +7,12 @@ import pytest
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.example import example_of
-from tiltmeter.measures.measure import measure
+from tiltmeter.measures.measure import example_of, measure
 
 
 def reading(name, weights=None):
     """What the measure reads of its example, every point with these weights."""
-    chosen, model, data = example_of(find(name))  # anew each time: some remember their last look
+    chosen, model, data = example_of(find(name))  # anew each time: some remember their last evaluation
     if weights is not None:
         members = [data.groups[code] for code in data.codes]
         data = GroupedData(data.x, data.y, members, weights=weights(np.arange(len(data))))

@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tiltmeter.data.public import sources
-from tiltmeter.data.public.fetch import fetch
-from tiltmeter.data.public.unpack import unpack
+from tiltmeter.data.public.fetch import fetch, unpack
 
 
 @pytest.fixture
@@ -231,7 +230,7 @@ class TestLimits:
     def test_an_archive_that_grows_beyond_measure_is_refused(self, tmp_path, monkeypatch):
         import tarfile
 
-        from tiltmeter.data.public import unpack as module
+        from tiltmeter.data.public import fetch as module
 
         monkeypatch.setattr(module, "LEAST_BYTES", 1000)
         with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as tar:
@@ -253,7 +252,7 @@ class TestLimits:
     def test_redirects_are_named_and_sizes_limited(self, tmp_path, monkeypatch, came, size, said, refused):
         import requests
 
-        from tiltmeter.data.public.download import Download
+        from tiltmeter.data.public.fetch import Download
 
         class Answer:
             url = came

@@ -110,8 +110,8 @@ class TestPositive:
         assert data.y.dtype == np.int64
         assert (data.reading.labels, data.reading.positive) == (("denied", "approved"), "approved")
         assert "Labels: denied = 0, approved = 1 (the positive label)." in str(data.reading)
-        train, look = data.split(0.4)
-        assert train.to_json()["reading"]["positive"] == look.to_json()["reading"]["positive"] == "approved"
+        train, held_out = data.split(0.4)
+        assert train.to_json()["reading"]["positive"] == held_out.to_json()["reading"]["positive"] == "approved"
         assert data.label_rates["F"][1] == pytest.approx(0.25)
 
     def test_undeclared_the_sorted_order_decides_and_says_so(self):
@@ -145,9 +145,9 @@ class TestMissing:
             "Dropped 70 of 240 rows with missing values (F: 23 of 80, M: 47 of 160; missing in age: 60, job: 10)."
         )
         assert len(data) == 170
-        train, look = data.split(0.4)
-        origin = Origin("training", problem={"look": look.to_json()})
-        assert origin.problem["look"]["reading"]["dropped"] == [["F", 23], ["M", 47]]
+        train, held_out = data.split(0.4)
+        origin = Origin("training", problem={"held_out": held_out.to_json()})
+        assert origin.problem["held_out"]["reading"]["dropped"] == [["F", 23], ["M", 47]]
         assert train.reading == data.reading
 
     def test_a_missing_group_is_counted_too(self):

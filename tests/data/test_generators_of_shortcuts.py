@@ -1,4 +1,5 @@
-"""Generators with a known shortcut: symmetric clusters, dominoes, coloured images, moons, latents, Boolean functions."""
+"""Generators with a known shortcut: symmetric clusters, dominoes, coloured images, moons, latents, Boolean
+functions."""
 
 import warnings
 
@@ -37,7 +38,7 @@ def test_cloud_is_a_gaussian_cut_off():
     data = symmetric_clusters(2, points=4000, spread=0.005, radius=0.01, seed=1)
     lengths = np.linalg.norm(data.x[:4000] - [1.0, 0.0], axis=1)
     assert lengths.max() <= 0.01
-    # The law of the length given that it is below 2 sigma: 1 - exp(-r^2 / 2) over 1 - exp(-2).
+    # The intervention of the length given that it is below 2 sigma: 1 - exp(-r^2 / 2) over 1 - exp(-2).
     share = (1 - np.exp(-0.5)) / (1 - np.exp(-2.0))
     assert np.mean(lengths < 0.005) == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 4000))
 

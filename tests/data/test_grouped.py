@@ -110,12 +110,12 @@ class TestGlance:
 class TestSplit:
     def test_every_group_is_split_alike_and_nothing_is_lost(self):
         data = GroupedData(np.arange(200.0)[:, None], Y, G, weights=np.arange(200) + 1.0)
-        train, look = data.split(look=0.4, seed=3)
+        train, held_out = data.split(held_out=0.4, seed=3)
         assert train.sizes == {"a": 90, "b": 30}
-        assert look.sizes == {"a": 60, "b": 20}
-        both = np.sort(np.concatenate([train.x[:, 0], look.x[:, 0]]))
+        assert held_out.sizes == {"a": 60, "b": 20}
+        both = np.sort(np.concatenate([train.x[:, 0], held_out.x[:, 0]]))
         np.testing.assert_array_equal(both, np.arange(200))
-        for part in (train, look):
+        for part in (train, held_out):
             np.testing.assert_array_equal(part.weights, part.x[:, 0] + 1)
             np.testing.assert_array_equal([part.groups[c] for c in part.codes], G[part.x[:, 0].astype(int)])
 
@@ -125,10 +125,10 @@ class TestSplit:
         assert np.array_equal(one, two)
         assert not np.array_equal(one, other)
 
-    @pytest.mark.parametrize("look", [0, 1, 1.5, True, "half"])
-    def test_a_share_is_needed(self, look):
-        with pytest.raises(ValueError, match="`look` should be a share strictly between 0 and 1"):
-            GroupedData(X, Y, G).split(look)
+    @pytest.mark.parametrize("held_out", [0, 1, 1.5, True, "half"])
+    def test_a_share_is_needed(self, held_out):
+        with pytest.raises(ValueError, match="`held_out` should be a share strictly between 0 and 1"):
+            GroupedData(X, Y, G).split(held_out)
 
     def test_no_part_may_lose_a_group(self):
         data = GroupedData(X, Y, np.where(np.arange(200) < 2, "rare", "rest"))

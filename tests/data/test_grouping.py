@@ -82,20 +82,20 @@ def test_attributes():
 
 
 def test_a_random_task():
-    train, look = random_task(X, Y, np.random.default_rng(5), rho=0.7, look=150)
+    train, held_out = random_task(X, Y, np.random.default_rng(5), rho=0.7, held_out=150)
     assert train.groups == ("a", "b")
-    assert look.sizes == {"a": 150, "b": 150}
+    assert held_out.sizes == {"a": 150, "b": 150}
     assert train.sizes["a"] == 650
     assert train.sizes["a"] / len(train) == pytest.approx(0.7, abs=0.001)
     assert train.x.dtype == np.float32
     assert train.x.shape[1:] == (36,)
-    points = {tuple(row) for row in np.concatenate([train.x, look.x])}
-    assert len(points) == len(train) + len(look)  # nothing is in both
-    for rates in (train.label_rates, look.label_rates):
+    points = {tuple(row) for row in np.concatenate([train.x, held_out.x])}
+    assert len(points) == len(train) + len(held_out)  # nothing is in both
+    for rates in (train.label_rates, held_out.label_rates):
         assert all(0.35 < rate < 0.65 for of in rates.values() for rate in of.values())
-    again = random_task(X, Y, np.random.default_rng(5), rho=0.7, look=150)[0]
+    again = random_task(X, Y, np.random.default_rng(5), rho=0.7, held_out=150)[0]
     np.testing.assert_array_equal(again.x, train.x)
-    other = random_task(X, Y, np.random.default_rng(6), rho=0.7, look=150)[0]
+    other = random_task(X, Y, np.random.default_rng(6), rho=0.7, held_out=150)[0]
     assert not np.array_equal(other.x[:50], train.x[:50])
 
 
@@ -120,7 +120,7 @@ def test_a_random_task():
         (lambda: imbalanced(GroupedData(X, Y, "label"), {0: 0.5}), ValueError, "Two labels are needed. Found 10."),
         (lambda: random_task(X, Y, RNG, 1.0), ValueError, "`rho` should lie strictly between 0 and 1. Found rho = 1.0."),
         (lambda: random_task(X, Y % 7, RNG, 0.5), ValueError, "Two groups of four classes need eight. Found 7."),
-        (lambda: set_aside(PAIR, 200, RNG), ValueError, "`look` should leave points of every group. Found 200 of 200 in 'b'."),
+        (lambda: set_aside(PAIR, 200, RNG), ValueError, "`held_out` should leave points of every group. Found 200 of 200 in 'b'."),
     ],
 )  # fmt: skip
 def test_sentences(make, kind, sentence):

@@ -11,12 +11,9 @@ from tiltmeter.data.public.adult import adult
 from tiltmeter.data.public.celeba import celeba
 from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.compas import compas, compas_table
-from tiltmeter.data.public.fashion_mnist import fashion_mnist
-from tiltmeter.data.public.folder import data_folder
 from tiltmeter.data.public.german import german
-from tiltmeter.data.public.idx_format import read_idx
-from tiltmeter.data.public.mnist import mnist
-from tiltmeter.data.public.presence import check, is_present
+from tiltmeter.data.public.mnist import fashion_mnist, mnist, read_idx
+from tiltmeter.data.public.presence import check, data_folder, is_present
 from tiltmeter.data.public.waterbirds import waterbirds
 
 
@@ -85,9 +82,9 @@ class TestPictures:
 class TestTables:
     def test_adult(self, write):
         write("adult")
-        train, look = adult()
+        train, held_out = adult()
         assert train.groups == ("Female", "Male")
-        assert train.label_rates["Male"][1] == look.label_rates["Male"][1] > 0  # labels of the test end in a dot
+        assert train.label_rates["Male"][1] == held_out.label_rates["Male"][1] > 0  # labels of the test end in a dot
         np.testing.assert_allclose(train.x.mean(0), 0.0, atol=1e-5)
         np.testing.assert_allclose(train.x.std(0), 1.0, atol=1e-5)
         assert adult(["sex", "race"])[0].groups[0] == ("Female", "Black")
@@ -98,19 +95,19 @@ class TestTables:
         folder = write("adult")
         text = (folder / "adult.test").read_text().replace("39, State-gov", "139, Martian")
         (folder / "adult.test").write_text(text)
-        train, look = adult()
-        assert look.x.shape[1] == train.x.shape[1]
+        train, held_out = adult()
+        assert held_out.x.shape[1] == train.x.shape[1]
         ages = train.x[:, 0]
         scale = (54 - 28) / (ages.max() - ages.min())
-        assert (look.x[:, 0].max() - ages.max()) * scale == pytest.approx(139 - 54, rel=1e-4)
+        assert (held_out.x[:, 0].max() - ages.max()) * scale == pytest.approx(139 - 54, rel=1e-4)
 
     def test_compas_keeps_the_usual_rows(self, write):
         write("compas")
         assert len(compas_table(filtered=False)) == 420
         assert compas_table()["days_b_screening_arrest"].abs().max() == 30
-        train, look = compas()
+        train, held_out = compas()
         assert train.groups == ("African-American", "Caucasian")
-        assert len(train) + len(look) == len(compas_table()) * 2 // 3
+        assert len(train) + len(held_out) == len(compas_table()) * 2 // 3
         assert compas(sensitive_features=True)[0].x.shape[1] == train.x.shape[1] + 2
         with pytest.raises(KeyError, match=r"`races`: no 'Martian'. There are: African-American, Caucasian, Other"):
             compas(("Martian",))
@@ -120,17 +117,17 @@ class TestTables:
         lines = (folder / "compas-scores-two-years.csv").read_text().splitlines()
         numbered = [lines[0], *(line.replace(",69,", f",{20 + i},").replace(",24,", f",{20 + i},").replace(",31,", f",{20 + i},") for i, line in enumerate(lines[1:]))]  # fmt: skip
         (folder / "compas-scores-two-years.csv").write_text("\n".join(numbered) + "\n")
-        train, look = compas()
-        columns = np.concatenate([train.x[:, 0], look.x[:, 0]])
+        train, held_out = compas()
+        columns = np.concatenate([train.x[:, 0], held_out.x[:, 0]])
         assert len(np.unique(columns.round(5))) == len(columns)
         np.testing.assert_array_equal(compas(seed=3)[1].x, compas(seed=3)[1].x)
         assert not np.array_equal(compas(seed=3)[1].y, compas(seed=4)[1].y)
 
     def test_german(self, write):
         write("german")
-        train, look = german()
+        train, held_out = german()
         assert train.sizes == {"female": 70, "male": 70}
-        assert look.label_rates["male"] == {0: 0.0, 1: 1.0}
+        assert held_out.label_rates["male"] == {0: 0.0, 1: 1.0}
         assert german("age")[0].groups == ("old", "young")
 
 

@@ -57,7 +57,7 @@ WAYS = {
 }
 
 
-def look_at(model, data, **settings):
+def evaluate_at(model, data, **settings):
     with tm.Probe(model, data, **settings) as probe:
         pass
     return probe.trajectory()
@@ -73,7 +73,7 @@ def assert_same(one, other):
 def test_a_model_gets_the_parts_as_they_are(way):
     kind, x = WAYS[way]
     data = tm.GroupedData(x, Y, GROUP)
-    assert_same(look_at(kind(), data, chunk=50), look_at(Joined(), ONE, chunk=50))
+    assert_same(evaluate_at(kind(), data, chunk=50), evaluate_at(Joined(), ONE, chunk=50))
 
 
 def test_training_with_parts_is_that_with_one_array():
@@ -88,8 +88,9 @@ def test_parts_are_shown_and_what_needs_one_array_says_so():
     assert data.to_json()["shape"] == [{"tokens": [5], "mask": [5]}]
     assert len(data.take([0, 3]).x.parts["mask"]) == 2
     recipe = tm.Recipe(lr=0.1, steps=5)
+    assert "loss" in tm.forecast(Reader(), *data.split(0.5), recipe, method=tm.methods.Rehearsal(1), progress=False)
     with pytest.raises(TypeError, match=r"needs points that are one tensor\. Found points in parts"):
-        tm.forecast(Reader(), *data.split(0.5), recipe)
+        tm.tangent(Reader(), *data.split(0.5))
     with pytest.raises(TypeError, match=r"needs points that are one tensor\. Found points in parts"):
         tm.ensemble(Reader, *data.split(0.5), recipe, seeds=2)
     with pytest.raises(ValueError, match=r"Found 120 in tokens, 119 in mask\."):
@@ -127,9 +128,9 @@ def test_streamed_points_give_the_curves_of_those_in_memory(source, stream):
     data = tm.GroupedData.from_loader(SOURCES[source](), stream=stream)
     one, other = Reader(), Joined()
     before = torch.get_rng_state()
-    assert_same(look_at(one, data, chunk=32), look_at(other, ONE, chunk=32))
+    assert_same(evaluate_at(one, data, chunk=32), evaluate_at(other, ONE, chunk=32))
     assert torch.equal(before, torch.get_rng_state()), "iterating a loader draws a seed"
-    assert_same(look_at(Reader(), data.split(0.5)[1]), look_at(Joined(), ONE.split(0.5)[1]))
+    assert_same(evaluate_at(Reader(), data.split(0.5)[1]), evaluate_at(Joined(), ONE.split(0.5)[1]))
 
 
 def test_a_dataset_is_streamed_while_training_too():
@@ -148,7 +149,7 @@ def test_a_stream_that_changes_its_order_is_refused():
     data = tm.GroupedData.from_loader(Moving(), stream=True)
     Moving.first = False
     with pytest.raises(ValueError, match="Found other labels than at first: do not shuffle it"):
-        look_at(Reader(), data)
+        evaluate_at(Reader(), data)
     with pytest.raises(ValueError, match="A stream goes by the order of the points"):
         tm.GroupedData.from_loader(DataLoader(Points(), batch_size=4, shuffle=True), stream=True)
     loaded = tm.GroupedData.from_loader(DataLoader(Points(), batch_size=4), stream=True)

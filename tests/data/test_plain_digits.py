@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.data.public.plain_digits import plain_digits
+from tiltmeter.data.public.digits import plain_digits
 
 
 def test_wrong_labels_are_wrong_and_the_rest_right():
@@ -20,11 +20,11 @@ def test_wrong_labels_are_wrong_and_the_rest_right():
 
 
 def test_what_is_looked_at_does_not_depend_on_what_is_trained_on():
-    looks = [plain_digits(points, noise, seed=1)[1] for points, noise in ((900, 0.0), (200, 0.2))]
-    assert np.array_equal(looks[0].x, looks[1].x)
+    evaluations = [plain_digits(points, noise, seed=1)[1] for points, noise in ((900, 0.0), (200, 0.2))]
+    assert np.array_equal(evaluations[0].x, evaluations[1].x)
     train = plain_digits(900, seed=1)[0]
     seen = {row.tobytes() for row in train.x}
-    shared = sum(row.tobytes() in seen for row in looks[0].x)
+    shared = sum(row.tobytes() in seen for row in evaluations[0].x)
     assert shared <= 2  # the data set itself may repeat an image
 
 

@@ -115,7 +115,7 @@ class Seen:
 
 
 @pytest.fixture
-def look(browser):
+def open_page(browser):
     """Open an address; at the end there was no error and no request to anywhere else. Close before the server ends."""
     opened = []
 

@@ -7,14 +7,14 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.record import Recorder
-from tiltmeter.record.directory.seal import sealed_line
+from tiltmeter.record.directory.atomic_files import sealed_line
 
 
-def write(path, looks=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
+def write(path, evaluations=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
     recorder = Recorder(
         path, clock="step", origin=tm.Origin("example", settings={"lr": lr, "seed": seed}, seeds=(seed,))
     )
-    for step in range(1, looks + 1):
+    for step in range(1, evaluations + 1):
         values = [1.0 / step, 0.4 + 0.01 * seed]
         recorder.append(step, {"loss": xr.DataArray(values, dims="group", coords={"group": list(groups)})})
     if end:
@@ -22,14 +22,16 @@ def write(path, looks=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
     return recorder
 
 
-def day(path, looks=100_000):
-    """A day's run, its lines written at once; its two groups cross once, at look 14,484."""
-    write(path, looks=1)
-    steps = np.arange(2, looks + 1)
+def day(path, evaluations=100_000):
+    """A day's run, its lines written at once; its two groups cross once, at evaluation 14,484."""
+    write(path, evaluations=1)
+    steps = np.arange(2, evaluations + 1)
     a, b = np.exp(-steps / 9e3) + 1e-7 * np.sin(steps), np.full(len(steps), 0.2)
     lines = [
         sealed_line(
-            json.dumps({"kind": "look", "time": int(s), "values": {"loss": [x, y]}}, separators=(",", ":")).encode()
+            json.dumps(
+                {"kind": "evaluation", "time": int(s), "values": {"loss": [x, y]}}, separators=(",", ":")
+            ).encode()
         )
         for s, x, y in zip(steps, a, b, strict=True)
     ]

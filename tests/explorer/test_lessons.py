@@ -66,10 +66,10 @@ def test_a_lesson_can_be_saved(explorer):
 
 
 @pytest.mark.slow
-def test_a_lesson_in_the_browser_from_a_disk(explorer, look, tmp_path):
+def test_a_lesson_in_the_browser_from_a_disk(explorer, open_page, tmp_path):
     file = tmp_path / "lesson.html"
     file.write_text(explorer.ask("/lesson.html?lesson=two-clocks").text, encoding="utf-8")
-    page = look(file.as_uri())
+    page = open_page(file.as_uri())
     page.get_by_label("no", exact=True).check()
     page.get_by_role("button", name="Reveal").click()
     page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
@@ -84,8 +84,8 @@ def test_a_lesson_in_the_browser_from_a_disk(explorer, look, tmp_path):
 
 
 @pytest.mark.slow
-def test_lessons_on_the_served_page(explorer, look):
-    page = look(explorer.address + "#lessons")
+def test_lessons_on_the_served_page(explorer, open_page):
+    page = open_page(explorer.address + "#lessons")
     page.wait_for_selector("article")
     assert page.get_by_role("article").count() == 5
     page.get_by_role("link", name="Three phases").click()
@@ -98,10 +98,10 @@ def test_lessons_on_the_served_page(explorer, look):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_lesson_works_from_a_disk_to_its_last_question(explorer, look, tmp_path, name):
+def test_every_lesson_works_from_a_disk_to_its_last_question(explorer, open_page, tmp_path, name):
     file = tmp_path / f"{name}.html"
     file.write_text(explorer.ask(f"/lesson.html?lesson={name}").text, encoding="utf-8")
-    page = look(file.as_uri())
+    page = open_page(file.as_uri())
     lesson = lesson_named(name)
     for place, step in enumerate(lesson.steps, 1):
         page.wait_for_selector(f"text=Question {place} of {len(lesson.steps)}")

@@ -1,12 +1,11 @@
-"""Who leads while a run trains: the same limits at a look, however many looks came after it."""
+"""Who leads while a run trains: the same limits at an evaluation, however many evaluations came after it."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.explorer.live_judgement import live_differences, planned_looks
-from tiltmeter.explorer.run_judgement import run_judgement, run_summaries
+from tiltmeter.explorer.run_judgement import live_differences, planned_evaluations, run_judgement, run_summaries
 from tiltmeter.record import Recorder
 
 PLAN = {"when": {"every": 1}, "steps": 19}
@@ -25,14 +24,15 @@ def run_of(gaps, settings=PLAN, errors=0.05):
 def test_a_look_is_judged_once_and_for_all():
     gaps = np.random.default_rng(0).normal(size=20)
     whole = live_differences([run_of(gaps)], "loss")[0][0]
-    for looks in (1, 7, 19):
-        part = live_differences([run_of(gaps[:looks])], "loss")[0][0]
-        np.testing.assert_array_equal(part.lower, whole.lower[:looks])
-        np.testing.assert_array_equal(part.upper, whole.upper[:looks])
+    for evaluations in (1, 7, 19):
+        part = live_differences([run_of(gaps[:evaluations])], "loss")[0][0]
+        np.testing.assert_array_equal(part.lower, whole.lower[:evaluations])
+        np.testing.assert_array_equal(part.upper, whole.upper[:evaluations])
 
 
 def test_nobody_is_named_more_often_than_is_said():
-    """Independent looks are the worst case of Bonferroni: 5 % of runs without a gap name somebody at some look."""
+    """Independent evaluations are the worst case of Bonferroni: 5 % of runs without a gap name somebody at some
+    look."""
     rng, wrong = np.random.default_rng(1), 0
     for _ in range(2000):
         found = live_differences([run_of(rng.normal(size=20) * 0.05 * 2**0.5)], "loss")[0][0]
@@ -61,14 +61,16 @@ def test_without_a_plan_nobody_is_named(run, sentence):
 
 
 def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp_path):
-    assert planned_looks(tm.Origin("training", settings=PLAN)) == 20
+    assert planned_evaluations(tm.Origin("training", settings=PLAN)) == 20
     recorder = Recorder(tmp_path / "live", clock="step", origin=tm.Origin("training", settings=PLAN))
     groups = {"dims": "group", "coords": {"group": ["a", "b"]}}
     for step in range(3):
         loss = {"loss": xr.DataArray([0.2, 0.9], **groups), "loss_se": xr.DataArray([0.01, 0.01], **groups)}
         recorder.append(step, loss)
     told = run_judgement(str(tmp_path), ["live"], "loss")
-    assert told["sentence"].startswith("While it trains (3 of 20 planned looks; at all of them together, 5 %): a has")
+    assert told["sentence"].startswith(
+        "While it trains (3 of 20 planned evaluations; at all of them together, 5 %): Group a has"
+    )
     assert (told["planned"], told["stopping"]) == (20, [])
     assert run_summaries(str(tmp_path), ["live"])["live"] == {"leader": "a", "crossing": None}
     recorder.close()

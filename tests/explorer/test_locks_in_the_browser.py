@@ -1,4 +1,5 @@
-"""What another page in the same browser can do to the explorer: nothing. Tried in Chromium, not with made-up headers."""
+"""What another page in the same browser can do to the explorer: nothing. Tried in Chromium, not with made-up
+headers."""
 
 import http.server
 import threading

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.explorer import run_folder
+from tiltmeter.explorer import run_rows as run_folder
 from tiltmeter.explorer.nowcasts import run_nowcasts
 
 NETWORK = {"model": {"class": "Linear"}, "train": {"points": 200}}
@@ -30,7 +30,7 @@ def saved(
         settings["recipe"]["order"] = order
     if calculation:
         settings["calculation"] = calculation
-    origin = tm.Origin(source, problem={"look": {"points": 50}}, settings=settings, seeds=(seed,))
+    origin = tm.Origin(source, problem={"held_out": {"points": 50}}, settings=settings, seeds=(seed,))
     tm.save(tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, error)}, "step", origin), path)
 
 
@@ -109,11 +109,11 @@ def test_a_nowcast_of_a_real_training_is_found(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_page_draws_a_run_on_from_where_it_stands(tmp_path, start_explorer, look):
+def test_the_page_draws_a_run_on_from_where_it_stands(tmp_path, start_explorer, open_page):
     saved(tmp_path / "run", range(1, 11))
     lines = "#chart-runs svg .mark-line path"
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=run")
+        page = open_page(found.address + "#runs?run=run")
         page.wait_for_function(f"() => document.querySelectorAll('{lines}').length === 2")
         assert page.locator("#ahead").inner_text() == ""
         ahead(tmp_path / "rest", seeds=3)  # appears while the page is open

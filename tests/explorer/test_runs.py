@@ -1,4 +1,4 @@
-"""Runs of a folder: what is listed, what is refused, how fast, and what is kept when looks are left out."""
+"""Runs of a folder: what is listed, what is refused, how fast, and what is kept when evaluations are left out."""
 
 import importlib.util
 import json
@@ -13,12 +13,10 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.explorer.downsample import ALL, downsample
-from tiltmeter.explorer.run_curves import run_curves
-from tiltmeter.explorer.run_folder import MOST_BYTES, address_of, refusal, run_folder
+from tiltmeter.explorer.run_curves import ALL, downsample, run_curves
 from tiltmeter.explorer.run_judgement import run_judgement, run_summaries
-from tiltmeter.explorer.run_rows import run_rows, runs_alike
-from tiltmeter.record.directory.follow import Following
+from tiltmeter.explorer.run_rows import MOST_BYTES, address_of, refusal, run_folder, run_rows, runs_alike
+from tiltmeter.record.directory.store import Following
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
@@ -94,14 +92,14 @@ def test_damage_is_a_sentence_without_the_path(tmp_path):
 
 
 def test_a_torn_line_waits(tmp_path):
-    write(tmp_path / "torn", looks=3)
+    write(tmp_path / "torn", evaluations=3)
     with (tmp_path / "torn" / "curves.jsonl").open("ab") as file:
-        file.write(b'{"kind":"look","time":4,"val')
-    assert run_curves(str(tmp_path), ["torn"], "loss", {})["torn"]["looks"] == 3
+        file.write(b'{"kind":"evaluation","time":4,"val')
+    assert run_curves(str(tmp_path), ["torn"], "loss", {})["torn"]["evaluations"] == 3
 
 
 def test_a_run_that_grows_is_read_on_and_one_that_goes_is_said_to_be_gone(tmp_path):
-    recorder = write(tmp_path / "live", looks=2, end=False)
+    recorder = write(tmp_path / "live", evaluations=2, end=False)
     first = run_curves(str(tmp_path), ["live"], "loss", {})["live"]
     assert first["times"] == [1.0, 2.0]
     assert first["state"] == "running"
@@ -120,13 +118,13 @@ def test_a_run_that_grows_is_read_on_and_one_that_goes_is_said_to_be_gone(tmp_pa
 
 
 def test_a_replaced_run_is_read_from_its_beginning(tmp_path):
-    write(tmp_path / "again", looks=4)
+    write(tmp_path / "again", evaluations=4)
     follow = Following(tmp_path / "again")
     assert follow.update()
     shutil.rmtree(tmp_path / "again")
-    write(tmp_path / "again", looks=6, seed=1)
+    write(tmp_path / "again", evaluations=6, seed=1)
     assert follow.update()
-    assert follow.trajectory["loss"].sizes["time"] == follow.looks == 6
+    assert follow.trajectory["loss"].sizes["time"] == follow.evaluations == 6
 
 
 def test_seeds_are_found_by_equal_settings(tmp_path):
@@ -135,26 +133,29 @@ def test_seeds_are_found_by_equal_settings(tmp_path):
     write(tmp_path / "other", lr=0.2)
     assert sorted(runs_alike(str(tmp_path), "s0")) == ["s0", "s1", "s2"]
     together = run_judgement(str(tmp_path), ["s0", "s1", "s2"], "loss")
-    assert together["looks"] == 5
+    assert together["evaluations"] == 5
     assert together["sentence"]
 
 
 def test_judgement_is_that_of_the_library(tmp_path):
     tm.save(tm.predict(*tm.cases.centred_crossing()), tmp_path / "theory")
     told = run_judgement(str(tmp_path), ["theory"], "loss")
-    assert told["sentence"] == "- leads until t = 5.643, then +."
+    assert (
+        told["sentence"]
+        == "Group - has the lower loss until t = 5.643 (larger variance), then group + (more data).\nExact theory."
+    )
     assert told["crossings"][0]["time"] == pytest.approx(5.643, abs=1e-3)
     assert [rule["rule"] for rule in told["stopping"]] == ["smallest gap", "best mean", "best worst group"]
-    assert told["stopping_note"] == "Among the looks whose mean loss is within 10% of the best."
+    assert told["stopping_note"] == "Among the evaluations whose mean loss is within 10% of the best."
     assert run_summaries(str(tmp_path), ["theory"])["theory"]["leader"] == "+"
 
 
-@pytest.mark.parametrize("looks", [30_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_long_run_keeps_its_extremes_and_crosses_where_it_crosses(tmp_path, looks):
-    steps, values = day(tmp_path / "day", looks)
+@pytest.mark.parametrize("evaluations", [30_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_long_run_keeps_its_extremes_and_crosses_where_it_crosses(tmp_path, evaluations):
+    steps, values = day(tmp_path / "day", evaluations)
     told = run_curves(str(tmp_path), ["day"], "loss", {})["day"]
-    assert told["looks"] == looks
-    assert told["all_looks"] is False
+    assert told["evaluations"] == evaluations
+    assert told["all_evaluations"] is False
     assert len(told["times"]) < 2000
     shown = np.array(told["values"])[1:]
 
@@ -233,5 +234,5 @@ def test_a_lead_that_is_no_longer_shown_does_not_lead_now(tmp_path):
     coords = {"time": times, "group": ["a", "b"]}
     loss = xr.DataArray(values, dims=("time", "group"), coords=coords)
     tm.save(tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.Origin("example")), tmp_path / "run")
-    assert "a has the lower loss from step 1 to 4" in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
-    assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not shown", "crossing": None}
+    assert "Group a had the lower loss up to step 4." in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not clear", "crossing": None}

@@ -20,12 +20,12 @@ def chosen(page):
     return page.eval_on_selector_all("#run-table tr[aria-selected=true]", "all => all.map((one) => one.dataset.run)")
 
 
-def test_seeds_are_added_grouped_and_taken_apart(tmp_path, start_explorer, look):
+def test_seeds_are_added_grouped_and_taken_apart(tmp_path, start_explorer, open_page):
     for seed in range(3):
-        write(tmp_path / f"seed-{seed}", looks=12, seed=seed)
-    write(tmp_path / "other", looks=12, lr=0.5)
+        write(tmp_path / f"seed-{seed}", evaluations=12, seed=seed)
+    write(tmp_path / "other", evaluations=12, lr=0.5)
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=seed-0")
+        page = open_page(found.address + "#runs?run=seed-0")
         page.wait_for_selector(LINE, state="attached")
         page.get_by_role("button", name="Add runs that differ by their seed").click()
         page.wait_for_function("() => document.querySelectorAll('#run-table tr[aria-selected=true]').length === 3")
@@ -41,10 +41,10 @@ def test_seeds_are_added_grouped_and_taken_apart(tmp_path, start_explorer, look)
         page.close()
 
 
-def test_time_is_log_or_linear_and_the_address_says_so(tmp_path, start_explorer, look):
-    write(tmp_path / "mine", looks=30)
+def test_time_is_log_or_linear_and_the_address_says_so(tmp_path, start_explorer, open_page):
+    write(tmp_path / "mine", evaluations=30)
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=mine")
+        page = open_page(found.address + "#runs?run=mine")
         page.wait_for_selector(LINE, state="attached")
         before = page.locator(LINE).first.get_attribute("d")
         button = page.get_by_role("button", name="log time")
@@ -58,10 +58,10 @@ def test_time_is_log_or_linear_and_the_address_says_so(tmp_path, start_explorer,
         page.close()
 
 
-def test_what_is_chosen_stays_chosen_when_a_run_appears(tmp_path, start_explorer, look):
+def test_what_is_chosen_stays_chosen_when_a_run_appears(tmp_path, start_explorer, open_page):
     write(tmp_path / "first")
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs")
+        page = open_page(found.address + "#runs")
         page.wait_for_selector("#run-table tr[aria-selected=true]")
         assert chosen(page) == ["first"]  # who comes without a choice sees the newest run
         write(tmp_path / "second")
@@ -74,9 +74,9 @@ def test_what_is_chosen_stays_chosen_when_a_run_appears(tmp_path, start_explorer
         page.close()
 
 
-def test_an_empty_folder_says_what_to_do(tmp_path, start_explorer, look):
+def test_an_empty_folder_says_what_to_do(tmp_path, start_explorer, open_page):
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs")
+        page = open_page(found.address + "#runs")
         page.wait_for_function("() => document.querySelector('#why')?.textContent.startsWith('There are no runs')")
         write(tmp_path / "first")
         page.wait_for_selector(LINE, state="attached")
@@ -84,15 +84,15 @@ def test_an_empty_folder_says_what_to_do(tmp_path, start_explorer, look):
 
 
 def test_a_click_anywhere_in_a_row_chooses_it_and_without_a_choice_there_is_no_empty_chart(
-    tmp_path, start_explorer, look
+    tmp_path, start_explorer, open_page
 ):
     for name in ("one", "two"):
-        write(tmp_path / name, looks=12, lr=0.1 if name == "one" else 0.2)
+        write(tmp_path / name, evaluations=12, lr=0.1 if name == "one" else 0.2)
     (tmp_path / "study" / "cells").mkdir(parents=True)
     (tmp_path / "study" / "study.json").write_text("{}")
     write(tmp_path / "study" / "cells" / "0f0f", lr=0.3)
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=one")
+        page = open_page(found.address + "#runs?run=one")
         page.wait_for_selector(LINE, state="attached")
         page.locator("#run-table tr[data-run=two] td").nth(4).click()
         page.wait_for_function("() => document.querySelector('tr[data-run=two]').ariaSelected === 'true'")
@@ -117,12 +117,12 @@ def test_a_click_anywhere_in_a_row_chooses_it_and_without_a_choice_there_is_no_e
         page.close()
 
 
-def test_two_thousand_runs_do_not_stall_the_page(tmp_path, start_explorer, look):
-    write(tmp_path / "r0", looks=12)
+def test_two_thousand_runs_do_not_stall_the_page(tmp_path, start_explorer, open_page):
+    write(tmp_path / "r0", evaluations=12)
     for number in range(1, 2000):
         shutil.copytree(tmp_path / "r0", tmp_path / f"r{number}")
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs")
+        page = open_page(found.address + "#runs")
         page.wait_for_function("() => document.body.textContent.includes('100 of 2000 runs shown')")
         page.get_by_label("filter").fill("r1999")
         page.wait_for_function("() => document.querySelectorAll('#run-table tbody tr').length <= 2")

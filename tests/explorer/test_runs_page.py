@@ -1,4 +1,4 @@
-"""The runs page in Chromium: live looks, hostile names, a killed server, a deleted run."""
+"""The runs page in Chromium: live evaluations, hostile names, a killed server, a deleted run."""
 
 import importlib.util
 import os
@@ -36,41 +36,41 @@ WRITER = textwrap.dedent(
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tiltmeter.__file__).parents[1])}
 
 
-def writing(path, looks, pause):
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(looks), str(pause)], env=ENVIRONMENT)
+def writing(path, evaluations, pause):
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(evaluations), str(pause)], env=ENVIRONMENT)
 
 
-def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, look):
+def test_a_live_run_grows_on_the_page(tmp_path, start_explorer, open_page):
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?follow=latest")
+        page = open_page(found.address + "#runs?follow=latest")
         page.wait_for_selector("#run-table")
         writer = writing(tmp_path / "live", 120, 0.1)
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         assert page.get_by_role("row").filter(has_text="live").get_attribute("aria-selected") == "true"
         write(tmp_path / "older")
         page.wait_for_function(
-            "() => document.querySelector('#run-status').textContent.includes('120 looks, finished')"
+            "() => document.querySelector('#run-status').textContent.includes('120 evaluations, finished')"
         )
         assert writer.wait(30) == 0
         page.wait_for_selector("#stopping tbody tr")
         page.close()
 
 
-def test_a_killed_server_comes_back_and_no_look_is_lost_or_doubled(tmp_path, start_explorer, look, browser):
+def test_a_killed_server_comes_back_and_no_look_is_lost_or_doubled(tmp_path, start_explorer, open_page, browser):
     with start_explorer(tmp_path) as first:
         page = browser.new_page()
         page.set_default_timeout(240_000)
         page.goto(first.address + "#runs?run=live")
         page.wait_for_selector("#run-status", state="attached")
         writer = writing(tmp_path / "live", 150, 0.1)
-        page.wait_for_function("() => /live: \\d+ looks/.test(document.querySelector('#run-status').textContent)")
+        page.wait_for_function("() => /live: \\d+ evaluations/.test(document.querySelector('#run-status').textContent)")
         first.process.send_signal(signal.SIGKILL)
         first.process.wait()
         page.wait_for_function("() => document.querySelector('#run-status').textContent.includes('does not answer')")
         with start_explorer(tmp_path, port=first.port) as second:
             assert second.port == first.port
             page.wait_for_function(
-                "() => document.querySelector('#run-status').textContent.includes('150 looks, finished')"
+                "() => document.querySelector('#run-status').textContent.includes('150 evaluations, finished')"
             )
             assert writer.wait(30) == 0
             told = second.json("/api/curves?run=live&curve=loss")["live"]
@@ -78,10 +78,10 @@ def test_a_killed_server_comes_back_and_no_look_is_lost_or_doubled(tmp_path, sta
             page.close()
 
 
-def test_hostile_names_are_shown_and_not_obeyed(tmp_path, start_explorer, look):
+def test_hostile_names_are_shown_and_not_obeyed(tmp_path, start_explorer, open_page):
     root = hostile_folder(tmp_path / "root")
     with start_explorer(root) as found:
-        page = look(found.address + "#runs")
+        page = open_page(found.address + "#runs")
         page.wait_for_function("() => document.querySelectorAll('#run-table tbody tr').length >= 30")
         boxes = page.get_by_role("checkbox", name="show")
         for place in range(6):
@@ -93,23 +93,23 @@ def test_hostile_names_are_shown_and_not_obeyed(tmp_path, start_explorer, look):
         page.close()
 
 
-def test_a_run_deleted_while_shown_is_said_to_be_gone(tmp_path, start_explorer, look):
+def test_a_run_deleted_while_shown_is_said_to_be_gone(tmp_path, start_explorer, open_page):
     write(tmp_path / "mine")
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=mine")
+        page = open_page(found.address + "#runs?run=mine")
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         shutil.rmtree(tmp_path / "mine")
         page.wait_for_function("() => document.querySelector('#run-status').textContent.includes('no longer there')")
         page.close()
 
 
-def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, start_explorer, look):
+def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, start_explorer, open_page):
     write(tmp_path / "mine")
     with start_explorer(tmp_path) as found:
         answer = found.ask("/report?run=mine")
         assert answer.status == 200
         assert answer.getheader("Content-Security-Policy").startswith("sandbox allow-scripts")
-        page = look(found.address + "#runs?run=mine")
+        page = open_page(found.address + "#runs?run=mine")
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         with page.context.expect_page() as opened:
             page.get_by_role("link", name="Report").click()
@@ -122,10 +122,10 @@ def test_the_report_is_a_click_away_and_has_no_rights_of_the_page(tmp_path, star
 
 
 @pytest.mark.parametrize("width", [390, 640])
-def test_a_phone_and_200_percent_zoom_show_everything_below_one_another(tmp_path, start_explorer, look, width):
+def test_a_phone_and_200_percent_zoom_show_everything_below_one_another(tmp_path, start_explorer, open_page, width):
     write(tmp_path / "mine")
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=mine", width=width, device_scale_factor=2)
+        page = open_page(found.address + "#runs?run=mine", width=width, device_scale_factor=2)
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         page.wait_for_selector("#run-table tbody tr", state="attached")
         assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
@@ -136,23 +136,23 @@ def test_a_phone_and_200_percent_zoom_show_everything_below_one_another(tmp_path
         page.close()
 
 
-def test_eight_pages_at_once_stay_live(tmp_path, start_explorer, look):
+def test_eight_pages_at_once_stay_live(tmp_path, start_explorer, open_page):
     with start_explorer(tmp_path) as found:
         write(tmp_path / "mine")
-        pages = [look(found.address + "#runs?run=mine", width=700) for _ in range(8)]
+        pages = [open_page(found.address + "#runs?run=mine", width=700) for _ in range(8)]
         for page in pages:
             page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         for page in pages:
             page.close()
 
 
-def test_a_days_run_of_100_000_looks_is_drawn_and_the_page_stays_awake(tmp_path, start_explorer, look):
+def test_a_days_run_of_100_000_looks_is_drawn_and_the_page_stays_awake(tmp_path, start_explorer, open_page):
     day(tmp_path / "day")
     with start_explorer(tmp_path) as found:
-        page = look(found.address + "#runs?run=day")
+        page = open_page(found.address + "#runs?run=day")
         page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
         status = page.locator("#run-status").inner_text()
-        assert "day: 100000 looks, died" in status
+        assert "day: 100000 evaluations, died" in status
         assert "drawn (every extreme and every crossing kept)" in status
         drawn = page.eval_on_selector_all(
             "#chart-runs svg .mark-line path", "all => all.map((one) => one.getAttribute('d').length)"

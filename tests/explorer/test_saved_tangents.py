@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.explorer import tangent_folders
+from tiltmeter.explorer import what_if_sources as tangent_folders
 from tiltmeter.explorer.tangent_experiment import NO_TRAINING
 from tiltmeter.explorer.what_if import (
     best_weights_found,
@@ -17,7 +17,6 @@ from tiltmeter.explorer.what_if import (
     what_if_start,
 )
 from tiltmeter.explorer.what_if_sources import what_if_sources
-from tiltmeter.forecast.horizon import UNTESTED
 
 SOURCE = "tangent/deep/kernels"
 
@@ -25,7 +24,7 @@ SOURCE = "tangent/deep/kernels"
 @pytest.fixture(scope="module")
 def made():
     torch = pytest.importorskip("torch")
-    from tiltmeter.networks.mlp import mlp
+    from tiltmeter.modules.networks import mlp
 
     rng = np.random.default_rng(0)
     x, rare = rng.normal(size=(400, 4)), np.arange(400) % 5 == 0
@@ -64,9 +63,9 @@ def test_it_is_bent_like_any_other_source(made, folder):
     assert "deep/kernels: a network (Sequential) and 200 training points (160 of common, 40 of rare)" in start["about"]
     plain = what_if_forecast(*asked(folder), bend(start), full=False)
     recipe = tm.Recipe(lr=start["lr"], steps=start["steps"])
-    loss = made.forecast(recipe, horizon=False)["loss"].transpose("time", "group").values
+    loss = made.forecast(recipe)["loss"].transpose("time", "group").values
     assert plain["values"] == loss.tolist()
-    limit = made.forecast(recipe, horizon=False).origin.settings["stability_limit"]
+    limit = made.forecast(recipe).origin.settings["stability_limit"]
     assert start["lr"] == pytest.approx(limit / 20, rel=0.05)
     assert what_if_forecast(*asked(folder), bend(start, lr=4 * start["lr"]), full=False)["values"] != plain["values"]
     for changes in ({"weights": [1.0, 8.0]}, {"shares": [0.4, 0.6]}, {"law": "group DRO"}):
@@ -75,25 +74,14 @@ def test_it_is_bent_like_any_other_source(made, folder):
     assert what_if_forecast(*asked(folder), bend(start, steps=10), full=False)["times"][-1] == 10
 
 
-@pytest.mark.filterwarnings("ignore:Not tested")
-def test_at_rest_the_page_says_what_only_the_network_can_test(folder):
-    start = what_if_start(*asked(folder))
-    told = what_if_forecast(*asked(folder), bend(start), full=True)
-    assert UNTESTED in told["horizon_text"]
-    assert UNTESTED not in told["sentence"]  # once is enough
-    assert np.min(told["band"]["lower"]) >= 0.0
-    moving = what_if_forecast(*asked(folder), bend(start), full=False)
-    assert moving["values"] == told["values"]
-
-
 def test_weights_and_interventions_are_found_and_training_is_refused(made, folder):
     start, said = what_if_start(*asked(folder)), []
     found = best_weights_found(*asked(folder), bend(start), tell=said.append)
     best = tm.best_weights(made, tm.Recipe(lr=start["lr"], steps=start["steps"]))
     assert found["weights"] == [best.weights["common"], best.weights["rare"]]
     rows = interventions_compared(*asked(folder), bend(start), tell=said.append)["rows"]
-    assert [row["law"] for row in rows if "refused" in row] == start["refused_laws"] != []
-    assert "group DRO" not in start["refused_laws"]
+    assert [row["law"] for row in rows if "refused" in row] == start["refused_interventions"] != []
+    assert "group DRO" not in start["refused_interventions"]
     assert start["no_training"] == NO_TRAINING
     with pytest.raises(ValueError, match="does not hold its network, so it cannot be trained from here"):
         train_bent(*asked(folder), bend(start), tell=said.append)
@@ -120,13 +108,13 @@ def test_links_out_large_and_damaged_ones_are_refused_in_a_sentence(made, folder
 
 
 @pytest.mark.slow
-def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, look):
+def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, open_page):
     with start_explorer(folder, "--allow-runs") as served:
-        page = look(f"{served.address}#forecast")
+        page = open_page(f"{served.address}#forecast")
         page.wait_for_selector("#dial-lr")
         page.get_by_label("forecast of").select_option("saved Tangent deep/kernels")
         page.wait_for_function("() => document.querySelector('#about').textContent.includes('deep/kernels')")
-        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('Not tested')")
+        page.wait_for_function("() => document.querySelector('#promise').textContent.includes('promises nothing')")
         lines = "() => [...document.querySelectorAll('#chart-forecast .mark-line path')].map((one) => one.getAttribute('d')).join()"
         before = page.evaluate(lines)
         slider = page.get_by_role("slider", name="Loss weight of rare")
@@ -134,7 +122,7 @@ def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, look):
         for _ in range(8):
             page.keyboard.press("ArrowRight")
         page.wait_for_function(f"(before) => ({lines})() !== before", arg=before)
-        page.wait_for_function("() => document.querySelector('#horizon').textContent.includes('Not tested')")
+        page.wait_for_function("() => document.querySelector('#promise').textContent.includes('promises nothing')")
         assert "source=tangent" in page.url
         box = page.get_by_role("slider", name="Steps").bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -147,9 +135,9 @@ def test_a_saved_tangent_is_bent_in_the_browser(folder, start_explorer, look):
         train = page.get_by_role("button", name="Train it")
         assert train.is_disabled()
         assert train.get_attribute("title") == NO_TRAINING == page.locator("#no-training").text_content()
-        refused = page.locator("#law option:disabled").all_text_contents()
+        refused = page.locator("#intervention option:disabled").all_text_contents()
         assert "SAM" in refused
-        assert page.locator("#refused-laws").text_content().endswith(f"its data: {', '.join(refused)}.")
+        assert page.locator("#refused-interventions").text_content().endswith(f"its data: {', '.join(refused)}.")
         answer = served.post("/api/jobs", {"kind": "train", "settings": {"source": SOURCE, "steps": 10}})
         number = json.loads(answer.text)["number"]
         page.wait_for_function(

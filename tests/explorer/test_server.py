@@ -12,8 +12,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.cli import main
-from tiltmeter.explorer.presets import presets
-from tiltmeter.explorer.theory_state import TheoryState
+from tiltmeter.explorer.theory_state import TheoryState, presets
 from tiltmeter.explorer.worker_process import finite
 from tiltmeter.problem import cases
 
@@ -47,7 +46,7 @@ def test_a_preset_is_its_case(name):
 def test_theory_answers_are_those_of_python(explorer):
     told = explorer.json("/api/theory?rho=0.8&variance=0.5,1.5&overlap=0.5")
     theory = tm.predict(*cases.centred_crossing()[:2], told["times"])
-    assert told["sentence"] == str(tm.phases(theory))
+    assert told["sentence"] == tm.leaders(theory, "loss").headline.claim
     assert told["curves"]["error"] == theory["error"].values.tolist()
     assert told["stopping"][1]["time"] == tm.stopping(theory).best_mean.time
 
@@ -96,8 +95,8 @@ def test_a_third_group_is_that_of_python():
     theory = tm.predict(state.problem, state.training, state.times, curves=("loss",))
     assert told["curves"]["loss"] == theory["loss"].values.tolist()
     assert state.problem.weight.values.tolist() == pytest.approx([0.64, 0.16, 0.2])
-    crossing = next(one.time for one in tm.crossings(theory) if one.pair == ("+", "-"))
-    assert told["sentence"] == f"- leads until t = {crossing:.4g}, then +."
+    crossing = next(one.time for one in tm.leaders(theory, "loss").changes if one.pair == ("+", "-"))
+    assert told["sentence"] == f"Group - has the lowest loss until t = {crossing:.4g}, then group +."
     tiny = theory_answers({"third": "1e-9,1,0.2"})["curves"]["loss"]  # a group without members changes nothing
     two = theory_answers({})["curves"]["loss"]
     assert [row[:2] for row in tiny] == [pytest.approx(row, abs=1e-7) for row in two]

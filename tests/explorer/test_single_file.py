@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tiltmeter.explorer.page_files import page_files
-from tiltmeter.explorer.single_file import declared, one_script, single_file
+from tiltmeter.explorer.single_file import declared, one_script, page_files, single_file
 
 #: Names of formats, which are never asked for.
 NAMESPACES = {"https://vega.github.io/schema/vega-lite/v6.json", "http://www.w3.org/2000/svg"}
@@ -43,7 +42,7 @@ def test_embedded_text_cannot_end_its_element():
 
 
 @pytest.mark.slow
-def test_the_documentation_gets_a_page_to_play_with(tmp_path, look):
+def test_the_documentation_gets_a_page_to_play_with(tmp_path, open_page):
     ext = Path(__file__).parents[2] / "docs" / "ext" / "explorable.py"
     spec = importlib.util.spec_from_file_location("explorable", ext)
     module = importlib.util.module_from_spec(spec)
@@ -51,7 +50,7 @@ def test_the_documentation_gets_a_page_to_play_with(tmp_path, look):
     handlers = {}
     module.setup(SimpleNamespace(connect=handlers.__setitem__))
     handlers["build-finished"](SimpleNamespace(builder=SimpleNamespace(name="html"), outdir=str(tmp_path)), None)
-    page = look((tmp_path / "explorable.html").as_uri() + "#theory?rho=0.7")
+    page = open_page((tmp_path / "explorable.html").as_uri() + "#theory?rho=0.7")
     page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
     assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
     page.get_by_role("link", name="Lessons").click()

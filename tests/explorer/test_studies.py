@@ -6,9 +6,8 @@ import sys
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.explorer import study_numbers as numbers
-from tiltmeter.explorer.stored_study import StoredStudy, study_folder
-from tiltmeter.explorer.study_answers import study_answers, study_rows, study_shares
+from tiltmeter.explorer import study_answers as numbers
+from tiltmeter.explorer.study_answers import StoredStudy, study_answers, study_folder, study_rows, study_shares
 from tiltmeter.study.example_cell import final_gap
 
 

@@ -14,10 +14,10 @@ def sentence(page):
     return page.locator("#why").inner_text()
 
 
-def test_a_slider_moves_the_curves_in_the_browser(explorer, look):
-    page = look(explorer.address)
+def test_a_slider_moves_the_curves_in_the_browser(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
-    assert sentence(page) == "− leads until t = 5.643 (larger variance), then + (more data)."
+    assert sentence(page) == "Group − has the lower loss until t = 5.643 (larger variance), then group + (more data)."
     before = path_of(page)
     slider = page.get_by_role("slider", name="Share of +", exact=True)
     slider.focus()
@@ -26,18 +26,18 @@ def test_a_slider_moves_the_curves_in_the_browser(explorer, look):
         "before => document.querySelector('#chart-loss svg .mark-line path').getAttribute('d') !== before", arg=before
     )
     page.wait_for_function("() => location.hash.includes('rho=0.79')")
-    assert sentence(page) != "− leads until t = 5.643 (larger variance), then + (more data)."
+    assert sentence(page) != "Group − has the lower loss until t = 5.643 (larger variance), then group + (more data)."
 
 
 @pytest.mark.slow
-def test_the_theory_page_whole(explorer, look):
-    page = look(explorer.address)
+def test_the_theory_page_whole(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.get_by_role("slider").count() == 13
     page.get_by_role("button", name="three phases").click()
     assert (
         sentence(page)
-        == "+ leads until t = 1.128 (shift and label imbalance), then − until t = 11.88 (larger variance), then + (more data)."
+        == "+ leads until t = 1.128 (shift and label imbalance), then − until t = 11.88 (larger variance), then group + (more data)."
     )
     assert page.get_by_role("list", name="Phases").get_by_role("listitem").count() == 3
     assert page.locator("#said").get_attribute("aria-live") == "polite"
@@ -57,14 +57,14 @@ def test_the_theory_page_whole(explorer, look):
     )
     page.get_by_label("as", exact=True).select_option("shell")
     page.wait_for_function("() => document.querySelector('#copied').textContent.startsWith('tiltmeter predict')")
-    again = look(address)
+    again = open_page(address)
     again.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert sentence(again) == sentence(page)
 
 
 @pytest.mark.slow
-def test_the_map_follows_clicks_and_arrow_keys(explorer, look):
-    page = look(explorer.address)
+def test_the_map_follows_clicks_and_arrow_keys(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     canvas = page.locator(".map canvas")
     canvas.scroll_into_view_if_needed()
@@ -80,23 +80,23 @@ def test_the_map_follows_clicks_and_arrow_keys(explorer, look):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_is_said(explorer, look):
-    page = look(explorer.address + "#theory?lr=3")
+def test_what_cannot_be_is_said(explorer, open_page):
+    page = open_page(explorer.address + "#theory?lr=3")
     page.wait_for_selector("#why.refused")
     assert sentence(page).startswith("Training diverges: the learning rate should stay below 2.15")
-    page = look(explorer.address + "#theory?shift=1&overlap=0&alignment=0.9,0.9")
+    page = open_page(explorer.address + "#theory?shift=1&overlap=0&alignment=0.9,0.9")
     page.wait_for_selector("#why.refused")
     assert sentence(page).startswith("No data has these overlaps together")
 
 
 @pytest.mark.slow
-def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, look, tmp_path, browser):
+def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, open_page, tmp_path, browser):
     answer = explorer.ask("/lesson.html?rho=0.7")
     assert answer.status == 200
     file = tmp_path / "lesson.html"
     file.write_text(answer.text, encoding="utf-8")
     explorer_requests = []
-    page = look(file.as_uri())
+    page = open_page(file.as_uri())
     page.on("request", lambda request: explorer_requests.append(request.url))
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert re.search(r"leads", sentence(page))
@@ -109,8 +109,8 @@ def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, look, tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (380, "light")])
-def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
-    page = look(explorer.address, width=width, color_scheme=scheme)
+def test_nothing_is_wider_than_the_window(explorer, open_page, width, scheme):
+    page = open_page(explorer.address, width=width, color_scheme=scheme)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
     for part in ("form", ".shown", ".more"):
@@ -119,8 +119,8 @@ def test_nothing_is_wider_than_the_window(explorer, look, width, scheme):
 
 
 @pytest.mark.slow
-def test_everything_can_be_reached_by_keyboard(explorer, look):
-    page = look(explorer.address)
+def test_everything_can_be_reached_by_keyboard(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     reached = set()
     for _ in range(60):
@@ -134,8 +134,8 @@ def test_everything_can_be_reached_by_keyboard(explorer, look):
 
 
 @pytest.mark.slow
-def test_a_slider_is_dragged_by_the_pointer(explorer, look):
-    page = look(explorer.address)
+def test_a_slider_is_dragged_by_the_pointer(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     slider = page.get_by_role("slider", name="Share of +", exact=True)
     before, box = path_of(page), slider.bounding_box()
@@ -155,8 +155,8 @@ def test_a_slider_is_dragged_by_the_pointer(explorer, look):
 
 
 @pytest.mark.slow
-def test_words_are_explained_on_hover_and_on_focus(explorer, look):
-    page = look(explorer.address)
+def test_words_are_explained_on_hover_and_on_focus(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     word = page.locator(".term", has_text="crossing").first
     shown = "(one) => getComputedStyle(one, '::after').content"
@@ -173,8 +173,8 @@ def test_words_are_explained_on_hover_and_on_focus(explorer, look):
 
 
 @pytest.mark.slow
-def test_a_first_visitor_is_told_in_plain_words(explorer, look):
-    page = look(explorer.address)
+def test_a_first_visitor_is_told_in_plain_words(explorer, open_page):
+    page = open_page(explorer.address)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     plainly = page.locator("#plainly")
     assert plainly.inner_text() == (
@@ -201,8 +201,8 @@ def test_a_first_visitor_is_told_in_plain_words(explorer, look):
 
 
 @pytest.mark.slow
-def test_a_lesson_is_saved_and_a_program_copied_by_their_buttons(explorer, look, tmp_path):
-    page = look(explorer.address + "#theory?rho=0.6", permissions=["clipboard-read", "clipboard-write"])
+def test_a_lesson_is_saved_and_a_program_copied_by_their_buttons(explorer, open_page, tmp_path):
+    page = open_page(explorer.address + "#theory?rho=0.6", permissions=["clipboard-read", "clipboard-write"])
     page.wait_for_function("() => document.querySelector('#copied')?.textContent.includes('rho=0.6')")
     page.get_by_role("button", name="Copy").click()
     page.wait_for_function("() => document.body.textContent.includes('copied')")
@@ -210,7 +210,7 @@ def test_a_lesson_is_saved_and_a_program_copied_by_their_buttons(explorer, look,
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Save as lesson").click()
     waiting.value.save_as(tmp_path / "lesson.html")
-    saved = look((tmp_path / "lesson.html").as_uri())
+    saved = open_page((tmp_path / "lesson.html").as_uri())
     saved.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert saved.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.6"
     assert saved.locator("#why").inner_text() == page.locator("#why").inner_text()

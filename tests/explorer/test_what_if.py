@@ -1,7 +1,6 @@
 """Forecasts that are bent: where they start from, what is refused, and that a bend is the recipe it says."""
 
 import json
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -61,7 +60,7 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     assert [one["source"] for one in what_if_sources(str(tmp_path))] == ["digits", "run/ahead"]
     told = saved_forecast(str(tmp_path), "run/ahead")
     assert told["groups"] == ["+", "-"]
-    assert told["horizon"] is None
+    assert told["promised_since"] is None
     several = loss * xr.DataArray([1.0, 1.2], dims="seed", coords={"seed": [0, 1]})
     tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "two" / "several")
     band = saved_forecast(str(tmp_path / "two"), "run/several")["band"]
@@ -120,7 +119,7 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     heavier = what_if_forecast(*asked, {**PLAIN, "weights": [20.0, 1.0]}, full=False)
     told = what_if_forecast(*asked, PLAIN, full=True)
     assert told["groups"] == ["f", "m"]
-    assert "forecast" in told["horizon_text"]
+    assert told["promise_text"] == "The linearised network, which promises nothing."
     assert heavier["values"][-1][0] < told["values"][-1][0]
     progress = []
     found = best_weights_found(*asked, PLAIN, tell=progress.append)
@@ -137,16 +136,13 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     assert run["loss"].coords["time"].values[-1] == 40
 
 
-def test_a_calibrated_band_is_told(folder, monkeypatch):
-    pytest.importorskip("torch")
-    asked = (str(folder), "file/training.toml", READER, False)
-    monkeypatch.setattr(import_module("tiltmeter.forecast.bands.forecast_band"), "factor", lambda *_: 2.0)
-    told = what_if_forecast(*asked, PLAIN, full=False)
-    low, value, high = (np.array(one) for one in (told["band"]["lower"], told["values"], told["band"]["upper"]))
-    assert (low <= value).all()
-    assert (value < high)[1:].all()
-    assert told["band"]["text"] == "90% of trainings like it stay inside, at all looks"
-    assert told["horizon_text"].startswith("Level: the 90% band of loss is within")
+def test_a_saved_promise_is_told(tmp_path):
+    loss = tm.predict(*tm.cases.centred_crossing())["loss"]
+    promise = {"from": 2.0, "sentence": "Rehearsed 3 times"}
+    origin = tm.Origin("forecast", settings={"promise": promise})
+    tm.save(tm.Trajectory({"loss": loss}, "step", origin), tmp_path / "ahead")
+    told = saved_forecast(str(tmp_path), "run/ahead")
+    assert (told["promised_since"], told["promise_text"]) == (2.0, "Rehearsed 3 times.")
 
 
 def test_what_reads_needs_no_leave(explorer):

@@ -2,14 +2,10 @@
 
 import json
 import re
-import shutil
 import time
 from pathlib import Path
 
 import pytest
-
-from tiltmeter.experiments.catalogue import EXPERIMENTS
-from tiltmeter.explorer.verdict_answers import verdict_answers, verdict_picture
 
 
 def test_nothing_can_be_started_unless_it_was_allowed(explorer):
@@ -42,42 +38,19 @@ def test_impossible_forecasts_are_refused_in_a_sentence(explorer, query):
     assert re.search("should|There is no intervention 'alchemy'", json.loads(answer.text)["error"])
 
 
-def test_every_experiment_is_listed(tmp_path):
-    told = verdict_answers(str(tmp_path))
-    assert [one["name"] for one in told] == list(EXPERIMENTS)
-    assert all(one["title"] and one["outcomes"] == [] for one in told)
-
-
-@pytest.mark.slow
-def test_outcomes_are_shown_and_links_out_are_not(tmp_path):
-    import tiltmeter.experiments.reproduce as room
-
-    root, outside = tmp_path / "root", tmp_path / "outside"
-    room.reproduce("three-phases", to=root / "reproduce")
-    found = next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"][0]
-    assert found["claims"]
-    assert all(claim["verdict"] in ("holds", "does not hold", "not run") for claim in found["claims"])
-    assert "$schema" in verdict_picture(str(root), "three-phases", "quick", 0)
-    with pytest.raises(ValueError, match="no such picture"):
-        verdict_picture(str(root), "three-phases", "../quick", 0)
-    shutil.move(root / "reproduce" / "three-phases", outside)
-    (root / "reproduce" / "three-phases").symlink_to(outside)
-    assert next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"] == []
-
-
 @pytest.mark.slow
 def test_a_forecast_is_that_of_the_library_and_the_server_answers_meanwhile(explorer):
     torch = pytest.importorskip("torch")
     import tiltmeter as tm
-    from tiltmeter.networks.mlp import mlp
+    from tiltmeter.modules.networks import mlp
 
     told = explorer.json("/api/forecast?lr=0.006&steps=100&weights=1,3&full=no")
-    train, look = tm.data.digits(share=0.9, contrast=(0.2, 2.5), labels="large")
+    train, held_out = tm.data.digits(share=0.9, contrast=(0.2, 2.5), labels="large")
     torch.manual_seed(0)
     recipe = tm.Recipe(
         lr=0.006, steps=100, batch=16, loss=tm.Square(), weights=dict(zip(train.groups, (1.0, 3.0), strict=True))
     )
-    ahead = tm.tangent(mlp(64, (256,), 1), train, look, progress=False).forecast(recipe, horizon=False)
+    ahead = tm.tangent(mlp(64, (256,), 1), train, held_out, progress=False).forecast(recipe)
     assert told["values"] == pytest.approx(ahead["loss"].transpose("time", "group").values, rel=1e-4)
     assert told["groups"] == list(train.groups) == ["turned", "upright"]  # the order that the page relies on
 
@@ -92,7 +65,7 @@ def test_work_can_be_started_watched_and_cancelled(tmp_path, start_explorer, unt
         run = until(
             lambda: next((one["progress"][0]["run"] for one in found.json("/api/jobs") if one["progress"]), None), 90
         )
-        until(lambda: found.json(f"/api/curves?run={run}&curve=loss")[run].get("looks", 0) > 3, 90)
+        until(lambda: found.json(f"/api/curves?run={run}&curve=loss")[run].get("evaluations", 0) > 3, 90)
         assert found.json(f"/api/curves?run={run}&curve=loss")[run]["state"] == "running"
         begun = time.monotonic()
         assert json.loads(found.post("/api/cancel", {"number": job["number"]}).text)["state"] == "cancelled"
@@ -120,14 +93,14 @@ def test_work_can_be_started_watched_and_cancelled(tmp_path, start_explorer, unt
 
 
 @pytest.mark.slow
-def test_forecast_and_verdicts_in_the_browser(explorer, look):
+def test_forecast_and_verdicts_in_the_browser(explorer, open_page):
     pytest.importorskip("torch")
-    page = look(explorer.address + "#forecast")
+    page = open_page(explorer.address + "#forecast")
     page.wait_for_selector("#chart-forecast svg .mark-line path", state="attached")
     before = page.locator("#chart-forecast svg .mark-line path").first.get_attribute("d")
-    page.wait_for_function("() => document.querySelector('#horizon').textContent.length > 20")
+    page.wait_for_function("() => document.querySelector('#promise').textContent.length > 20")
     assert page.locator("#forecast-key").inner_text().split() == ["turned", "upright"]
-    assert page.locator("#band").inner_text() == "Band: 90% of trainings like it stay inside, at all looks."
+    assert page.locator("#band").inner_text() == "Band: 90% of trainings like it stay inside, at all evaluations."
     assert page.locator("#chart-forecast svg .mark-area path").first.get_attribute("d").startswith("M")
     slider = page.get_by_role("slider", name="Loss weight of turned")
     slider.focus()
@@ -139,6 +112,7 @@ def test_forecast_and_verdicts_in_the_browser(explorer, look):
     )
     page.wait_for_function("() => location.hash.includes('weights=')")
     assert page.get_by_role("button", name="Train it").is_disabled()
+    catalogue = pytest.importorskip("tiltmeter_lab.catalogue")
     page.goto(explorer.address + "#verdicts")
     page.wait_for_selector("#verdicts details")
-    assert page.locator("#verdicts > details").count() == len(EXPERIMENTS)
+    assert page.locator("#verdicts > details").count() == len(catalogue.EXPERIMENTS)

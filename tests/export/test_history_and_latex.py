@@ -26,7 +26,7 @@ class TestHistory:
             found = tm.export.from_table(table, {"loss": {"first": "a", "second": "b"}})
             assert found["loss"].sel(group="second").values.tolist() == [0.9, 0.6, 0.5]
             assert found.clock == "step"
-            tm.crossings(found)
+            assert len(tm.leaders(found, "loss").changes) == 1
 
     def test_rows_without_a_value_are_no_looks(self):
         table = history()

@@ -137,7 +137,7 @@ def wandb_history(log):
 @pytest.mark.filterwarnings("ignore")
 def test_mlflow_offline(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed: pip install -r requirements/trackers.txt")
-    from tiltmeter.export.scalars import plain_name
+    from tiltmeter.export.trackers import plain_name
 
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "store").as_uri())
@@ -154,7 +154,7 @@ def test_tensorboard(tmp_path):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard")
     from tensorboard.summary import Writer
 
-    from tiltmeter.export.scalars import plain_name
+    from tiltmeter.export.trackers import plain_name
 
     writer = Writer(str(tmp_path))
     export.track(run_of(), export.tensorboard_tracker(writer))

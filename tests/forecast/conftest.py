@@ -49,7 +49,7 @@ def digits_with_a_patch(points=500, aligned=0.95):
 def wide_digits():
     """Digits with a patch, a network of 1024 units whose first layer is trained, and the losses of aligned and of
     conflicting points, where label and patch agree or not."""
-    train, look = digits_with_a_patch()
+    train, held_out = digits_with_a_patch()
 
     def network():
         torch.manual_seed(0)
@@ -59,8 +59,8 @@ def wide_digits():
         return made
 
     def by_agreement(loss):
-        points = np.array([look.sizes[group] for group in look.groups])
-        agree = np.array([group[0] == group[1] for group in look.groups])
+        points = np.array([held_out.sizes[group] for group in held_out.groups])
+        agree = np.array([group[0] == group[1] for group in held_out.groups])
         return np.stack([(loss.values * points)[:, one].sum(1) / points[one].sum() for one in (agree, ~agree)])
 
-    return SimpleNamespace(train=train, look=look, network=network, by_agreement=by_agreement)
+    return SimpleNamespace(train=train, held_out=held_out, network=network, by_agreement=by_agreement)

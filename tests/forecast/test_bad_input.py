@@ -13,7 +13,7 @@ import tiltmeter as tm
 
 def parted(settings):
     """What belongs to the recipe, and what says how to calculate."""
-    how = {name: settings[name] for name in ("sample", "seed", "real_steps") if name in settings}
+    how = {name: settings[name] for name in ("sample", "seed") if name in settings}
     given = {name: value for name, value in settings.items() if name not in how}
     rate = {} if "schedule" in given else {"lr": 0.1}
     return {**rate, "steps": 10, "batch": None, "loss": tm.Square(), **given}, how
@@ -21,7 +21,7 @@ def parted(settings):
 
 def asked(data, **settings):
     given, how = parted(settings)
-    return tm.forecast(nn.Linear(6, 1), *data, tm.Recipe(**given), route=tm.routes.Kernel(**how))
+    return tm.forecast(nn.Linear(6, 1), *data, tm.Recipe(**given), method=tm.methods.Kernel(**how))
 
 
 class TestBadInput:
@@ -48,8 +48,6 @@ class TestBadInput:
             ({"batch": 0}, "`batch` should be a positive integer. Found batch = 0."),
             ({"batch": 2.5}, "`batch` should be a positive integer. Found batch = 2.5."),
             ({"seed": -1}, "`seed` should be an integer from 0. Found seed = -1."),
-            ({"real_steps": 11}, "`real_steps` should be at most the 10 steps forecast. Found real_steps = 11."),
-            ({"real_steps": 1}, "`real_steps` should be 0 or an integer of at least 2."),
             ({"proportions": {"a": -1.0}}, "`proportions` should be shares"),
         ],
     )
@@ -69,7 +67,6 @@ class TestBadInput:
         [
             {"schedule": lambda step: -1.0},
             {"batch": 0},
-            {"real_steps": 1},
             {"weights": {"z": 1.0}},
             {"loss": nn.MSELoss()},
         ],
@@ -83,83 +80,88 @@ class TestBadInput:
             asked(two_labels, **settings)
 
     def test_types_and_names(self, two_labels):
-        train, look = two_labels
+        train, held_out = two_labels
         model = nn.Linear(6, 1)
-        with pytest.raises(TypeError, match=r"torch.nn.Module. Found function, which needs seeds= to make networks."):
-            tm.forecast(lambda: model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+        with pytest.raises(TypeError, match=r"`model` should make a torch.nn.Module. Found that it makes int."):
+            tm.forecast(lambda: 3, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(TypeError, match=r"`model` should be a function that makes a new model"):
-            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=2)
+            tm.forecast(model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=2)
         with pytest.raises(TypeError, match=r"`train` should be GroupedData. Found ndarray."):
-            tm.forecast(model, train.x, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.forecast(model, train.x, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(KeyError, match="'c'"):
             tm.forecast(
-                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights={"c": 2.0}, loss=tm.Square())
+                model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, weights={"c": 2.0}, loss=tm.Square())
             )
-        with pytest.raises(TypeError, match=r"Found MSELoss: use Square\(\) with twice the learning rate"):
-            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, loss=nn.MSELoss()), route=tm.routes.Kernel())
+        with pytest.raises(ValueError, match=r"Found MSELoss: use Square\(\) with twice the learning rate"):
+            tm.forecast(
+                model, train, held_out, tm.Recipe(lr=0.1, steps=10, loss=nn.MSELoss()), method=tm.methods.Kernel()
+            )
         recipe = tm.Recipe(lr=0.1, steps=10, loss=nn.BCEWithLogitsLoss())
-        with pytest.raises(TypeError, match=r"Found BCEWithLogitsLoss: use Logistic\(\)."):
-            tm.forecast(model, train, look, recipe, route=tm.routes.Kernel())
+        with pytest.raises(ValueError, match=r"Found BCEWithLogitsLoss: use Logistic\(\)."):
+            tm.forecast(model, train, held_out, recipe, method=tm.methods.Kernel())
         with pytest.raises(TypeError, match=r"`weights` should map groups to numbers. Found list."):
             tm.forecast(
-                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, weights=[1.0, 2.0], loss=tm.Square())
+                model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, weights=[1.0, 2.0], loss=tm.Square())
             )
         with pytest.raises(TypeError, match=r"`proportions` should map groups to shares. Found list."):
             tm.forecast(
-                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, proportions=[0.5, 0.5], loss=tm.Square())
+                model,
+                train,
+                held_out,
+                tm.Recipe(lr=0.1, steps=10, batch=None, proportions=[0.5, 0.5], loss=tm.Square()),
             )
         with pytest.raises(TypeError, match=r"`when` should choose steps, as log_spaced\(20\)"):
             tm.forecast(
-                model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), watch=tm.Watch(when=5)
+                model,
+                train,
+                held_out,
+                tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
+                watch=tm.Watch(when=5),
             )
         with pytest.raises(ValueError, match=r"at least one. Found seeds = 0."):
-            tm.forecast(lambda: model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0)
+            tm.forecast(
+                lambda: model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0
+            )
         with pytest.raises(TypeError, match=r"CrossEntropy\(\) does not fit a model with one output"):
-            tm.forecast(model, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
-        with pytest.raises(TypeError, match=r"`source` should be the result of `tm.tangent`, or a network with train="):
-            tm.best_weights("model", tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
-        with pytest.raises(ValueError, match=r"needs the training data of a network: give train="):
+            tm.forecast(model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
+        with pytest.raises(TypeError, match=r"`kernels` should be the result of `tm.tangent`. Found Linear."):
             tm.best_weights(model, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
-        with pytest.raises(TypeError, match=r"`route` should be Kernel\(\), Coordinates\(\) or Twin\(\). Found str."):
-            tm.best_weights(model, tm.Recipe(lr=0.1, steps=10), train=train, look=look, route="twin")
-        with pytest.raises(ValueError, match=r"A Tangent has its data and route: leave out"):
-            tm.best_weights(tm.tangent(model, train, look), tm.Recipe(lr=0.1, steps=10), route=tm.routes.Twin())
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
             tm.best_weights(
-                tm.tangent(model, train, look),
+                tm.tangent(model, train, held_out),
                 tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
                 criterion="gap",
             )
         with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
             tm.best_weights(
-                tm.tangent(model, train, look),
+                tm.tangent(model, train, held_out),
                 tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
                 criterion=tm.criteria.FinalGap,
             )
 
     def test_networks(self, two_labels):
-        train, look = two_labels
+        train, held_out = two_labels
         broken = nn.Linear(6, 1)
         with torch.no_grad():
             broken.weight[0, 0] = np.nan
         with pytest.raises(ValueError, match="finite"):
-            tm.forecast(broken, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.forecast(broken, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         needy = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, track_running_stats=False), nn.Linear(4, 1))
         with pytest.raises(ValueError, match=r"Found that 1 \(BatchNorm1d\) needs a batch even there"):
-            tm.forecast(needy, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.tangent(needy, train, held_out)
         frozen = nn.Linear(6, 1).requires_grad_(False)
         with pytest.raises(ValueError, match=r"parameters to train. Found none"):
-            tm.forecast(frozen, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.forecast(frozen, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
         with pytest.raises(ValueError, match="on the meta device, with shapes but no values"):
             tm.forecast(
-                nn.Linear(6, 1).to("meta"), train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square())
+                nn.Linear(6, 1).to("meta"), train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square())
             )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             traced = torch.jit.trace(nn.Linear(6, 1), torch.zeros(2, 6))
         with pytest.raises(TypeError, match="Found a ScriptModule: pass the one that it was made from"):
-            tm.forecast(traced, train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.forecast(traced, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
         class Constant(nn.Module):
             def __init__(self):
@@ -170,7 +172,7 @@ class TestBadInput:
                 return self.value.expand(len(x))
 
         with pytest.raises(ValueError, match="one constant output for all"):
-            tm.forecast(Constant(), train, look, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.tangent(Constant(), train, held_out)
 
     def test_data(self, two_labels):
         train, _ = two_labels
@@ -181,7 +183,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="same groups"):
             tm.forecast(nn.Linear(6, 1), train, other, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         coded = tm.GroupedData(train.x, (train.y > 0).astype(int), np.asarray(train.groups)[train.codes])
-        with pytest.raises(ValueError, match=r"`look` should have the labels of `train`, -1 and 1. Found y = 0."):
+        with pytest.raises(ValueError, match=r"`held_out` should have the labels of `train`, -1 and 1. Found y = 0."):
             tm.forecast(nn.Linear(6, 1), train, coded, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
     def test_labels_are_numbers_of_outputs(self, two_labels, three_classes):
@@ -199,16 +201,15 @@ class TestBadInput:
         data = tm.GroupedData(rng.normal(size=(400, 6)), rng.choice([-1, 1], 400), np.arange(400) % 2)
         with pytest.warns(UserWarning, match="a fifth of every group"):
             ahead = tm.forecast(nn.Linear(6, 1), data, None, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
-        assert ahead.origin.settings["look"] == "a fifth of every group, held out"
-        assert ahead.origin.problem["look"]["points"] == 80
+        assert ahead.origin.problem["held_out"]["points"] == 80
         with pytest.warns(UserWarning, match="a fifth of every group"):
             many = tm.forecast(
                 lambda: nn.Linear(6, 1), data, None, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=2
             )
-        assert many.origin.settings["look"] == "a fifth of every group, held out"
+        assert many.origin.problem["held_out"]["points"] == 80
 
     def test_a_sample_too_large_for_memory(self, two_labels, monkeypatch):
-        memory = import_module("tiltmeter.tangent.memory")
+        memory = import_module("tiltmeter.modules.tangent.memory")
         monkeypatch.setattr(memory, "available_memory", lambda: 1000)
         with pytest.raises(ValueError, match=r"`sample` should be at most 0 to fit in memory"):
-            tm.forecast(nn.Linear(6, 1), *two_labels, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.tangent(nn.Linear(6, 1), *two_labels)

@@ -37,19 +37,31 @@ def test_statistics_are_those_of_the_layers_inputs(faint):
 
 
 def test_a_fresh_network_is_forecast_as_it_will_train(faint):
-    train, look = faint
+    train, held_out = faint
     model = network()
     before = copy.deepcopy(model.state_dict())
     with pytest.warns(UserWarning, match=r"seen no batch yet \('1'\)"):
-        ahead = tm.forecast(model, train, look, tm.Recipe(lr=0.01, steps=300, batch=None, loss=tm.Square()))
+        ahead = tm.forecast(
+            model,
+            train,
+            held_out,
+            tm.Recipe(lr=0.01, steps=300, batch=None, loss=tm.Square()),
+            method=tm.methods.Kernel(),
+        )
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert ahead.origin.settings["batch_statistics"] == "of the training data"
-    run = tm.train(network(), train, look, tm.Recipe(lr=0.01, steps=300, batch=64, loss=tm.Square()))["loss"]
+    run = tm.train(network(), train, held_out, tm.Recipe(lr=0.01, steps=300, batch=64, loss=tm.Square()))["loss"]
     # The negative control: the same network, its 0 and 1 taken for statistics.
     model[1].num_batches_tracked += 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        naive = tm.forecast(model, train, look, tm.Recipe(lr=0.01, steps=300, batch=None, loss=tm.Square()))
+        naive = tm.forecast(
+            model,
+            train,
+            held_out,
+            tm.Recipe(lr=0.01, steps=300, batch=None, loss=tm.Square()),
+            method=tm.methods.Kernel(),
+        )
     off, naive_off = (float(abs(one["loss"].sel(time=300) - run.sel(time=300)).max()) for one in (ahead, naive))
     assert off < 0.05
     assert naive_off > 0.2

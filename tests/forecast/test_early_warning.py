@@ -11,7 +11,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.outlook import DATED, NAMED, WRONGLY, outlook_of
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 #: Tasks of the study, drawn by their number alone; the bound was set before any of them was run.
 TASKS, BOUND = 24, 0.1
@@ -29,7 +29,7 @@ def test_what_is_said():
     assert (unsure.leader, unsure.leader_at_end, unsure.decided) == ("a", "b", False)  # its lead is all to come
     assert str(unsure) == "Step 10: nothing seen now decides who leads at the end, step 40."
     stays = outlook_of(told([[0.3, 0.5], [0.2, 0.41], [0.1, 0.32]]))
-    rate = "In a study 0 of 60 leaders named so were wrong."
+    rate = "In a study 0 of 64 leaders named so were wrong."
     assert str(stays) == f"Step 10: a leads and is forecast to lead at the end, step 40. {rate}"
     assert stays.change is None
     noisy = outlook_of(told([[0.3, 0.5], [0.2, 0.41], [0.1, 0.32]], errors=0.2))
@@ -44,7 +44,7 @@ def test_a_change_of_the_lead_is_dated():
     assert found.change == pytest.approx(10 + 10 * 0.02 / 0.06)
     assert str(found) == (
         "Step 10: a's lead will end near step 13.3; b is forecast to lead at the end, step 40. "
-        "In a study 0 of 60 leaders named so were wrong, and 1 of 2 dates were within a factor 1.5."
+        "In a study 0 of 64 leaders named so were wrong, and 2 of 3 dates were within a factor 1.5."
     )
     curve = told([[0.30, 0.5], [0.3, 0.5], [0.3, 0.5]])["loss"].copy()
     curve.attrs["better"] = "higher"
@@ -60,7 +60,7 @@ def test_a_leader_is_said_only_where_one_is_shown():
     assert (found.leader, found.leader_at_end, found.change) == (None, "b", None)
     assert str(found) == (
         "Step 10: no leader is shown now; b is forecast to lead at the end, step 40. "
-        "In a study 0 of 60 leaders named so were wrong."
+        "In a study 0 of 64 leaders named so were wrong."
     )
     assert outlook_of(told(losses, errors=0.005)).leader == "a"
     # Of three groups all pairs are looked at: 2.2 standard errors are no longer enough.
@@ -84,12 +84,12 @@ def test_no_leader_is_said_where_the_networks_of_a_nowcast_disagree():
     assert str(apart) == "Step 10: nothing seen now decides who leads at the end, step 40."
 
 
-def watched(model, train, look, recipe, **more):
+def watched(model, train, held_out, recipe, **more):
     """A training in a loop of one's own, with an early warning if it is asked for."""
     optimiser = recipe.make_optimiser(model.parameters())
     x, y = train.tensors()
-    probe = tm.Probe(model, look, tm.Watch(when=tm.every(10)))
-    asked = tm.EarlyWarning(probe, model, train, look, recipe, optimiser, **more) if more else probe
+    probe = tm.Probe(model, held_out, tm.Watch(when=tm.every(10)))
+    asked = tm.EarlyWarning(probe, model, train, held_out, recipe, optimiser, **more) if more else probe
     with asked:
         for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
             asked(step)
@@ -123,30 +123,30 @@ def task(number):
 
 
 def test_the_training_is_the_same_to_the_bit():
-    model, train, look, recipe = task(0)
+    model, train, held_out, recipe = task(0)
     other = copy.deepcopy(model)
     said = []
     recipe = tm.Recipe(recipe.optimiser, steps=40, batch=16, order=0)
-    run, warning = watched(model, train, look, recipe, say=said.append, when=tm.at([5, 20]))
-    plain, _ = watched(other, train, look, recipe)
+    run, warning = watched(model, train, held_out, recipe, say=said.append, when=tm.at([5, 20]))
+    plain, _ = watched(other, train, held_out, recipe)
     assert float(abs(run["loss"] - plain["loss"]).max()) == 0.0
     assert [one.step for one in warning.outlooks] == [5, 20]
     assert tuple(said) == warning.outlooks
 
 
 def test_bad_input():
-    model, train, look, recipe = task(0)
+    model, train, held_out, recipe = task(0)
     with pytest.raises(TypeError, match=r"`probe` should be the Probe of the training. Found Linear."):
-        tm.EarlyWarning(nn.Linear(2, 1), model, train, look, recipe, recipe.make_optimiser(model.parameters()))
+        tm.EarlyWarning(nn.Linear(2, 1), model, train, held_out, recipe, recipe.make_optimiser(model.parameters()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", [tm.routes.Coordinates(), tm.routes.Twin(1 / 4)], ids=["coordinates", "twins"])
+@pytest.mark.parametrize("route", [tm.methods.Twin(1 / 4)], ids=["twins"])
 def test_how_often_it_is_wrong(route):
     """Of the final leaders that are named, at most one in ten is the wrong one, where the end shows a leader."""
     named, silent, dates = [], 0, []
     for number in range(TASKS):
-        run, warning = watched(*task(number), route=route)
+        run, warning = watched(*task(number), method=route)
         end = run["loss"].isel(time=-1)
         lead = float(end.sel(group="b") - end.sel(group="a"))
         noise = float(np.hypot(*run["loss_se"].isel(time=-1).values))
@@ -166,8 +166,8 @@ def test_how_often_it_is_wrong(route):
         f"{type(route).__name__}: wrong {len(named) - sum(named)} of {len(named)}, undecided {silent} of {5 * TASKS}; "
         f"{len(dates)} changes dated, {within:.2f} within x1.5"
     )
-    if isinstance(route, tm.routes.Coordinates):  # what its sentences say
-        assert len(named) - sum(named) == WRONGLY
-        assert abs(len(named) - NAMED) <= 3
-        assert abs(len(dates) - DATED) <= 1
+    # What its sentences say.
+    assert len(named) - sum(named) == WRONGLY
+    assert abs(len(named) - NAMED) <= 3
+    assert abs(len(dates) - DATED) <= 1
     assert wrong <= BOUND + 2 * np.sqrt(BOUND * (1 - BOUND) / len(named))

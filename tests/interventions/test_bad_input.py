@@ -68,7 +68,7 @@ def test_one_class_in_a_group(tmp_path):
     data = points()
     one = data.take(np.flatnonzero((data.y == 1) | (data.codes == 0)))
     for law in (I.GroupTemperature(), I.GroupThreshold("tpr")):
-        said = told(law, held_out=one, tmp_path=tmp_path)
+        said = told(law, validation=one, tmp_path=tmp_path)
         assert "of both labels in every group. Found y = 1 alone in 'rare'." in said
 
 
@@ -86,7 +86,7 @@ def test_a_group_without_points(tmp_path):
 
 def test_no_held_out_groups(tmp_path):
     for law in (I.DFR(), I.Erasure(), I.GroupTemperature(), I.GroupThreshold()):
-        assert f"{type(law).__name__} needs held-out groups: give held_out=" in told(law, tmp_path=tmp_path)
+        assert f"{type(law).__name__} needs validation groups: give validation=" in told(law, tmp_path=tmp_path)
 
 
 def test_a_law_in_a_function_that_cannot_apply_it():

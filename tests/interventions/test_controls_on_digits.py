@@ -1,4 +1,4 @@
-"""Negative controls on digits with a patch: where a law must not help."""
+"""Negative controls on digits with a patch: where an intervention must not help."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import tiltmeter as tm
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 I = tm.interventions
 pytestmark = pytest.mark.slow
@@ -30,11 +30,11 @@ def digits():
 
 def worst(*laws, train=None, lr=0.05, steps=400, proportions=None):
     """The largest error of a group at the end."""
-    points, look = digits()
+    points, held_out = digits()
     torch.manual_seed(0)
     recipe = tm.Recipe(lr=lr, steps=steps, batch=64, loss=tm.Logistic(), interventions=laws, proportions=proportions)
     when = tm.Watch(when=tm.at([steps]), points=False)
-    run = tm.train(mlp(68, (64, 64), 1), points if train is None else train, look, recipe, watch=when)
+    run = tm.train(mlp(68, (64, 64), 1), points if train is None else train, held_out, recipe, watch=when)
     return float(run["error"].isel(time=-1).max())
 
 

@@ -1,11 +1,10 @@
 """Slips of published code that are not repeated here, one test each.
 
-Others stand beside their law: the adjustment of group DRO that one zero switches off, or that is added to the losses
-shown, and absent groups (`group/test_exact.py`); what the batch code of group DRO equalises (`theory/test_laws.py`); a
-second factor q (`point/test_generalised_cross_entropy.py`); a row of zeros among gradients
+Others stand beside their intervention: the adjustment of group DRO that one zero switches off, or that is added to the
+losses shown, and absent groups (`group/test_exact.py`); what the batch code of group DRO equalises
+(`theory/test_laws.py`); a second factor q (`point/test_generalised_cross_entropy.py`); a row of zeros among gradients
 (`gradient/test_directions.py`); statistics updated twice (`step/test_sam.py`); erasure without balancing
-(`model/test_erasure.py`); terms of a batch without a group (`point/test_fairness_penalty.py`).
-"""
+(`model/test_erasure.py`); terms of a batch without a group (`point/test_fairness_penalty.py`)."""
 
 import warnings
 from dataclasses import fields, replace
@@ -69,7 +68,8 @@ def test_no_setting_of_group_dro_is_without_effect(change):
 
 
 def test_spectral_decoupling_keeps_its_ratio_to_the_loss():
-    """gradient-starvation: after some steps the code's loss was coefficient * (penalty + loss), and there was no 1/2."""
+    """gradient-starvation: after some steps the code's loss was coefficient * (penalty + loss), and there was no
+    1/2."""
     law = I.SpectralDecoupling(0.1)
     scores, losses = torch.tensor([2.0, -1.0]), torch.tensor([0.3, 0.4])
     torch.testing.assert_close(law.each(losses, scores, None) - losses, 0.05 * scores.square())
@@ -90,7 +90,7 @@ def test_jtt_repeats_wrong_points_found_in_evaluation_mode():
     right = tm.GroupedData(data.x, (data.x[:, 0] > 0).astype(int), data.codes)
     recipe = tm.Recipe(lr=1e-9, steps=1, batch=16, loss=tm.Logistic(), interventions=(I.JTT(times=5, scout=1),))
     run = tm.train(model, right, right, recipe)
-    assert run.origin.settings["data_laws"][0]["picked"] == 0
+    assert run.origin.settings["data_interventions"][0]["picked"] == 0
 
 
 class TestDFR:

@@ -1,4 +1,4 @@
-"""The table of laws in the docs is what the laws say of themselves."""
+"""The table of interventions in the docs is what the interventions say of themselves."""
 
 from pathlib import Path
 

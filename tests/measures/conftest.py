@@ -2,9 +2,8 @@
 
 import pytest
 
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from networks import small_cnn, transformer
+from tiltmeter.modules.networks import mlp
 
 NETWORKS = {
     "mlp": (lambda: mlp(64, (16,), 4), (64,)),

@@ -8,11 +8,11 @@ import torch
 from scipy.special import comb as binomial
 
 import tiltmeter as tm
+from networks import transformer
 from tiltmeter.data.synthetic.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube
 from tiltmeter.measures.named.boolean_sensitivity import BooleanSensitivity, flip_shares
 from tiltmeter.measures.named.boolean_spectrum import BooleanSpectrum, influences, noise_stability, walsh_hadamard
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 class Answering(torch.nn.Module):

@@ -6,11 +6,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.data.synthetic.clones import GaussianTransport, IndependentMarginals, MaxEntropyCube, MeanShift
 from tiltmeter.measures.named.clone_accuracy import CloneAccuracy
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 class Rule(nn.Module):

@@ -1,4 +1,4 @@
-"""component-error: the exact law of one layer, the lazy law of deep ones, and where it fails."""
+"""component-error: the exact law of one layer, the lazy intervention of deep ones, and where it fails."""
 
 from functools import partial
 
@@ -11,8 +11,7 @@ import tiltmeter as tm
 from tiltmeter.data.principal_components import principal_components
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.component_error import ComponentError, component_spread, least_squares
-from tiltmeter.networks.deep_linear import compact_weight, deep_linear
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import compact_weight, deep_linear, mlp
 
 VARIANCES = np.geomspace(1.0, 0.01, 8)
 
@@ -44,14 +43,14 @@ def wide(depth, width, seed):
     return net
 
 
-def trained(net, data, lr, steps, look, seed=0):
+def trained(net, data, lr, steps, held_out, seed=0):
     sgd = partial(torch.optim.SGD, lr=lr)
     return tm.train(
         net,
         data,
         data,
         tm.Recipe(sgd, steps=steps, batch=len(data)),
-        watch=tm.Watch(when=look, measures=(ComponentError(),)),
+        watch=tm.Watch(when=held_out, measures=(ComponentError(),)),
         seed=seed,
     )
 
@@ -130,7 +129,7 @@ def test_three_layers_learn_at_three_times_the_rate_unless_the_target_is_large()
     small, large = (rates(deep_runs(3, 500, s, 0.03, 200)["component_error"]) for s in (0.1, 3.0))
     expected = -np.log(1.0 - 3 * 0.03 * VARIANCES)
     assert (np.abs(small / expected - 1.0) < 0.25).all(), small / expected
-    # Negative control: the law is one of small changes. Targets of unit weights break it by up to 2.7.
+    # Negative control: the intervention is one of small changes. Targets of unit weights break it by up to 2.7.
     assert (large / expected).max() > 1.5
     assert np.corrcoef(np.log(large), np.log(VARIANCES))[0, 1] > 0.9
 

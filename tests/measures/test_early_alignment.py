@@ -1,18 +1,17 @@
-"""Early alignment: the extremes of G, four clusters whatever the width, the merged network, and large initialisation."""
+"""Early alignment: the extremes of G, four clusters whatever the width, the merged network, and large
+initialisation."""
 
 import numpy as np
 import pytest
 import torch
 
 import tiltmeter as tm
+from networks import small_cnn
 from tiltmeter.data.synthetic.clusters import symmetric_clusters
 from tiltmeter.measures.named.early_alignment import EarlyAlignment
 from tiltmeter.measures.shared.alignment_pull import Pull
-from tiltmeter.measures.shared.merged_network import merged, merged_distance
-from tiltmeter.measures.shared.neurons import clusters, neurons_of, prominent
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.two_layer import TwoLayer, two_layer
+from tiltmeter.measures.shared.neurons import clusters, merged, merged_distance, neurons_of, prominent
+from tiltmeter.modules.networks import TwoLayer, mlp, two_layer
 
 
 def descend(net, data, lr, steps, measures=(), when=()):
@@ -179,8 +178,8 @@ def test_extremes_are_found_once_per_run():
     descend(two_layer(2, 8), data, 1.0, 3, [measure], when=[1, 2])
     known = measure._known["extremes"]
     probe = tm.Probe(two_layer(2, 8), data, watch=tm.Watch(measures=(measure,)))
-    probe.look(0)
+    probe.evaluate(0)
     assert measure._known["extremes"] is not known  # other points: found again
     known = measure._known["extremes"]
-    probe.look(1)
+    probe.evaluate(1)
     assert measure._known["extremes"] is known

@@ -8,13 +8,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import resnet18, small_cnn, transformer
 from tiltmeter.measures.named.effective_rank import EffectiveRank, Features, Gram, LinearMap
 from tiltmeter.measures.shared.singular_values import gaussian_entropy, prepared, singular_values, spectral_entropy
-from tiltmeter.networks.deep_linear import deep_linear
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.resnet import resnet18
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import deep_linear, mlp
 
 
 def rank(matrix):

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import transformer
 from tiltmeter.measures.named.exact_bias import ExactBias, bias_bits, start_anew
-from tiltmeter.networks.transformer import transformer
 
 
 class Plane(nn.Linear):

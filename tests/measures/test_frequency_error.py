@@ -11,7 +11,7 @@ import tiltmeter as tm
 from tiltmeter.data.synthetic.sines import Sines, random_phases, sines
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.frequency_error import FrequencyError
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 TARGET = Sines((1, 3, 8), (1.0, 2.0, 0.5), (0.1, 0.2, 0.3))
 

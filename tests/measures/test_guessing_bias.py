@@ -7,7 +7,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.measures.named.guessing_bias import GuessingBias
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 
 def test_shares_by_hand():

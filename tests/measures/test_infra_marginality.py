@@ -1,4 +1,5 @@
-"""Calibrated risks explain the gap in error rates of groups that are treated alike; a shift of one group's risks does not."""
+"""Calibrated risks explain the gap in error rates of groups that are treated alike; a shift of one group's risks does
+not."""
 
 import numpy as np
 import pytest

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import small_cnn
 from tiltmeter.data.synthetic.sines import Sines, sines
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.kernel_spectrum import KernelSpectrum
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.tangent.circle import circle_eigenvalues
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.tangent.circle import circle_eigenvalues
 
 
 class FirstLayer(nn.Module):

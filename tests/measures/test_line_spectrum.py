@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import transformer
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.line_spectrum import LineSpectrum, signal_of
 from tiltmeter.measures.shared.energy import FLOOR
 from tiltmeter.measures.task import Task
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 ALL = ("within", "between", "random")
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from tiltmeter.measures.loss_slope import loss_slope
-from tiltmeter.measures.point_loss import point_loss
+from tiltmeter.measures.point_loss import loss_slope, point_loss
 
 LABELS = {"minus one and one": [-1.0, 1.0], "zero and one": [0.0, 1.0]}
 

@@ -7,7 +7,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.measures.named.minimum_norm import MinimumNorm
-from tiltmeter.networks.deep_linear import deep_linear
+from tiltmeter.modules.networks import deep_linear
 
 
 def few_points(seed=0, points=8, d=20):

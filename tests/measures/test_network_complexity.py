@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import transformer
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.network_complexity import NetworkComplexity, grid_frequency, symbols
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 SQUARE = NetworkComplexity("inputs", extent=1.0)
 

@@ -7,10 +7,9 @@ import xarray as xr
 from scipy.stats import norm
 
 import tiltmeter as tm
-from tiltmeter.analysis.matched import at_matched_error
+from networks import small_cnn, transformer
+from tiltmeter.measures.matched import at_matched_error
 from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity, token_masks
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
 from tiltmeter.record import Origin, Trajectory
 
 

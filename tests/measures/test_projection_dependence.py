@@ -6,12 +6,11 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.data.synthetic.slabs import linear_and_slabs, random_basis, slabs
 from tiltmeter.measures.named.projection_dependence import ProjectionDependence
 from tiltmeter.measures.shared.subspace_search import Learned
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 def one_direction(basis, hidden=20):

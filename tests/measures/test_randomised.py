@@ -1,5 +1,7 @@
 """Randomised features: a model of one coordinate, exactly; tokens, images; what is refused."""
 
+from queue import SimpleQueue
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,10 @@ from sklearn.metrics import roc_auc_score
 from torch import nn
 
 import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.data.synthetic.slabs import linear_and_slabs, random_basis, slabs
 from tiltmeter.measures.named.randomised import Randomised
 from tiltmeter.measures.shared.exchanged_features import auc
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
 
 
 def along(direction):
@@ -53,14 +54,15 @@ def test_a_set_keeps_its_joint_law():
             return (points[:, 0] * points[:, 1])[:, None]
 
     data = tm.GroupedData(x, y, y)
-    decided = []
+    decisions = SimpleQueue()  # a list would be put back as it was
 
     class Spy(Parity):
         def forward(self, points):
-            decided.append((points[:, 0] * points[:, 1] > 0).float().mean().item())
+            decisions.put((points[:, 0] * points[:, 1] > 0).float().mean().item())
             return super().forward(points)
 
     tm.measure(Randomised({"both": [0, 1]}), Spy(), data, loss=tm.Logistic(), chunk=1000)
+    decided = [decisions.get() for _ in range(decisions.qsize())]
     assert np.allclose(decided[-2], y.mean())  # S exchanged by one order: the same decisions in another order
     # Directions that span the same two coordinates do the same.
     a = tm.measure(Randomised({"both": [0, 1]}), Parity(), data)["randomised_auc"]
@@ -97,7 +99,7 @@ def test_its_cost_is_what_it_says():
     model.register_forward_pre_hook(lambda m, x: passed.append(len(x[0])))
     measure = Randomised(draws=3)
     from tiltmeter.measures.measure import snapshot_of
-    from tiltmeter.passes.untouched import untouched
+    from tiltmeter.modules.untouched import untouched
 
     with untouched(model):
         snapshot = snapshot_of(model, data)

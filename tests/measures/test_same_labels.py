@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.measures import same_labels as module
-from tiltmeter.measures.same_labels import same_labels
+from tiltmeter.measures import snapshot as module
+from tiltmeter.measures.snapshot import same_labels
 
 BLANKS = {
     "labels": xr.DataArray([1.0, 2.0], dims="group", coords={"group": ["a", "b"]}, name="loss", attrs={"a": [1]}),
@@ -41,7 +41,7 @@ def test_attributes_are_its_own():
 
 def test_a_recorder_reads_the_labels_of_a_curve_once(monkeypatch):
     from tiltmeter.record import Origin, Recorder
-    from tiltmeter.record.directory import recorder as place
+    from tiltmeter.record import recorder as place
 
     read = []
     monkeypatch.setattr(place, "reading", lambda name, value, of=place.reading: read.append(name) or of(name, value))

@@ -1,4 +1,4 @@
-"""The model at one look: it decides as the user says, and takes points in its own precision."""
+"""The model at one evaluation: it decides as the user says, and takes points in its own precision."""
 
 import numpy as np
 import pytest

@@ -7,9 +7,9 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.measures.named.sharpness import Sharpness
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.tangent.gradient import trained
-from tiltmeter.tangent.hessian import dense_hessian
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.tangent.gradient import trained
+from tiltmeter.modules.tangent.hessian import dense_hessian
 
 
 def problem(seed=0, points=80):

@@ -6,6 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.data.synthetic.boolean import cube
 from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
 from tiltmeter.data.synthetic.latents import Latents
@@ -17,9 +18,7 @@ from tiltmeter.measures.named.feature_variance import FeatureVariance, explained
 from tiltmeter.measures.named.last_layer_probe import LastLayerProbe
 from tiltmeter.measures.named.starvation import Starvation, boundary
 from tiltmeter.measures.shared.layer_features import layer_features
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 def seen(model, data):
@@ -172,7 +171,8 @@ def test_converged_logistic_regression_does_not_care_about_availability():
         model.weight.data = torch.as_tensor(fitted.coef_ @ latents.frame)
         found.append(float(tm.measure(Availability(latents), model, data)["availability_bias"]))
     assert max(found) - min(found) == pytest.approx(0.0, abs=1e-9)
-    # Two weights near 1.1, each with a standard error of .02, move the boundary on the square by about .01; three of it.
+    # Two weights near 1.1, each with a standard error of .02, move the boundary on the square by about .01; three of
+    # it.
     assert abs(found[0]) < 0.03
 
 

@@ -8,16 +8,16 @@ import tiltmeter as tm
 from tiltmeter.data.public.digits import digits
 from tiltmeter.measures.catalogue import find
 from tiltmeter.measures.measure import snapshot_of
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.untouched import untouched
 
 NAMES = ("randomised", "low-dimensional-dependence", "distributional", "weight-rank", "balancedness", "effective-rank")
 
 
 @pytest.fixture(scope="module")
 def few():
-    _, look = digits()
-    return look.take([place for group in look.groups for place in look.of_group(group)[:40]])
+    _, held_out = digits()
+    return held_out.take([place for group in held_out.groups for place in held_out.of_group(group)[:40]])
 
 
 @pytest.mark.parametrize("name", NAMES)

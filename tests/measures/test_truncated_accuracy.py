@@ -6,11 +6,11 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import transformer
 from tiltmeter.data.principal_components import principal_components
 from tiltmeter.measures.measure import measure
 from tiltmeter.measures.named.truncated_accuracy import TruncatedAccuracy
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 @pytest.fixture

@@ -8,12 +8,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import resnet18, small_cnn, transformer
 from tiltmeter.measures.named.balancedness import Balancedness, imbalances
 from tiltmeter.measures.named.stable_rank import StableRank, gaussian_stable_rank, overlap, random_overlap
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.resnet import resnet18
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 POINTS = tm.GroupedData(np.random.default_rng(0).normal(size=(60, 5)), [0, 1] * 30, [0] * 60)
 

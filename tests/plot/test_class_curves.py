@@ -31,7 +31,7 @@ def test_simulated_classes_have_bands():
         (lambda: tm.plot.class_curves(1), TypeError, "draws a trajectory. Found int"),
         (lambda: tm.plot.class_curves(THEORY, "loss"), ValueError, "Found 'loss': use `plot.curves`"),
         (lambda: tm.plot.curves(THEORY, curve="class_loss"), ValueError, "use `plot.class_curves`, or select a class"),
-        (lambda: tm.crossings(THEORY, "class_loss"), ValueError, "use `class_crossings`, or select a class"),
+        (lambda: tm.leaders(THEORY, "class_loss").changes, ValueError, "use `class_leaders`, or select a class"),
         (lambda: tm.plot.memorisation(THEORY), TypeError, "draws the result of `memorisation`. Found Trajectory"),
     ],
 )

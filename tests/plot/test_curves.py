@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
@@ -12,7 +13,7 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter import plot
-from tiltmeter.analysis.phases import Phase, Phases
+from tiltmeter.leaders.phases import Phase
 from tiltmeter.plot.theme import DASHES, PALETTE, SHAPES
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
@@ -40,6 +41,13 @@ def drawn(*trajectories: Trajectory, **options: Any) -> dict[str, Any]:
     chart = plot.curves(*trajectories, **options)
     assert isinstance(chart, alt.LayerChart)
     return chart.to_dict()
+
+
+def led(phases: list[Phase], curve: str = "loss") -> Any:
+    """The leaders of the theory, with these phases in place of its own."""
+    judged = tm.leaders(tm.predict(PROBLEM, SGD, THEORY["loss"].time.values), curve)
+    judged._courses[curve] = replace(judged.course(curve), find_phases=lambda: tuple(phases))
+    return judged
 
 
 def layers(chart: dict[str, Any], mark: str) -> list[dict[str, Any]]:
@@ -213,7 +221,7 @@ def test_intersections_of_groups_are_named() -> None:
 
 
 def test_phases_are_shaded_with_leader_and_reason() -> None:
-    chart = drawn(THEORY, phases=tm.phases(THEORY))
+    chart = drawn(THEORY, leaders=tm.leaders(THEORY, "loss"))
     shades = data(chart, layers(chart, "rect")[0])
     assert [row["leader"] for row in shades] == ["+", "-", "+"]
     assert [row["colour"] for row in shades] == [PALETTE[0], PALETTE[1], PALETTE[0]]
@@ -227,17 +235,16 @@ def test_phases_are_shaded_with_leader_and_reason() -> None:
 
 
 def test_phases_without_reason_and_of_another_curve() -> None:
-    found = Phases([Phase(0.01, 200.0, "-", 0.1)], "error", ("+", "-"), "t")
-    assert texts(drawn(THEORY, phases=found)) == ["- leads in error"]
+    assert texts(drawn(THEORY, leaders=led([Phase(0.01, 200.0, "-", 0.1)], "error"))) == ["- leads in error"]
 
 
 def test_text_gives_way_in_narrow_phases() -> None:
     segments = [Phase(0.01, 1.0, "+", 0.1, reason="more data"), Phase(1.0, 1.02, "-", 0.1, reason="larger variance")]
-    assert texts(drawn(THEORY, phases=Phases(segments, "loss", ("+", "-"), "t"))) == ["+ leads", "more data"]
+    assert texts(drawn(THEORY, leaders=led(segments))) == ["+ leads", "more data"]
 
 
 def test_no_phases_no_shades() -> None:
-    chart = drawn(THEORY, phases=Phases([], "loss", ("+", "-"), "t"))
+    chart = drawn(THEORY, leaders=led([]))
     assert not layers(chart, "rect")
 
 
@@ -290,12 +297,16 @@ def test_refused_trajectories(arguments: tuple[Any, ...], error: type[Exception]
             ValueError,
             "`labels` should name every trajectory differently. Found ['a', 'b'] for 1.",
         ),
-        ({"phases": ["+"]}, TypeError, "`phases` should be the result of `tm.phases`. Found list."),
+        ({"leaders": ["+"]}, TypeError, "`leaders` should be the result of `tm.leaders`. Found list."),
         ({"timescales": 3.0}, TypeError, "`timescales` should be the Dataset of `tm.timescales`. Found float."),
         (
-            {"phases": Phases([], "loss", ("+", "-"), "step")},
+            {
+                "leaders": tm.leaders(THEORY, "loss").__class__(
+                    (), ("loss",), ("+", "-"), 0.05, "run", "exact", 1, "step"
+                )
+            },
             ValueError,
-            '`phases` counts time in "step", the trajectory in "t": convert it with `on_clock`.',
+            '`leaders` counts time in "step", the trajectory in "t": convert it with `on_clock`.',
         ),
         (
             {"timescales": xr.Dataset({"R": ("rho", [1.0, 2.0])})},

@@ -1,4 +1,4 @@
-"""plot.order_parameters: one panel per order parameter on one time axis."""
+"""plot.drivers: one panel per order parameter on one time axis."""
 
 from __future__ import annotations
 

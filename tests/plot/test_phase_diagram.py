@@ -14,8 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import tiltmeter as tm
 from tiltmeter import plot
-from tiltmeter.plot.grid_axis import GridAxis
-from tiltmeter.plot.map_cells import rectangles
+from tiltmeter.plot.phase_diagram import GridAxis, rectangles
 from tiltmeter.plot.theme import SHADES
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
@@ -54,7 +53,7 @@ def domain(chart: dict[str, Any]) -> list[str]:
 
 def test_every_point_says_what_the_analysis_says() -> None:
     chart = drawn(GRID)
-    leads, count = tm.leader(GRID).isel(time=-1), tm.crossing_count(GRID)
+    leads, count = tm.theory.leader_on_grid(GRID).isel(time=-1), tm.theory.crossing_count(GRID)
     for rho in RHO:
         for overlap in OVERLAP:
             here = {"rho": rho, "overlap": overlap}

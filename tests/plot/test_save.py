@@ -14,7 +14,7 @@ from tiltmeter import plot
 
 PROBLEM, SGD, _ = tm.cases.three_phases()
 THEORY = tm.predict(PROBLEM, SGD, np.geomspace(0.01, 200.0, 60), curves=("loss", "M", "R", "Q"))
-CHART = plot.curves(THEORY, phases=tm.phases(THEORY), timescales=tm.timescales(PROBLEM, SGD))
+CHART = plot.curves(THEORY, leaders=tm.leaders(THEORY, "loss"), timescales=tm.timescales(PROBLEM, SGD))
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF")])

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter.plot.angles import angles
-from tiltmeter.plot.as_groups import as_groups
-from tiltmeter.plot.reliance import reliance
+from tiltmeter.plot.labelled_lines import angles, as_groups, reliance
 from tiltmeter.record import Origin, Trajectory
 
 

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import tiltmeter as tm
-from tiltmeter.population.channel import channel, score_law
+from tiltmeter.population.channel import channel, score_intervention
 from tiltmeter.population.trained_students import TrainedStudents, by_formula
 
 
@@ -60,7 +60,7 @@ def test_square_loss_is_that_of_the_dynamics():
 
 def test_a_student_of_length_zero_has_a_law():
     zero = np.zeros(1)
-    mean, scale, r, rest = score_law(zero, zero, zero, zero + 0.2, np.ones(1))
+    mean, scale, r, rest = score_intervention(zero, zero, zero, zero + 0.2, np.ones(1))
     assert (mean.item(), r.item(), rest.item()) == (0.2, 0.0, 1.0)
     law = channel(mean, scale, r, rest, zero)
     assert law.mean(law.score).item() == pytest.approx(0.2)

@@ -6,7 +6,7 @@ import pytest
 
 from tiltmeter import SGD, Descent, Fixed, Flow
 from tiltmeter.problem.full_batch import training_from_json
-from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.starts import Overlaps, Random
 
 DATA = [
     Fixed(2.0),

@@ -7,8 +7,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import flatten
+from tiltmeter.problem.objective import Objective, flatten
 
 PROBLEM = tm.teacher_mixture(rho=0.7, variance=(0.5, 1.5), overlap=0.5)
 

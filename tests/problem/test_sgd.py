@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 from tiltmeter import SGD
-from tiltmeter.problem.start import Overlaps, Random, Zero
-from tiltmeter.schedule import Cosine, PowerDecay, Steps, Warmup, breaks_of, schedule_from_json, schedule_to_json
+from tiltmeter.problem.starts import Overlaps, Random, Zero
+from tiltmeter.schedules import Cosine, PowerDecay, Steps, Warmup, breaks_of, schedule_from_json, schedule_to_json
 
 SCHEDULES = [PowerDecay(0.5, 4.0), Cosine(0.4, 10.0, 0.1), Warmup(0.3, 2.0), Steps((0.0, 3.0), (0.3, 0.1))]
 

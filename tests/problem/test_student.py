@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 
 from tiltmeter.population.quadrature import Sobol
-from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh, activation_from_json
-from tiltmeter.problem.start import Overlaps, start_from_json, start_to_json
-from tiltmeter.problem.student import Linear, Network, student_from_json
+from tiltmeter.problem.starts import Overlaps, start_from_json, start_to_json
+from tiltmeter.problem.students import (
+    Erf,
+    Identity,
+    Linear,
+    Network,
+    ReLU,
+    Tanh,
+    activation_from_json,
+    student_from_json,
+)
 
 
 @pytest.mark.parametrize("student", [Linear(), Network(3), Network(2, ReLU(), True, (1.0, -1.0)), Network(1, Tanh())])
@@ -31,7 +39,7 @@ def test_bad_networks_are_refused(given, error, message):
 
 @pytest.mark.parametrize("activation", [Identity(), Erf(), ReLU(), Tanh()])
 def test_slopes_are_derivatives_and_compiled_twins_agree(activation):
-    from tiltmeter.simulation.compiled_activation import activate, number_of, slope
+    from tiltmeter.simulation.compiled_draws import activate, number_of, slope
 
     x = np.linspace(-3.0, 3.0, 41) + 0.01
     step = 1e-6

@@ -10,10 +10,9 @@ from tiltmeter.data.public.adult import adult
 from tiltmeter.data.public.celeba import celeba
 from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.compas import compas, compas_table
-from tiltmeter.data.public.fashion_mnist import fashion_mnist
 from tiltmeter.data.public.german import german
 from tiltmeter.data.public.grouping import random_task
-from tiltmeter.data.public.mnist import mnist
+from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.data.public.presence import check
 
 pytestmark = pytest.mark.slow
@@ -50,16 +49,16 @@ def test_cifar10():
     pixels = train.x.transpose(1, 0, 2, 3).reshape(3, -1)
     np.testing.assert_allclose(pixels.mean(1) / 255, [0.49140, 0.48216, 0.44653], atol=1e-5)
     np.testing.assert_allclose(pixels.std(1) / 255, [0.24703, 0.24349, 0.26159], atol=1e-5)
-    task, look = random_task(train.x, train.y, np.random.default_rng(0), rho=0.7)
-    assert look.sizes == {"a": 1000, "b": 1000}
+    task, held_out = random_task(train.x, train.y, np.random.default_rng(0), rho=0.7)
+    assert held_out.sizes == {"a": 1000, "b": 1000}
     assert task.sizes["a"] == 19000
 
 
 def test_adult():
     need("adult")
-    train, look = adult("sex")
+    train, held_out = adult("sex")
     assert train.sizes == {"Female": 10771, "Male": 21790}
-    assert len(look) == 16281
+    assert len(held_out) == 16281
     positive = {group: int((train.y[train.of_group(group)] == 1).sum()) for group in train.groups}
     assert positive == {"Female": 1179, "Male": 6662}
 
@@ -76,12 +75,12 @@ def test_compas():
 
 def test_german():
     need("german")
-    train, look = german("sex")
-    assert len(train) + len(look) == 1000
-    assert train.sizes["female"] + look.sizes["female"] == 310
-    train, look = german("age")
-    assert train.sizes["young"] + look.sizes["young"] == 190
-    assert (train.y.sum() + look.y.sum()) == 700
+    train, held_out = german("sex")
+    assert len(train) + len(held_out) == 1000
+    assert train.sizes["female"] + held_out.sizes["female"] == 310
+    train, held_out = german("age")
+    assert train.sizes["young"] + held_out.sizes["young"] == 190
+    assert (train.y.sum() + held_out.y.sum()) == 700
 
 
 def test_celeba():

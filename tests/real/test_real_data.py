@@ -1,4 +1,5 @@
-"""Real data from a folder of the user's: MNIST, Fashion-MNIST, Adult, COMPAS. Reads TILTMETER_DATA, downloads nothing."""
+"""Real data from a folder of the user's: MNIST, Fashion-MNIST, Adult, COMPAS. Reads TILTMETER_DATA, downloads
+nothing."""
 
 import gzip
 import os
@@ -55,13 +56,13 @@ def two_groups(name, share, points=6000):
     return parts
 
 
-def trained(train, look, steps, seeds, outputs, lr=0.05, hidden=64, **options):
+def trained(train, held_out, steps, seeds, outputs, lr=0.05, hidden=64, **options):
     runs = []
     for seed in range(seeds):
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Linear(train.x.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, outputs))
         recipe = tm.Recipe(lr=lr, steps=steps, batch=16, **options)
-        runs.append(tm.train(model, train, look, recipe, seed=seed, watch=tm.Watch(when=tm.log_spaced(8))))
+        runs.append(tm.train(model, train, held_out, recipe, seed=seed, watch=tm.Watch(when=tm.log_spaced(8))))
     return tm.stack(runs)
 
 
@@ -72,8 +73,8 @@ def test_who_leads_depends_on_the_share_and_in_between_the_lead_changes(name):
     found = {}
     for share in (0.5, 0.8, 0.95):
         together = trained(*two_groups(name, share), steps=2000, seeds=3 if share == 0.8 else 2, outputs=10)
-        found[share] = tm.crossings(together)
-        assert tm.leader(together.replace({"loss": together["loss"].mean("seed")})).values[-1] == (
+        found[share] = tm.leaders(together, "loss")
+        assert tm.theory.leader_on_grid(together.replace({"loss": together["loss"].mean("seed")})).values[-1] == (
             "turned" if share == 0.5 else "upright"
         )
     assert "upright" not in [c.leader_after for c in found[0.5]]
@@ -87,22 +88,22 @@ def scaled(frame, y, group, weights=None):
     return tm.GroupedData(((x - x.mean(0)) / np.where(width > 0, width, 1)).astype(np.float32), y, group, weights)
 
 
-def check_against_fairlearn(model, look, run):
+def check_against_fairlearn(model, held_out, run):
     metrics = pytest.importorskip("fairlearn.metrics")
     with torch.no_grad():
-        decided = (model(look.tensors()[0])[:, 0] > 0).int().numpy()
+        decided = (model(held_out.tensors()[0])[:, 0] > 0).int().numpy()
     frame = metrics.MetricFrame(
         metrics={
             "positive_rate": metrics.selection_rate,
             "tpr": metrics.true_positive_rate,
             "fpr": metrics.false_positive_rate,
         },
-        y_true=look.y,
+        y_true=held_out.y,
         y_pred=decided,
-        sensitive_features=[str(look.groups[code]) for code in look.codes],
+        sensitive_features=[str(held_out.groups[code]) for code in held_out.codes],
     )
     for name in ("positive_rate", "tpr", "fpr"):
-        for i, group in enumerate(look.groups):
+        for i, group in enumerate(held_out.groups):
             assert run[name].isel(time=-1, group=i).item() == pytest.approx(frame.by_group[name][str(group)])
 
 
@@ -114,14 +115,14 @@ def adult():
 
 def test_adult_women_and_men():
     table, y = adult()
-    train, look = scaled(table, y, table["sex"].tolist()).split(0.3)
+    train, held_out = scaled(table, y, table["sex"].tolist()).split(0.3)
     torch.manual_seed(0)
     model = nn.Linear(train.x.shape[1], 1)
-    run = tm.train(model, train, look, tm.Recipe(lr=0.05, steps=2000, batch=64))
-    check_against_fairlearn(model, look, run)
+    run = tm.train(model, train, held_out, tm.Recipe(lr=0.05, steps=2000, batch=64))
+    check_against_fairlearn(model, held_out, run)
     last = run["positive_rate"].isel(time=-1)
     assert last.sel(group="Male") > last.sel(group="Female")
-    assert tm.leader(run, "error").values[-1] == "Female"
+    assert tm.theory.leader_on_grid(run, "error").values[-1] == "Female"
 
 
 @pytest.mark.filterwarnings("default")
@@ -136,10 +137,10 @@ def test_compas_by_race():
     table = pd.read_csv(folder("compas") / "compas-scores-two-years.csv")
     table = table[table["race"].isin(["African-American", "Caucasian"])]
     features = table[["age", "priors_count", "juv_fel_count", "juv_misd_count", "sex", "c_charge_degree"]]
-    train, look = scaled(features, table["two_year_recid"].to_numpy(), table["race"].tolist()).split(0.4)
+    train, held_out = scaled(features, table["two_year_recid"].to_numpy(), table["race"].tolist()).split(0.4)
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(train.x.shape[1], 16), nn.Tanh(), nn.Linear(16, 1))
-    run = tm.train(model, train, look, tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=2000, batch=32))
-    check_against_fairlearn(model, look, run)
+    run = tm.train(model, train, held_out, tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=2000, batch=32))
+    check_against_fairlearn(model, held_out, run)
     last = run["fpr"].isel(time=-1)
     assert last.sel(group="African-American") > last.sel(group="Caucasian")

@@ -24,10 +24,10 @@ def adult(points, seed):
 
 @pytest.mark.slow
 def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
-    train, look = adult(6000, 0)
+    train, held_out = adult(6000, 0)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(train.x.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
-    run = tm.train(model, train, look, tm.Recipe(lr=0.03, steps=600, batch=64, loss=tm.Logistic()))
+    run = tm.train(model, train, held_out, tm.Recipe(lr=0.03, steps=600, batch=64, loss=tm.Logistic()))
     found = findings(run, "adult", "benefit")
     tpr = run["tpr"].isel(time=-1)
     rates = [f"{100 * tpr.sel(group=g).item():.0f}%" for g in ("Female", "Male")]
@@ -37,7 +37,7 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     assert f"Male is better off by positives found (tpr {rates[1]} against {rates[0]})" in text
     assert "Female is better off by" in text
     assert "and loss (" in text
-    share = {g: rates[1.0] for g, rates in look.label_rates.items()}
+    share = {g: rates[1.0] for g, rates in held_out.label_rates.items()}
     facts = f"{100 * share['Female']:.0f}% of Female and {100 * share['Male']:.0f}% of Male are positive"
     assert f"Measures disagree because base rates differ: {facts}, so that saying no errs less for Female." in text
     assert tm.report([run], tmp_path / "adult.html", positive="benefit").stat().st_size < 200_000

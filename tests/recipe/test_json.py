@@ -11,8 +11,7 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, OneCycleLR
 
 import tiltmeter as tm
-from tiltmeter.recipe.order import KEPT
-from tiltmeter.recipe.sampling import Draws, Epochs, Sampling
+from tiltmeter.recipe.sampling import KEPT, Draws, Epochs, Sampling
 
 ADAMW = partial(torch.optim.AdamW, lr=3e-4, betas=(0.8, 0.9), weight_decay=0.01)
 
@@ -146,7 +145,7 @@ def test_what_cannot_be_rebuilt_is_described_and_says_so(given, sentence):
         ("optimiser", {"class": "lr_scheduler"}, "cannot be rebuilt: it is not of torch.optim."),
         ("schedule", {"scheduler": "os.system"}, "The scheduler 'os.system' cannot be rebuilt: it is not of torch.optim."),
         ("schedule", {"scheduler": "Optimizer"}, "The scheduler 'Optimizer' cannot be rebuilt: it is not of torch.optim."),
-        ("interventions", [{"law": "os.system"}], "The law os.system is not part of tiltmeter and cannot be rebuilt from a file."),
+        ("interventions", [{"kind": "os.system"}], "The intervention os.system is not part of tiltmeter and cannot be rebuilt from a file."),
     ],
 )  # fmt: skip
 def test_no_name_is_ever_imported(name, part, sentence):

@@ -19,7 +19,7 @@ def doors(data, recipe, watch=tm.Watch()):
     """Every function that forecasts from the kernel."""
     kernels = tm.tangent(nn.Linear(6, 1), *data)
     return {
-        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch, route=tm.routes.Kernel()),
+        "forecast": lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, watch=watch, method=tm.methods.Kernel()),
         "Tangent.forecast": lambda: kernels.forecast(recipe, watch=watch),
         "why": lambda: kernels.why(recipe, step=5),
         "learned_share": lambda: kernels.learned_share(recipe),
@@ -103,10 +103,10 @@ def test_another_read_than_that_of_the_kernels_is_refused(data):
     assert str(error.value) == "`read` of a forecast is that of its kernels: pass it to `tangent`."
 
 
-def test_a_route_is_a_value(data):
-    with pytest.raises(TypeError, match="route") as error:
-        tm.forecast(nn.Linear(6, 1), *data, RECIPE, route="kernel")
-    assert str(error.value) == "`route` should say how to calculate, as Kernel(), Coordinates() or Twin(). Found str."
+def test_a_method_is_a_value(data):
+    with pytest.raises(TypeError, match="method") as error:
+        tm.forecast(nn.Linear(6, 1), *data, RECIPE, method="kernel")
+    assert str(error.value) == "`method` should say how to forecast, as tm.methods.Rehearsal(). Found str."
 
 
 def test_best_weights_searches_the_weights_itself(data):
@@ -148,7 +148,7 @@ class TestResume:
 
 @pytest.mark.parametrize(
     "function",
-    [tm.forecast, Tangent.forecast, Tangent.why, Tangent.learned_share, tm.best_weights, tm.train, tm.ensemble, tm.Probe],
+    [Tangent.forecast, Tangent.why, Tangent.learned_share, tm.best_weights, tm.train, tm.ensemble, tm.Probe],
     ids=lambda function: function.__qualname__,
 )  # fmt: skip
 def test_no_door_has_more_than_ten_parameters(function):

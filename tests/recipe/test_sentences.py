@@ -175,8 +175,8 @@ def test_a_scheduler_of_momentum_too_is_for_train_alone(data):
         "`schedule` should change the learning rate alone here. Found that it changes the momentum too "
         "(cycle_momentum=False leaves it alone); `train` can follow it."
     )
-    kernel = tm.routes.Kernel()
-    assert said(lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, route=kernel), ValueError) == sentence
+    kernel = tm.methods.Kernel()
+    assert said(lambda: tm.forecast(nn.Linear(6, 1), *data, recipe, method=kernel), ValueError) == sentence
     assert said(lambda: tm.ensemble(lambda: nn.Linear(6, 1), *data, recipe, seeds=1), ValueError) == sentence
     assert tm.train(nn.Linear(6, 1), *data, recipe)["loss"].time.values[-1] == 5
 

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Recorder, Trajectory
-from tiltmeter.record.directory.seal import sealed_line
+from tiltmeter.record.directory.atomic_files import sealed_line
 
 
 class Child:
@@ -102,13 +102,13 @@ def by_group() -> Callable[..., xr.DataArray]:
 def make_run(origin: Origin, by_group: Callable[..., xr.DataArray]) -> Callable[..., Path]:
     """A small finished run directory: three curves, one of them rare."""
 
-    def make(path: Path, looks: int = 6) -> Path:
+    def make(path: Path, evaluations: int = 6) -> Path:
         with Recorder(path, clock="step", origin=origin) as recorder:
-            for step in range(0, 10 * looks, 10):
-                look: dict[str, Any] = {"loss": by_group(1 / (1 + step), 0.5, units="nats"), "norm": step / 3}
+            for step in range(0, 10 * evaluations, 10):
+                evaluation: dict[str, Any] = {"loss": by_group(1 / (1 + step), 0.5, units="nats"), "norm": step / 3}
                 if step % 20 == 0:
-                    look["kernel"] = xr.DataArray(np.arange(1500.0) + step, dims="k")
-                recorder.append(step, look)
+                    evaluation["kernel"] = xr.DataArray(np.arange(1500.0) + step, dims="k")
+                recorder.append(step, evaluation)
         return path
 
     return make

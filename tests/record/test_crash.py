@@ -25,7 +25,7 @@ def verify(path, kind, acknowledged):
     steps = run["norm"].time.values if "norm" in run else np.zeros(0)
     assert steps.tolist() == list(range(len(steps)))
     assert len(steps) > acknowledged
-    assert len(steps) <= acknowledged + 2, "a look may be recorded just before its acknowledgement, no more"
+    assert len(steps) <= acknowledged + 2, "an evaluation may be recorded just before its acknowledgement, no more"
     if len(steps):
         assert (run["norm"].values == steps / 3).all()
         assert run["x"].time.equals(run["norm"].time)
@@ -33,7 +33,7 @@ def verify(path, kind, acknowledged):
         if kind == "arrays":
             assert (run["x"].values == (steps / 7)[:, None, None]).all()
     report = check(path)
-    assert (report.ok, report.state, report.looks) == (True, "died", len(steps)), report
+    assert (report.ok, report.state, report.evaluations) == (True, "died", len(steps)), report
     return len(steps)
 
 
@@ -125,16 +125,16 @@ def test_cut_at_any_byte_it_loads_as_a_prefix(tmp_path, origin):
     for length in range(len(whole), len(whole) - 2049, -1):
         os.truncate(curves, length)
         run = load(path)
-        looks = whole[:length].count(b'"look"', 0, whole.rfind(b"\n", 0, length) + 1)
+        evaluations = whole[:length].count(b'"evaluation"', 0, whole.rfind(b"\n", 0, length) + 1)
         for name in run:
             assert run[name].identical(full[name][: run[name].sizes["time"]])
-        assert (run["loss"].sizes["time"] if "loss" in run else 0) == looks
-        assert ("late é" in run) == (looks > 29)
-    assert looks < 15
+        assert (run["loss"].sizes["time"] if "loss" in run else 0) == evaluations
+        assert ("late é" in run) == (evaluations > 29)
+    assert evaluations < 15
 
 
 def test_every_cut_can_be_resumed(tmp_path, origin, make_run):
-    path = make_run(tmp_path / "run", looks=3)
+    path = make_run(tmp_path / "run", evaluations=3)
     curves = path / "curves.jsonl"
     whole = curves.read_bytes()
     for length in range(0, len(whole) + 1, 7):

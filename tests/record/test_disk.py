@@ -27,10 +27,10 @@ def crc(path):
 
 
 def test_the_directory_is_as_documented(tmp_path, make_run, origin):
-    path = make_run(tmp_path / "deep" / "run", looks=3)
+    path = make_run(tmp_path / "deep" / "run", evaluations=3)
     assert sorted(os.listdir(path)) == ["arrays", "curves.jsonl", "end.json", "run.json"]
     assert json.loads((path / "run.json").read_text()) == {
-        "format": 2,
+        "format": 3,
         "holds": "trajectory",
         "clock": "step",
         "origin": origin.to_json(),
@@ -38,7 +38,7 @@ def test_the_directory_is_as_documented(tmp_path, make_run, origin):
     }
     text = (path / "curves.jsonl").read_bytes().splitlines()
     first, second, third = map(json.loads, text)
-    assert (first["kind"], first["time"]) == ("look", 0)
+    assert (first["kind"], first["time"]) == ("evaluation", 0)
     assert list(first["layouts"]) == ["loss", "norm", "kernel"]
     assert first["layouts"]["loss"] == {
         "dims": ["group"],
@@ -48,7 +48,7 @@ def test_the_directory_is_as_documented(tmp_path, make_run, origin):
         "attrs": {"units": "nats"},
     }
     assert second.pop("crc") == f"{zlib.crc32(text[1].rpartition(b',')[0]):08x}"
-    assert second == {"kind": "look", "time": 10, "values": {"loss": [1 / 11, 0.5], "norm": 10 / 3}}
+    assert second == {"kind": "evaluation", "time": 10, "values": {"loss": [1 / 11, 0.5], "norm": 10 / 3}}
     file = third["values"]["kernel"]["array"]
     assert np.load(path / "arrays" / file, allow_pickle=False)[3] == 23
     assert len(os.listdir(path / "arrays")) == 2
@@ -204,7 +204,7 @@ def test_a_dropped_recorder_gives_its_lock_back(tmp_path, origin):
     assert check(tmp_path / "run").state == "died"
     with Recorder(tmp_path / "run", clock="step", origin=origin, resume=True) as recorder:
         recorder.append(1, {"loss": 2.0})
-    assert check(tmp_path / "run").looks == 2
+    assert check(tmp_path / "run").evaluations == 2
 
 
 @pytest.mark.parametrize("large", [False, True], ids=["lines", "arrays"])
@@ -225,7 +225,7 @@ def test_a_full_disk_costs_no_look_and_is_explained(tmp_path, origin, child, lar
                 try:
                     recorder.append(step, {"x": reading(step)})
                 except OSError as error:
-                    tell([step, str(error), error.errno, recorder.looks, recorder.last_time])
+                    tell([step, str(error), error.errno, recorder.evaluations, recorder.last_time])
                     break
             tell(recorder.trajectory()["small"].values.tolist())
             tell((path / "curves.jsonl").read_bytes()[-1:] == b"\n")
@@ -237,13 +237,13 @@ def test_a_full_disk_costs_no_look_and_is_explained(tmp_path, origin, child, lar
 
     code, said = child(fill).wait()
     assert code == 0, said
-    (step, sentence, number, looks, last), small, whole = said
+    (step, sentence, number, evaluations, last), small, whole = said
     assert number == errno.EFBIG
     assert sentence.startswith(
-        f"The look at time {step} could not be written to {path}: File too large. The {looks} look"
+        f"The evaluation at time {step} could not be written to {path}: File too large. The {evaluations} evaluation"
     )
     assert sentence.endswith("already recorded is safe." if large else "already recorded are safe.")
-    assert (looks, last, small, whole) == (step, step - 1, [0.5], True)
+    assert (evaluations, last, small, whole) == (step, step - 1, [0.5], True)
     run = load(path)
     assert run["x"].time.values.tolist() == list(range(1, step + 2))
     assert (run["x"].values == run["x"].time.values[:, None] / 3).all()
@@ -262,7 +262,7 @@ def test_a_disk_too_full_for_the_end_does_not_hide_the_error(tmp_path, origin, m
         1 / 0  # noqa: B018
     assert caught.value.__notes__ == [
         f"How the run ended could not be written to {tmp_path / 'run'}: No space left on device. "
-        "The 1 look already recorded is safe."
+        "The 1 evaluation already recorded is safe."
     ]
     assert check(tmp_path / "run").state == "died"
     with (

@@ -13,12 +13,12 @@ PAIR = {"dims": ["k"], "shape": [2], "coords": {"k": ["a", "b"]}, "dtype": "floa
 CURVE = {"dims": ["time"], "shape": [2], "coords": {"time": [0, 1]}, "dtype": "float64", "attrs": {}}
 
 
-def look(**entry):
-    return {"kind": "look", "time": 100, "values": {"norm": 1.0}, **entry}
+def evaluate(**entry):
+    return {"kind": "evaluation", "time": 100, "values": {"norm": 1.0}, **entry}
 
 
 def new(layout, values=1.0):
-    return look(layouts={"new": layout}, values={"new": values})
+    return evaluate(layouts={"new": layout}, values={"new": values})
 
 
 def whole(layout, values=(1.0, 2.0), name="whole"):
@@ -30,35 +30,44 @@ BAD = [
     ([1, 2], "a line should be an object"),
     ({}, "a line of kind None is not known"),
     ({"kind": "photo"}, "a line of kind 'photo' is not known"),
-    ({"kind": "look", "values": {}}, "'time' is missing"),
-    ({"kind": "look", "time": 100}, "'values' is missing"),
-    (look(time="100"), "a look should have a time and values"),
-    (look(time=True), "a look should have a time and values"),
-    (look(time=None), "a look should have a time and values"),
-    (look(values=[1]), "a look should have a time and values"),
-    (look(time=50), "time 50 does not come after 50"),
-    (look(time=2**80), "1208925819614629174706176 is not a time"),
-    (look(values={"norm": "high"}), "the values of 'norm' do not fit its layout: 'high' is not a number"),
-    (look(values={"norm": [1.0]}), "the values of 'norm' do not fit its layout: values have shape (1,) where () is"),
-    (look(values={"loss": [1.0]}), "the values of 'loss' do not fit its layout: values have shape (1,) where (2,) is"),
-    (look(values={"loss": [[1], [2]]}), "the values of 'loss' do not fit its layout"),
-    (look(values={"unheard": 1.0}), "the layout of 'unheard' is not known"),
-    (look(values={"norm": {"array": "nowhere.npy"}}), "arrays/nowhere.npy is missing"),
-    (look(values={"norm": {"array": "../run.json"}}), "'../run.json' is not the name of an array file"),
-    (look(values={"norm": {"array": "/etc/passwd"}}), "is not the name of an array file"),
-    (look(values={"norm": {"array": 3}}), "3 is not the name of an array file"),
-    (look(values={"norm": {"file": "a.npy"}}), "'array' is missing"),
-    (look(values={"kernel": {"array": "other.npy"}}), "holds float64 of shape (3,) where float64 of shape (1500,) is"),
-    (look(layouts={"norm": PAIR}), "'norm' changes its layout: `dims` was [] and is now"),
-    (look(layouts=[1]), "[1] should be an object"),
+    ({"kind": "evaluation", "values": {}}, "'time' is missing"),
+    ({"kind": "evaluation", "time": 100}, "'values' is missing"),
+    (evaluate(time="100"), "an evaluation should have a time and values"),
+    (evaluate(time=True), "an evaluation should have a time and values"),
+    (evaluate(time=None), "an evaluation should have a time and values"),
+    (evaluate(values=[1]), "an evaluation should have a time and values"),
+    (evaluate(time=50), "time 50 does not come after 50"),
+    (evaluate(time=2**80), "1208925819614629174706176 is not a time"),
+    (evaluate(values={"norm": "high"}), "the values of 'norm' do not fit its layout: 'high' is not a number"),
+    (
+        evaluate(values={"norm": [1.0]}),
+        "the values of 'norm' do not fit its layout: values have shape (1,) where () is",
+    ),
+    (
+        evaluate(values={"loss": [1.0]}),
+        "the values of 'loss' do not fit its layout: values have shape (1,) where (2,) is",
+    ),
+    (evaluate(values={"loss": [[1], [2]]}), "the values of 'loss' do not fit its layout"),
+    (evaluate(values={"unheard": 1.0}), "the layout of 'unheard' is not known"),
+    (evaluate(values={"norm": {"array": "nowhere.npy"}}), "arrays/nowhere.npy is missing"),
+    (evaluate(values={"norm": {"array": "../run.json"}}), "'../run.json' is not the name of an array file"),
+    (evaluate(values={"norm": {"array": "/etc/passwd"}}), "is not the name of an array file"),
+    (evaluate(values={"norm": {"array": 3}}), "3 is not the name of an array file"),
+    (evaluate(values={"norm": {"file": "a.npy"}}), "'array' is missing"),
+    (
+        evaluate(values={"kernel": {"array": "other.npy"}}),
+        "holds float64 of shape (3,) where float64 of shape (1500,) is",
+    ),
+    (evaluate(layouts={"norm": PAIR}), "'norm' changes its layout: `dims` was [] and is now"),
+    (evaluate(layouts=[1]), "[1] should be an object"),
     (new(3), "a layout should be an object"),
     (new({**FLAT, "dims": None}), "a layout should have `dims`"),
     (new({**FLAT, "shape": [1]}), "a layout should have one size for each dimension"),
     (new({**PAIR, "shape": [-2]}), "a layout should have one size for each dimension"),
     (new({**FLAT, "dtype": "object"}), "'object' is not a type of numbers"),
     (new({**FLAT, "dtype": "nonsense"}), "'nonsense' is not a type of numbers"),
-    (new({**PAIR, "coords": {"k": ["a"]}}, [1, 2]), "cannot reshape"),
-    (new({**PAIR, "coords": {"j": ["a"]}}, [1, 2]), "'j' is missing"),
+    (new({**PAIR, "coords": {"k": ["a"]}}, [1, 2]), "the coordinate 'k' should have one label for each place"),
+    (new({**PAIR, "coords": {"j": ["a"]}}, [1, 2]), "the coordinate 'j' should have one label for each place"),
     (new({**PAIR, "dims": ["time"], "coords": {}}, [1, 2]), "cannot have a `time` dimension"),
     (whole(CURVE, name="norm"), "'norm' is already there"),
     (whole(CURVE, name=3), "3 is not a name"),
@@ -83,7 +92,7 @@ def test_a_bad_line_is_named_wherever_it_stands(tmp_path, make_run, rewrite, ent
     good = curves.read_bytes()
     if not isinstance(entry, dict):
         fact = "its checksum is missing"
-    after = {"kind": "look", "time": 200, "values": {"norm": 1.0}}
+    after = {"kind": "evaluation", "time": 200, "values": {"norm": 1.0}}
     for more in ((entry,), (entry, after)):
         curves.write_bytes(good)
         rewrite(curves, {}, more)
@@ -97,7 +106,7 @@ def test_a_bad_line_is_named_wherever_it_stands(tmp_path, make_run, rewrite, ent
 
 
 def test_one_bad_value_among_many_good_ones_is_named(tmp_path, make_run, rewrite):
-    path = make_run(tmp_path / "run", looks=100)
+    path = make_run(tmp_path / "run", evaluations=100)
     length = (path / "curves.jsonl").stat().st_size
     lines = (path / "curves.jsonl").read_text().splitlines()
     entry = json.loads(lines[41])
@@ -106,7 +115,7 @@ def test_one_bad_value_among_many_good_ones_is_named(tmp_path, make_run, rewrite
     with pytest.raises(ValueError, match=r"curves.jsonl, line 42: the values of 'loss' do not fit its layout"):
         load(path)
     report = check(path)
-    assert (report.looks, [problem.split(":")[0] for problem in report.problems]) == (
+    assert (report.evaluations, [problem.split(":")[0] for problem in report.problems]) == (
         100,
         [
             f"curves.jsonl has {(path / 'curves.jsonl').stat().st_size} bytes where end.json says {length}",
@@ -144,7 +153,7 @@ def refusal(path):
 
 def test_flipped_bytes_never_surprise(tmp_path, make_run):
     """Damage that is still JSON may pass; nothing else than a sentence may come of it."""
-    path = make_run(tmp_path / "run", looks=4)
+    path = make_run(tmp_path / "run", evaluations=4)
     random = np.random.default_rng(0)
     refused = 0
     for name in ("curves.jsonl", "run.json", "end.json"):

@@ -12,7 +12,7 @@ from tiltmeter.record import Recorder, Trajectory, check, load, save
 POINTS = 50
 
 
-def look(step, large):
+def evaluate(step, large):
     values = {"norm": step / 3}
     if large:
         values["x"] = xr.DataArray(np.full(1100, step / 7), dims="k")
@@ -30,7 +30,7 @@ def train(path, origin, threads, large, tell):
             with turn:
                 step = following[0]
                 following[0] += 1
-                values, points = look(step, large)
+                values, points = evaluate(step, large)
                 recorder.append(step, values, points=points)
             tell(step)
 
@@ -74,7 +74,7 @@ def kill_again_and_again(path, origin, child, kills, threads, large, seed):
         recorded = now
     assert mattered > kills / 2
     with Recorder(path, clock="step", origin=origin, resume=True) as recorder:
-        values, points = look(recorded, large)
+        values, points = evaluate(recorded, large)
         recorder.append(recorded, values, points=points)
     assert check(path).state == "finished"
 

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Trajectory, load, save
-from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.record.trajectory import LazyCurves
 
 LOSS = xr.DataArray([0.5, 0.25], dims="time", coords={"time": [0.0, 2.0]})
 

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from tiltmeter.record.directory.lock import Lock, writer
-from tiltmeter.record.directory.process import Process
+from tiltmeter.record.directory.lock import Lock, Process, writer
 
 
 @pytest.fixture

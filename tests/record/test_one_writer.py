@@ -30,8 +30,8 @@ def test_a_deleted_directory_takes_no_more_looks(tmp_path, origin, more):
         with pytest.raises(FileNotFoundError) as caught:
             recorder.append(1, values, points=points)
         assert str(caught.value) == (
-            f"The look at time 1 could not be written to {path}: its files were deleted while it was recorded. "
-            "The looks recorded there before are lost."
+            f"The evaluation at time 1 could not be written to {path}: its files were deleted while it was recorded. "
+            "The evaluations recorded there before are lost."
         )
     with pytest.raises(FileNotFoundError, match="How the run ended could not be written"):
         recorder.close()
@@ -68,7 +68,9 @@ def test_a_moved_directory_takes_no_more_looks_and_keeps_its_own(tmp_path, origi
     recorder = Recorder(path, clock="step", origin=origin)
     recorder.append(0, {"x": BIG})
     path.rename(tmp_path / "moved")
-    with pytest.raises(FileNotFoundError, match=r"it was moved while .* The looks recorded before moved with it\."):
+    with pytest.raises(
+        FileNotFoundError, match=r"it was moved while .* The evaluations recorded before moved with it\."
+    ):
         recorder.append(1, {"x": BIG})
     assert load(tmp_path / "moved")["x"].sizes["time"] == 1
     (tmp_path / "moved").rename(path)
@@ -124,7 +126,7 @@ def test_a_signal_handler_in_the_middle_of_a_look_is_told(tmp_path, origin, monk
     recorder.append(1, {"x": 1.0})
     recorder.close()
     assert seen
-    assert check(tmp_path / "run").looks == 2
+    assert check(tmp_path / "run").evaluations == 2
 
 
 def elsewhere(path, patience=3600.0, silent=0.0):
@@ -176,7 +178,7 @@ def test_whoever_lost_the_lock_writes_no_more(tmp_path, origin):
     with pytest.raises(BlockingIOError) as caught:
         recorder.append(1, {"x": 1.0})
     assert str(caught.value) == (
-        f"The look at time 1 could not be written to {path}: process 5 on elsewhere has taken the run over."
+        f"The evaluation at time 1 could not be written to {path}: process 5 on elsewhere has taken the run over."
     )
     assert load(path)["x"].sizes["time"] == 1
 

@@ -1,4 +1,4 @@
-"""Arrays beside the curves: per-point losses and decisions, kept at the looks, read when asked for."""
+"""Arrays beside the curves: per-point losses and decisions, kept at the evaluations, read when asked for."""
 
 import json
 import os
@@ -73,8 +73,8 @@ def test_memory_disk_and_load_agree(tmp_path, origin):
     a, b = (record(to, range(6), origin) for to in (None, tmp_path / "run"))
     assert a.points == b.points == load(tmp_path / "run").points
     report = check(tmp_path / "run")
-    assert (report.ok, report.points, report.looks_with_points) == (True, ("loss", "decision"), 3)
-    assert "6 looks of loss, 3 with points (loss, decision). No damage found." in str(report)
+    assert (report.ok, report.points, report.evaluations_with_points) == (True, ("loss", "decision"), 3)
+    assert "6 evaluations of loss, 3 with points (loss, decision). No damage found." in str(report)
 
 
 def test_every_type_of_number_is_kept_to_the_bit(to, origin):
@@ -154,12 +154,12 @@ def test_every_changed_byte_of_points_is_found(tmp_path, origin):
         ({"new": losses(1).expand_dims(time=[1])}, ValueError, "and no `time`"),
         ({"new": losses(1).astype(str)}, TypeError, "'new' should hold real numbers"),
         ({"loss": losses(1)[:5]}, ValueError, "`shape` was [11] and is now [5]"),
-        ({"loss": losses(1, "float64")}, ValueError, "`dtype` was 'float32' and is now 'float64'"),
-        ({"loss": losses(1).rename(point="p")}, ValueError, "`dims` was ['point'] and is now ['p']"),
+        ({"loss": losses(1, "float64")}, ValueError, '`dtype` was "float32" and is now "float64"'),
+        ({"loss": losses(1).rename(point="p")}, ValueError, '`dims` was ["point"] and is now ["p"]'),
         (
             {"loss": losses(1).assign_coords(group=("point", GROUPS[::-1] + "x"))},
             ValueError,
-            "The points of 'loss' should stay the same from look to look. Found other labels in `group`",
+            "The points of 'loss' should stay the same from evaluation to evaluation. Found other labels in `group`",
         ),
         ({"loss": losses(1).assign_coords(new=("point", GROUPS))}, ValueError, "Found other labels in `new`"),
         (3, TypeError, "`points` should map curve names to readings. Found int."),
@@ -171,7 +171,7 @@ def test_bad_points_are_refused_and_change_nothing(to, origin, points, kind, sen
         with pytest.raises(kind) as caught:
             recorder.append(1, {}, points=points)
         assert sentence in str(caught.value)
-        assert recorder.looks == 1
+        assert recorder.evaluations == 1
         recorder.append(1, {}, points={"loss": losses(1, labels=True)})
         recorder.append(2, {}, points={"loss": losses(2)})
     assert recorder.trajectory().points["loss"].time.values.tolist() == [0, 1, 2]
@@ -249,7 +249,7 @@ def test_rewinding_forgets_the_dead_lineage(to, origin, same):
                 recorder.append(step + 0.5, {"late": 1.0}, points={"late": losses(step)})
         recorder.diverged(7)
         recorder.rewind(3.5)
-        assert (recorder.last_time, recorder.looks) == (3, 4)
+        assert (recorder.last_time, recorder.evaluations) == (3, 4)
         for step in range(4, 9):
             recorder.append(step, {"loss": 1.0 * step}, points={"p": losses(step + 1)})
         recorder.append(9, {"late": 2.0}, points={"late": losses(9, "float64")})
@@ -263,12 +263,12 @@ def test_rewinding_forgets_the_dead_lineage(to, origin, same):
     if to is not None:
         same(load(to), run)
         report = check(to)
-        assert (report.ok, report.looks, report.looks_with_points) == (True, 10, 10)
+        assert (report.ok, report.evaluations, report.evaluations_with_points) == (True, 10, 10)
         assert report.taken_up == (3,)  # where the new course begins
-        assert "It was continued after 3; the looks that it had there before were dropped." in str(report)
+        assert "It was continued after 3; the evaluations that it had there before were dropped." in str(report)
         with Recorder(to, clock="step", origin=origin, resume=True) as recorder:
             recorder.rewind(None)
-            assert (recorder.last_time, recorder.looks) == (None, 0)
+            assert (recorder.last_time, recorder.evaluations) == (None, 0)
             recorder.append(0, {"loss": 5.0})
         assert load(to)["loss"].values.tolist() == [5.0]
         assert "It was continued from its beginning;" in str(check(to))
@@ -318,7 +318,7 @@ def test_a_full_disk_costs_no_look(tmp_path, origin, child):
 
     code, said = child(fill).wait()
     assert (code, said[0][0]) == (0, 4), said
-    assert "File too large. The 4 looks already recorded are safe." in said[0][1]
+    assert "File too large. The 4 evaluations already recorded are safe." in said[0][1]
     assert check(path).ok
     assert load(path).points["p"][:, 0].values.tolist() == [0, 1, 2, 3, 4]
 

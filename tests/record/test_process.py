@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tiltmeter.record.directory.process import Process
+from tiltmeter.record.directory.lock import Process
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")
 

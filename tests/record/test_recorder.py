@@ -37,7 +37,7 @@ def test_looks_become_a_trajectory(record, origin, by_group):
     assert run["loss"].sel(group="-").values.tolist() == [0.6, 0.5, 0.4]
     assert run["norm"].time.values.tolist() == [0, 30]
     assert run["norm"].values.tolist() == [1.5, 2.0]
-    assert (record.looks, record.last_time) == (3, 30)
+    assert (record.evaluations, record.last_time) == (3, 30)
 
 
 def test_a_trajectory_grows_with_the_recording(record, by_group):
@@ -109,7 +109,7 @@ def test_a_look_may_be_a_dataset_or_empty(record, by_group):
     record.append(0, xr.Dataset({"loss": by_group(1.0, 2.0), "error": 0.5}))
     record.append(1, {})
     assert set(record.trajectory()) == {"loss", "error"}
-    assert record.looks == 2
+    assert record.evaluations == 2
 
 
 def test_the_callers_buffer_may_change_afterwards(record):
@@ -130,8 +130,8 @@ def test_a_reading_cut_from_a_curve_forgets_its_time(record):
 @pytest.mark.parametrize(
     ("time", "kind", "sentence"),
     [
-        (10, ValueError, "`time` should increase from look to look. Found time = 10 after time = 10."),
-        (9.5, ValueError, "`time` should increase from look to look. Found time = 9.5 after time = 10."),
+        (10, ValueError, "`time` should increase from evaluation to evaluation. Found time = 10 after time = 10."),
+        (9.5, ValueError, "`time` should increase from evaluation to evaluation. Found time = 9.5 after time = 10."),
         (math.nan, ValueError, "`time` should be finite, and at most 2**53 if it is an integer. Found time = nan."),
         (math.inf, ValueError, "`time` should be finite, and at most 2**53 if it is an integer. Found time = inf."),
         (2**53 + 1, ValueError, "`time` should be finite, and at most 2**53"),
@@ -194,7 +194,7 @@ def test_bad_readings_are_refused_and_change_nothing(record, value, kind, senten
         record.append(1, {"other": 1.0, "loss": value})
     assert sentence in str(caught.value)
     assert record.trajectory() == before
-    assert (record.looks, record.last_time) == (1, 0)
+    assert (record.evaluations, record.last_time) == (1, 0)
     record.append(1, {"loss": GOOD})
 
 
@@ -300,7 +300,7 @@ def test_leaving_says_how_the_run_ended(to, origin, error, state, reason):
         assert caught.value is error
     if to is not None:
         report = check(to)
-        assert (report.state, report.reason, report.looks, report.ok) == (state, reason, 1, True)
+        assert (report.state, report.reason, report.evaluations, report.ok) == (state, reason, 1, True)
         assert not (to / "lock").exists()
         assert load(to)["loss"].values.tolist() == [1.0]
 
@@ -308,13 +308,13 @@ def test_leaving_says_how_the_run_ended(to, origin, error, state, reason):
 def test_an_interrupt_right_after_the_write_records_no_time_twice(to, origin, monkeypatch):
     with Recorder(to, clock="step", origin=origin) as recorder:
         recorder.append(0, {"loss": 1.0})
-        look = type(recorder._place).look
+        evaluate = type(recorder._place).evaluate
 
         def interrupted(self, *arguments):
-            look(self, *arguments)
+            evaluate(self, *arguments)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(type(recorder._place), "look", interrupted)
+        monkeypatch.setattr(type(recorder._place), "evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             recorder.append(1, {"loss": 2.0, "new": 1.0})
         monkeypatch.undo()

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Recorder, check, load, save
-from tiltmeter.record.directory.seal import sealed_line
+from tiltmeter.record.directory.atomic_files import sealed_line
 
 
 def listing(path):
@@ -15,20 +15,20 @@ def listing(path):
 
 
 def test_resume_continues_after_the_last_look(tmp_path, make_run, origin, by_group, same):
-    make_run(tmp_path / "all", looks=6)
-    path = make_run(tmp_path / "part", looks=3)
+    make_run(tmp_path / "all", evaluations=6)
+    path = make_run(tmp_path / "part", evaluations=3)
     with Recorder(path, clock="step", origin=origin, resume=True) as recorder:
         assert not (path / "end.json").exists()
-        assert (recorder.looks, recorder.last_time) == (3, 20)
+        assert (recorder.evaluations, recorder.last_time) == (3, 20)
         with pytest.raises(ValueError, match="Found time = 20 after time = 20"):
             recorder.append(20, {"norm": 1.0})
         with pytest.raises(ValueError, match="'loss' should keep the layout"):
             recorder.append(30, {"loss": by_group(1.0, 2.0)})
         for step in (30, 40, 50):
-            look = {"loss": by_group(1 / (1 + step), 0.5, units="nats"), "norm": step / 3}
+            evaluation = {"loss": by_group(1 / (1 + step), 0.5, units="nats"), "norm": step / 3}
             if step == 40:
-                look["kernel"] = xr.DataArray(np.arange(1500.0) + step, dims="k")
-            recorder.append(step, look)
+                evaluation["kernel"] = xr.DataArray(np.arange(1500.0) + step, dims="k")
+            recorder.append(step, evaluation)
     same(load(path), load(tmp_path / "all"))
     assert (path / "curves.jsonl").read_bytes() == (tmp_path / "all" / "curves.jsonl").read_bytes()
     assert check(path).ok
@@ -36,19 +36,19 @@ def test_resume_continues_after_the_last_look(tmp_path, make_run, origin, by_gro
 
 def test_resume_begins_where_there_is_nothing(tmp_path, origin):
     with Recorder(tmp_path / "new", clock="step", origin=origin, resume=True) as recorder:
-        assert (recorder.looks, recorder.last_time) == (0, None)
+        assert (recorder.evaluations, recorder.last_time) == (0, None)
         recorder.append(0, {"loss": 1.0})
-    assert check(tmp_path / "new").looks == 1
+    assert check(tmp_path / "new").evaluations == 1
 
 
 def test_resume_cuts_the_torn_tail(tmp_path, make_run, origin):
     path = make_run(tmp_path / "run")
     whole = (path / "curves.jsonl").read_bytes()
-    (path / "curves.jsonl").write_bytes(whole + b'{"kind":"look","time":60,"val')
+    (path / "curves.jsonl").write_bytes(whole + b'{"kind":"evaluation","time":60,"val')
     with Recorder(path, clock="step", origin=origin, resume=True) as recorder:
         recorder.append(60, {"norm": 1.0})
     last = (path / "curves.jsonl").read_bytes().removeprefix(whole)
-    assert last.startswith(b'{"kind":"look","time":60,"values":{"norm":1.0},"crc":"')
+    assert last.startswith(b'{"kind":"evaluation","time":60,"values":{"norm":1.0},"crc":"')
     assert last.count(b"\n") == 1
 
 
@@ -56,13 +56,13 @@ def test_resume_of_a_saved_trajectory(tmp_path, make_run, origin):
     run = load(make_run(tmp_path / "run"))
     save(run, tmp_path / "saved")
     with Recorder(tmp_path / "saved", clock="step", origin=origin, resume=True) as recorder:
-        assert (recorder.looks, recorder.last_time) == (6, 50)
+        assert (recorder.evaluations, recorder.last_time) == (6, 50)
         recorder.append(60, {"norm": 1.0, "kernel": run["kernel"][0]})
     again = load(tmp_path / "saved")
     assert again["norm"].time.values.tolist() == [0, 10, 20, 30, 40, 50, 60]
     assert again["kernel"].time.values.tolist() == [0, 20, 40, 60]
     assert again["loss"].identical(run["loss"])
-    assert check(tmp_path / "saved").looks == 7
+    assert check(tmp_path / "saved").evaluations == 7
 
 
 def test_resume_keeps_divergence(tmp_path, origin):
@@ -96,7 +96,7 @@ def test_resume_continues_only_the_same_run(tmp_path, make_run, origin, change, 
 
 
 def spoil_format(path):
-    (path / "run.json").write_text('{"format": 3}')
+    (path / "run.json").write_text('{"format": 4}')
 
 
 def spoil_line(path):
@@ -126,7 +126,7 @@ def lose_array(path):
 @pytest.mark.parametrize(
     ("spoil", "kind", "sentence"),
     [
-        (spoil_format, ValueError, "written by a newer tiltmeter: format 3, this one reads up to 2"),
+        (spoil_format, ValueError, "written by a newer tiltmeter: format 4, this one reads format 3"),
         (spoil_line, ValueError, "curves.jsonl, line 2: this is not JSON"),
         (spoil_values, ValueError, "curves.jsonl, line 1: the values of 'norm' do not fit its layout"),
         (lose_array, ValueError, "curves.jsonl, line 1: arrays/000000000000-2.npy is missing."),

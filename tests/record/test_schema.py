@@ -53,8 +53,8 @@ def test_everything_that_is_written_fits(tmp_path, origin):
     ("part", "entry"),
     [
         ("line", {"kind": "photo"}),
-        ("line", {"kind": "look", "time": "1", "values": {}}),
-        ("line", {"kind": "look", "time": 1, "values": {"x": {"array": "../x.npy"}}}),
+        ("line", {"kind": "evaluation", "time": "1", "values": {}}),
+        ("line", {"kind": "evaluation", "time": 1, "values": {"x": {"array": "../x.npy"}}}),
         ("run", {"format": 1, "holds": "trajectory", "clock": "step", "origin": {"source": "x"}}),
         ("end", {"state": "tired", "bytes": 3, "crc": "00000000"}),
     ],

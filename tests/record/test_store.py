@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter.record import Origin, Trajectory, check, load, save
-from tiltmeter.record.directory.seal import sealed_line
+from tiltmeter.record.directory.atomic_files import sealed_file, sealed_line
 from tiltmeter.record.labelled import labels_array
 
 
@@ -61,7 +61,7 @@ def test_what_was_recorded_can_be_saved_again(tmp_path, make_run, same):
     run = load(make_run(tmp_path / "run"))
     save(run, tmp_path / "copy")
     same(load(tmp_path / "copy"), run)
-    assert check(tmp_path / "copy").looks == 6
+    assert check(tmp_path / "copy").evaluations == 6
 
 
 @pytest.mark.parametrize("clock", ["t", "step", "epoch"])
@@ -104,7 +104,7 @@ def test_a_dataset_comes_back(tmp_path, name):
     assert back.identical(data)
     assert {key: array.dtype for key, array in back.items()} == {key: array.dtype for key, array in data.items()}
     report = check(tmp_path / "data")
-    assert (report.ok, report.looks, report.curves) == (True, 0, tuple(data))
+    assert (report.ok, report.evaluations, report.curves) == (True, 0, tuple(data))
 
 
 def test_what_is_saved_has_no_string_back_to_the_file(tmp_path, full):
@@ -202,7 +202,11 @@ def writes(name, text):
     return spoil
 
 
-HEADER = {"format": 1, "holds": "trajectory", "clock": "t", "origin": {"source": "x"}}
+def sealed(value):
+    return sealed_file(json.dumps(value).encode()).decode()
+
+
+HEADER = {"format": 3, "holds": "trajectory", "clock": "t", "origin": {"source": "x"}}
 
 
 @pytest.mark.parametrize(
@@ -229,16 +233,21 @@ HEADER = {"format": 1, "holds": "trajectory", "clock": "t", "origin": {"source":
         (
             writes("run.json", '{"format": 7, "new": true}'),
             ValueError,
-            "{path} was written by a newer tiltmeter: format 7, this one reads up to 2. Upgrade tiltmeter to read it.",
+            "{path} was written by a newer tiltmeter: format 7, this one reads format 3. Upgrade tiltmeter to read it.",
         ),
-        (writes("run.json", "{}"), ValueError, "{path}/run.json is not a run.json of format 2. Found format None"),
-        (writes("run.json", '{"format": 0}'), ValueError, "is not a run.json of format 2."),
-        (writes("run.json", '{"format": "1"}'), ValueError, "is not a run.json of format 2."),
-        (writes("run.json", '{"format": 1}'), ValueError, "is not a run.json of format 2. 'holds' is missing."),
-        (writes("run.json", json.dumps({**HEADER, "holds": "x"})), ValueError, "Found format 1 holding 'x'"),
-        (writes("run.json", json.dumps({**HEADER, "clock": "x"})), ValueError, "Found clock 'x'."),
-        (writes("run.json", json.dumps({**HEADER, "origin": {}})), ValueError, "'source' is missing."),
-        (writes("run.json", json.dumps({**HEADER, "origin": 3})), ValueError, "is not a run.json of format 2."),
+        (writes("run.json", "{}"), ValueError, "{path}/run.json is not a run.json of format 3. Found format None"),
+        (writes("run.json", '{"format": 0}'), ValueError, "is not a run.json of format 3."),
+        (writes("run.json", '{"format": "1"}'), ValueError, "is not a run.json of format 3."),
+        (writes("run.json", '{"format": 3}'), ValueError, "is not a run.json of format 3. 'holds' is missing."),
+        (
+            writes("run.json", '{"format": 2}'),
+            ValueError,
+            "{path} was written by an earlier tiltmeter: format 2, this one reads format 3. Record the run again.",
+        ),
+        (writes("run.json", sealed({**HEADER, "holds": "x"})), ValueError, "Found format 3 holding 'x'"),
+        (writes("run.json", sealed({**HEADER, "clock": "x"})), ValueError, "Found clock 'x'."),
+        (writes("run.json", sealed({**HEADER, "origin": {}})), ValueError, "'source' is missing."),
+        (writes("run.json", sealed({**HEADER, "origin": 3})), ValueError, "is not a run.json of format 3."),
         (writes("end.json", "{"), ValueError, "{path}/end.json is damaged: "),
         (
             writes("end.json", "3"),
@@ -279,8 +288,8 @@ def test_a_run_that_never_began_is_not_called_lost(tmp_path):
 
 
 def test_a_run_from_the_future_need_not_look_like_ours(tmp_path):
-    (tmp_path / "run.json").write_text('{"format": 3}')
-    with pytest.raises(ValueError, match="written by a newer tiltmeter: format 3"):
+    (tmp_path / "run.json").write_text('{"format": 4}')
+    with pytest.raises(ValueError, match="written by a newer tiltmeter: format 4"):
         load(tmp_path)
 
 
@@ -291,7 +300,12 @@ def test_loading_many_lines_is_fast_and_modest(tmp_path, origin):
     layout = {"dims": ["k"], "shape": [4], "coords": {}, "dtype": "float64", "attrs": {}}
     with (path / "curves.jsonl").open("w") as file:
         for step in range(30_000):
-            entry = {"kind": "look", "time": step, "layouts": {"x": layout}, "values": {"x": [step / 7, 0.1, 0.2, 0.3]}}
+            entry = {
+                "kind": "evaluation",
+                "time": step,
+                "layouts": {"x": layout},
+                "values": {"x": [step / 7, 0.1, 0.2, 0.3]},
+            }
             text = json.dumps(entry if step == 0 else {k: v for k, v in entry.items() if k != "layouts"})
             file.write(sealed_line(text.encode()).decode())
     start = time.process_time()

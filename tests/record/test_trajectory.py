@@ -217,7 +217,7 @@ def test_repr_and_html_tell_what_is_there(loss, origin):
     assert repr(run).splitlines() == [
         "<Trajectory example, clock t, 2 curves>",
         "  loss  (time: 3, group: 2)  time 0 .. 3",
-        "  none  (time: 0)  no looks",
+        "  none  (time: 0)  no evaluations",
         "  diverged: 1 of 2",
     ]
     html = run._repr_html_()

@@ -12,7 +12,7 @@ WOMEN, MEN = (4063, 38, 117, 33), (3143, 70, 305, 231)
 
 
 def decided(cells, groups, seeds=1, times=(0, 100, 500), wobble=0.0):
-    """A run that says no to all before its last look and then decides as `cells` say, with losses to match."""
+    """A run that says no to all before its last evaluation and then decides as `cells` say, with losses to match."""
     sizes = [sum(counts) for counts in cells]
     member = np.repeat(np.arange(len(cells)), sizes)
     positive = np.concatenate([np.repeat([False, False, True, True], counts) for counts in cells])
@@ -49,7 +49,7 @@ def decided(cells, groups, seeds=1, times=(0, 100, 500), wobble=0.0):
     if seeds == 1:
         curves = {name: curve.isel(seed=0, drop=True) for name, curve in curves.items()}
         kept = {name: array.isel(seed=0, drop=True) for name, array in kept.items()}
-    look = {
+    evaluation = {
         "points": len(member),
         "sizes": [[g, n] for g, n in zip(groups, sizes, strict=True)],
         "label_rates": [
@@ -57,8 +57,13 @@ def decided(cells, groups, seeds=1, times=(0, 100, 500), wobble=0.0):
             for g, c in zip(groups, cells, strict=True)
         ],
     }
-    settings = {"model": {"class": "Net", "parameters": 1234}, "loss": "logistic loss", "train": look, "steps": 500}
-    origin = tm.Origin("training", {"look": look}, settings, seeds=tuple(range(seeds)))
+    settings = {
+        "model": {"class": "Net", "parameters": 1234},
+        "loss": "logistic loss",
+        "train": evaluation,
+        "steps": 500,
+    }
+    origin = tm.Origin("training", {"held_out": evaluation}, settings, seeds=tuple(range(seeds)))
     return tm.Trajectory(curves, "step", origin, points=kept)
 
 
@@ -68,6 +73,6 @@ def census(**more):
 
 def read_as(run, labels, positive):
     """The same run on points of a table with these label words."""
-    look = {**run.origin.problem["look"], "reading": {"rows": 1000, "labels": labels, "positive": positive}}
-    origin = replace(run.origin, problem={"look": look})
+    evaluation = {**run.origin.problem["held_out"], "reading": {"rows": 1000, "labels": labels, "positive": positive}}
+    origin = replace(run.origin, problem={"held_out": evaluation})
     return tm.Trajectory(dict(run), run.clock, origin, points=run.points)

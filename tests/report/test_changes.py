@@ -94,8 +94,8 @@ def test_a_threshold_of_its_own_is_a_row_that_uses_the_group(made):
     rows = change_rows(found, ())
     assert rows[-1].name == "A threshold of its own for a"
     assert rows[-1].uses_group == "at every decision"
-    assert rows[-1].look.rates().tpr[0] == pytest.approx(0.7, abs=0.011)
-    assert rows[-1].look.rates().tpr[1] == pytest.approx(0.7)
+    assert rows[-1].evaluation.rates().tpr[0] == pytest.approx(0.7, abs=0.011)
+    assert rows[-1].evaluation.rates().tpr[1] == pytest.approx(0.7)
     assert "at every decision" in change_table(found, ())
 
 
@@ -114,7 +114,7 @@ def test_runs_on_other_points_are_not_paired(plain, made):
         ({"interventions": [tm.interventions.GroupDRO(0.01).to_json()]}, "in training"),
         ({"interventions": [tm.interventions.JTT(times=2, scout=10).to_json()]}, "no"),
         ({"interventions": [tm.interventions.DFR().to_json()]}, "on held-out points"),
-        ({"interventions": [{"law": "mine.Law"}]}, "not known"),
+        ({"interventions": [{"kind": "mine.Intervention"}]}, "not known"),
     ],
 )
 def test_where_the_group_is_used(made, recipe, said):

@@ -16,9 +16,9 @@ from tiltmeter.report.model_card import markdown, model_card
 GROUPS = ["a", "b"]
 
 
-def recorded(looks=20, groups=GROUPS, **settings):
+def recorded(evaluations=20, groups=GROUPS, **settings):
     """A run without kept points, as of an older probe: the lead passes from b to a."""
-    times = np.unique(np.geomspace(1, 1000, looks).astype(int))
+    times = np.unique(np.geomspace(1, 1000, evaluations).astype(int))
     coords = {"time": times, "group": groups}
     fall = 1.0 / (1.0 + times[:, None] / np.arange(60, 60 + 60 * len(groups), 60))
     start = np.linspace(1.2, 0.8, len(groups))
@@ -27,7 +27,9 @@ def recorded(looks=20, groups=GROUPS, **settings):
         values = scale * (0.1 + 0.9 * fall * start)
         curves[name] = xr.DataArray(values, dims=("time", "group"), coords=coords)
         curves[f"{name}_se"] = xr.DataArray(0.01 * values, dims=("time", "group"), coords=coords)
-    problem = {"look": {"points": 100, "sizes": [[g, 20 + 60 * i] for i, g in enumerate(groups)], "label_rates": []}}
+    problem = {
+        "held_out": {"points": 100, "sizes": [[g, 20 + 60 * i] for i, g in enumerate(groups)], "label_rates": []}
+    }
     origin = tm.Origin(
         "training", problem, {"model": {"class": "Net", "parameters": 1234}, "loss": "cross-entropy", **settings}
     )
@@ -132,7 +134,7 @@ def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):
 
 def test_a_theory_says_what_drives_it(tmp_path):
     text = words(tm.report([tm.predict(*tm.cases.three_phases())], tmp_path / "run.html"))
-    assert "By loss: + leads until t = 1.128 (shift and label imbalance), then -" in text
+    assert "By loss: Group + has the lower loss until t = 1.128 (shift and label imbalance), then group -" in text
     assert "Exact values" in text
 
 
@@ -154,8 +156,8 @@ def test_a_diverged_run_names_no_leader(tmp_path, made):
 
 def test_weighted_points_are_not_judged(tmp_path, made):
     run = small(made)
-    look = {**run.origin.problem["look"], "weighted": True}
-    weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"look": look}))
+    evaluation = {**run.origin.problem["held_out"], "weighted": True}
+    weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"held_out": evaluation}))
     text = words(tm.report([weighted], tmp_path / "run.html"))
     assert "Not judged: it is not judged, since its points are weighted." in text
 
@@ -264,7 +266,7 @@ class TestTheoryIsSolvedSeldom:
         assert len(calls) == 8
 
     def test_with_a_schedule_nothing_is_integrated_beside_the_drivers(self, tmp_path, monkeypatch):
-        from tiltmeter.schedule import Cosine
+        from tiltmeter.schedules import Cosine
         from tiltmeter.theory import ode
 
         problem, _, times = tm.cases.centred_crossing()

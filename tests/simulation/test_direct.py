@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from tiltmeter import SGD, Fixed, simulate, teacher_mixture
-from tiltmeter.problem.activation import Erf
 from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
-from tiltmeter.problem.start import Random
-from tiltmeter.problem.student import Linear, Network
+from tiltmeter.problem.starts import Random
+from tiltmeter.problem.students import Erf, Linear, Network
 from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.direct_method import Direct
-from tiltmeter.simulation.setting import setting
-from tiltmeter.simulation.step_settings import StepSettings
+from tiltmeter.simulation.setting import StepSettings, setting
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 D, SAMPLES, STEPS = 12, 18, 25

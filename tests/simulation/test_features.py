@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import ks_2samp, norm
 
 from tiltmeter import SGD, Mixture, simulate, teacher_mixture
-from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.problem.student import Linear, Network
-from tiltmeter.schedule import Cosine, PowerDecay
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.problem.students import Erf, Identity, Linear, Network, ReLU, Tanh
+from tiltmeter.schedules import Cosine, PowerDecay
 from tiltmeter.simulation.direct_method import Direct
 
 TWO = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))

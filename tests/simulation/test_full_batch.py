@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiltmeter import SGD, Descent, Fixed, Flow, load, simulate, teacher_mixture
-from tiltmeter.problem.student import Network
+from tiltmeter.problem.students import Network
 from tiltmeter.simulation import Direct, Repeated
 
 PROBLEM = teacher_mixture(rho=0.7, shift=1.0, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.3, -0.3))

@@ -5,8 +5,8 @@ import pytest
 
 from tiltmeter import SGD, predict, simulate, teacher_mixture
 from tiltmeter.problem.optimisers import Adam
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.schedule import Cosine, PowerDecay
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.schedules import Cosine, PowerDecay
 from tiltmeter.simulation.moments import moments
 
 GENERAL = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))

@@ -12,12 +12,11 @@ import pytest
 import xarray as xr
 
 from tiltmeter import SGD, Mixture, agreement, predict, simulate, teacher_mixture
-from tiltmeter.problem.activation import ReLU
 from tiltmeter.problem.optimisers import Adam, SignSGD
-from tiltmeter.problem.start import Random
-from tiltmeter.problem.student import Network
+from tiltmeter.problem.starts import Random
+from tiltmeter.problem.students import Network, ReLU
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.schedule import PowerDecay
+from tiltmeter.schedules import PowerDecay
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.direct_method import Direct

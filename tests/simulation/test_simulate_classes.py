@@ -95,9 +95,8 @@ def test_seeds_and_directories(tmp_path):
 def test_a_linear_module_trained_by_torch_is_the_student():
     """One-hot targets and a bias that starts at 1/C are the targets e_y - 1/C of the theory.
 
-    The chain has the law of SGD at this very d, so that only chance is left between the two; every seed looks at points
-    of its own, so that their noise is in the standard error.
-    """
+    The chain has the intervention of SGD at this very d, so that only chance is left between the two; every seed looks
+    at points of its own, so that their noise is in the standard error."""
     torch = pytest.importorskip("torch")
     from tiltmeter.data.synthetic.samples import samples
 
@@ -113,8 +112,8 @@ def test_a_linear_module_trained_by_torch_is_the_student():
     found = {"loss": [], "class_accuracy": []}
     for seed in range(seeds):
         data = samples(PROBLEM, d, steps, seed=1000 + seed)
-        look = samples(PROBLEM, d, 4000, seed=2000 + seed, proportions={"+": 0.5, "-": 0.5})
-        run = tm.train(make(), data, look, recipe, watch=tm.Watch(when=tm.at([steps])), seed=seed)
+        evaluation = samples(PROBLEM, d, 4000, seed=2000 + seed, proportions={"+": 0.5, "-": 0.5})
+        run = tm.train(make(), data, evaluation, recipe, watch=tm.Watch(when=tm.at([steps])), seed=seed)
         for name, values in found.items():
             values.append(run[name].isel(time=-1).values)
     sgd = tm.SGD(lr=0.5, train_bias=True)
@@ -174,7 +173,7 @@ ROWS = pytest.mark.parametrize(
 
 
 def row(classes, student, last):
-    """The random problem of a row, its SGD, its looks and the exact curves there."""
+    """The random problem of a row, its SGD, its evaluations and the exact curves there."""
     sgd = tm.SGD(
         lr=1.0 if isinstance(student, tm.students.Softmax) else 0.5, train_bias=True, weights={"+": 0.9, "-": 1.3}
     )
@@ -186,7 +185,7 @@ def row(classes, student, last):
 @pytest.mark.slow
 @ROWS
 def test_rows_of_the_reference(classes, student, seeds, last):
-    """Within four standard errors at every look, for W (through R and M), Q and the bias; seeds from 1000 on.
+    """Within four standard errors at every evaluation, for W (through R and M), Q and the bias; seeds from 1000 on.
 
     Some 250 to 630 numbers are compared in each row: with 100 seeds one of them passes 4 by chance in about one row of
     twenty. It does for five classes and the seeds from 0 on (4.02, one of 350 overlaps). Of the 20 sets of this size
@@ -203,7 +202,8 @@ def test_rows_of_the_reference(classes, student, seeds, last):
 @pytest.mark.slow
 @ROWS
 def test_rows_with_ten_times_the_seeds(classes, student, seeds, last):
-    """What is left at d = 400 is of order 1/d: extrapolated from d = 400 and 800 it is gone, at a third of the error."""
+    """What is left at d = 400 is of order 1/d: extrapolated from d = 400 and 800 it is gone, at a third of the
+    error."""
     problem, sgd, times, theory = row(classes, student, last)
     small, large = (
         tm.simulate(

@@ -5,11 +5,9 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.problem.geometry import factor
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import flatten
+from tiltmeter.problem.objective import Objective, flatten
 from tiltmeter.record.origin import Origin
-from tiltmeter.simulation.minimisers import minimise
-from tiltmeter.simulation.training_set import draw
+from tiltmeter.simulation.train_to_equilibrium import draw, minimise
 
 PROBLEM = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 WEIGHTS = {("+", 1): 0.5, ("+", -1): 1.5, "-": 2.0}

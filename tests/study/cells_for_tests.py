@@ -68,17 +68,3 @@ def threads(settings):
     print("this goes to the standard error")
     most = max((pool["num_threads"] for pool in threadpool_info()), default=1)
     return xr.Dataset({"blas": most, "openmp": int(os.environ["OMP_NUM_THREADS"])})
-
-
-def experiment_that_may_die(settings):
-    """In place of the cell of `tiltmeter reproduce --jobs`."""
-    import json
-
-    from tiltmeter.experiments.claim import Claim
-    from tiltmeter.experiments.outcome import Outcome
-
-    name = settings["name"]
-    if name == "broken":
-        os._exit(9)
-    found = Outcome(name, name, "", "quick", 1, "2024-01-31", 0.0, "0", (Claim("It is", 1.0, "size", 0.0),))
-    return xr.Dataset(attrs={"outcome": json.dumps(found.to_json())})

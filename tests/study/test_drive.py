@@ -7,10 +7,9 @@ import pytest
 
 from tiltmeter.study.compute import Answer, Task
 from tiltmeter.study.drive import LOST, FailFast, drive
+from tiltmeter.study.folder import Places
 from tiltmeter.study.function_reference import FunctionReference
-from tiltmeter.study.places import Places
-from tiltmeter.study.progress_line import ProgressLine
-from tiltmeter.study.time_left import seconds_left
+from tiltmeter.study.status import ProgressLine, seconds_left
 
 
 class Pretending:

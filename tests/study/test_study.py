@@ -17,7 +17,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.study import Study
-from tiltmeter.study.progress_line import ProgressLine
+from tiltmeter.study.status import ProgressLine
 
 
 def begun(log):

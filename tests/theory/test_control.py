@@ -7,7 +7,7 @@ import tiltmeter as tm
 from tiltmeter.problem.sgd_arrays import parameters
 from tiltmeter.theory.control import Control
 from tiltmeter.theory.optimal_schedule import optimal_schedule
-from tiltmeter.theory.smooth_criteria import smooth
+from tiltmeter.theory.pull_search import smooth
 
 A = tm.teacher_mixture(0.75, 0.0, (0.5, 1.5), 0.7)
 B = tm.teacher_mixture(0.7, 4.0, (0.1, 1.0), 0.9, (0.471 * np.sqrt(0.1), 0.188))

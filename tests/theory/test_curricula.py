@@ -52,7 +52,7 @@ def test_simulation_follows(method):
 
 
 def test_networks_have_curricula_too():
-    from tiltmeter.problem.activation import Identity
+    from tiltmeter.problem.students import Identity
 
     student = tm.students.Network(1, Identity(), second_layer=(1.0,))
     sgd = tm.SGD(lr=0.3, proportions=TURN)

@@ -9,14 +9,12 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import tiltmeter as tm
-from tiltmeter.population.channel import channel, score_law
+from tiltmeter.population.channel import channel, score_intervention
 from tiltmeter.population.labelled_curves import EVERY
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import flatten
+from tiltmeter.problem.objective import Objective, flatten
 from tiltmeter.record.origin import Origin
-from tiltmeter.theory.averages import averages, general_averages
+from tiltmeter.theory.averages import averages, corners, general_averages
 from tiltmeter.theory.fixed_point import TOLERANCE, solve
-from tiltmeter.theory.proximal import corners
 
 PAPER = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 LOSSES = [tm.Square(), tm.Logistic(), tm.Hinge()]
@@ -262,7 +260,7 @@ def test_the_compiled_averages_are_the_general_ones(loss, ridge):
     point = flatten(PAPER, Objective(loss, 2.0, ridge, {("+", 1): 0.5, "-": 2.0})).points[0]
     found = solve(loss, point)
     law = channel(
-        *score_law(found.M, found.R, found.Q, found.bias, point.D),
+        *score_intervention(found.M, found.R, found.Q, found.bias, point.D),
         point.a,
         corners(loss, np.array([[1.0, -1.0]]), found.V[:, None] * point.s),
     )

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, agreement, crossings, predict, simulate, teacher_mixture
+import tiltmeter as tm
+from tiltmeter import SGD, agreement, predict, simulate, teacher_mixture
 from tiltmeter.population.quadrature import Sobol
-from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.problem.student import Network
-from tiltmeter.schedule import Cosine
-from tiltmeter.theory.network_averages import Group, erf_averages, linear_averages, node_averages
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.problem.students import Erf, Identity, Network, ReLU, Tanh
+from tiltmeter.schedules import Cosine
+from tiltmeter.theory.network import Group, erf_averages, linear_averages, node_averages
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 START = Overlaps(
@@ -85,7 +85,7 @@ class TestPredict:
         student, sgd = Network(2, Erf(), second_layer=(1.0, 1.0)), SGD(lr=0.3, start=START)
         theory = predict(PROBLEM, sgd, np.geomspace(0.1, 10, 8), ("loss",), student)
         assert agreement(theory, predict(PROBLEM, sgd, [1.0, 5.0], ("loss",), student))["loss"].largest < 1e-6
-        assert len(crossings(theory)) >= 0
+        assert len(tm.leaders(theory, "loss").changes) >= 0
 
     def test_schedules_and_breaks(self):
         student = Network(2, Erf())

@@ -50,7 +50,7 @@ NOT_SOLVED = {
     "schedule of the rate": (ask(tm.SGD(COSINE)), "a schedule on a fixed set. Use `simulate`"),
     "schedule of weights": (ask(tm.SGD(0.1, weights={"+": COSINE})), "a schedule on a fixed set. Use `simulate`"),
     "schedule of proportions": (ask(tm.SGD(0.1, proportions=TURN)), "keeps the proportions.*leave out `data`"),
-    "schedule of a law": (
+    "schedule of an intervention": (
         ask(tm.SGD(0.1, interventions=(tm.interventions.GroupDRO(rate=5.0, by="draws"),))),
         "no theory of GroupDRO on a fixed set. Use `simulate`",
     ),

@@ -9,8 +9,8 @@ from tiltmeter import SGD, Mixture, predict, teacher_mixture, timescales
 from tiltmeter.names import CURVES
 from tiltmeter.population.labelled_curves import EVERY
 from tiltmeter.problem import cases
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.schedule import Cosine, PowerDecay, Steps, Warmup
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.schedules import Cosine, PowerDecay, Steps, Warmup
 from tiltmeter.theory.limits import asymptotes, initial_rates
 from tiltmeter.theory.stability import stability_limit
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.theory.proximal import corners, proximal
+from tiltmeter.theory.averages import corners, proximal
 
 SCORES = np.linspace(-40.0, 40.0, 801)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erf
 
 import tiltmeter as tm
-from tiltmeter.problem.activation import Erf, Identity, ReLU, Tanh
+from tiltmeter.problem.students import Erf, Identity, ReLU, Tanh
 
 CENTRED = tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5)
 features = tm.theory.random_features

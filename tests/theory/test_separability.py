@@ -1,13 +1,13 @@
-"""The separability threshold: Cover's two per dimension where nothing can be learnt, and linear programming elsewhere."""
+"""The separability threshold: Cover's two per dimension where nothing can be learnt, and linear programming
+elsewhere."""
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 import tiltmeter as tm
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import flatten
-from tiltmeter.simulation.training_set import draw
+from tiltmeter.problem.objective import Objective, flatten
+from tiltmeter.simulation.train_to_equilibrium import draw
 
 
 def test_labels_that_carry_no_information_separate_up_to_two_per_dimension():

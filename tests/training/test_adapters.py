@@ -10,10 +10,7 @@ from torch import nn
 
 from tiltmeter import Probe, every
 from tiltmeter.recipe import Watch
-from tiltmeter.training.adapters.hugging_face import hugging_face_callback
-from tiltmeter.training.adapters.ignite import ignite_handler
-from tiltmeter.training.adapters.lightning import lightning_callback
-from tiltmeter.training.adapters.skorch import skorch_callback
+from tiltmeter.training.adapters import hugging_face_callback, ignite_handler, lightning_callback, skorch_callback
 
 STEPS = 12
 
@@ -27,11 +24,11 @@ def same(a, b):
     return all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
-def check(run, model, look, steps=STEPS):
+def check(run, model, held_out, steps=STEPS):
     """All steps were seen, and the last reading is that of the final model."""
     assert run["loss"].time.values.tolist() == list(range(steps + 1))
-    now = Probe(model, look)
-    now.look(steps)
+    now = Probe(model, held_out)
+    now.evaluate(steps)
     for name in ("loss", "error", "tpr"):
         np.testing.assert_array_equal(run[name].sel(time=steps), now.trajectory()[name].sel(time=steps))
     assert float(run["loss"].isel(time=0).sum()) != float(run["loss"].isel(time=-1).sum())

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+import tiltmeter as tm
 from tiltmeter import (
     GroupedData,
     GroupMetric,
@@ -15,7 +16,6 @@ from tiltmeter import (
     Square,
     Trajectory,
     at,
-    crossings,
     ensemble,
     every,
     load,
@@ -35,18 +35,18 @@ def small():
     return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
 
 
-def one_by_one(make, data, look, seeds, recipe, watch=Watch()):
+def one_by_one(make, data, held_out, seeds, recipe, watch=Watch()):
     runs = []
     for seed in seeds:
         torch.manual_seed(seed)
-        runs.append(train(make(), data, look, recipe, seed=seed, watch=watch))
+        runs.append(train(make(), data, held_out, recipe, seed=seed, watch=watch))
     return stack(runs)
 
 
 def parted(settings):
     """The recipe and the watch of these settings."""
-    looks = {name: value for name, value in settings.items() if name in ("when", "measures", "decide", "read")}
-    return Recipe(**{name: value for name, value in settings.items() if name not in looks}), Watch(**looks)
+    evaluations = {name: value for name, value in settings.items() if name in ("when", "measures", "decide", "read")}
+    return Recipe(**{name: value for name, value in settings.items() if name not in evaluations}), Watch(**evaluations)
 
 
 def assert_same(together, alone, tolerance=1e-5):
@@ -84,11 +84,11 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_seed_is_the_run_of_that_seed(flat, case):
-    data, look = flat.split(0.3)
+    data, held_out = flat.split(0.3)
     settings = {"steps": 25, "batch": 8, "when": at([0, 1, 10]), **CASES[case]}
     recipe, watch = parted(settings)
-    together = ensemble(small, data, look, recipe, seeds=[4, 0, 7], watch=watch)
-    assert_same(together, one_by_one(small, data, look, [4, 0, 7], recipe, watch))
+    together = ensemble(small, data, held_out, recipe, seeds=[4, 0, 7], watch=watch)
+    assert_same(together, one_by_one(small, data, held_out, [4, 0, 7], recipe, watch))
     assert together["loss"].time.values.tolist() == [0, 1, 10, 25]
     assert together["loss"].seed.values.tolist() == [4, 0, 7]
     assert together.origin.seeds == (4, 0, 7)
@@ -98,10 +98,10 @@ def test_classes_and_a_model_that_needs_torch_func(images):
     def make():
         return nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 4))
 
-    data, look = images.split(0.25)
+    data, held_out = images.split(0.25)
     recipe, watch = Recipe(SGD, epochs=2, batch=16), Watch(when=every(5))
-    together = ensemble(make, data, look, recipe, seeds=2, watch=watch)
-    assert_same(together, one_by_one(make, data, look, range(2), recipe, watch))
+    together = ensemble(make, data, held_out, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(make, data, held_out, range(2), recipe, watch))
     assert together["class_accuracy"].dims == ("time", "group", "class", "seed")
 
 
@@ -114,31 +114,31 @@ def test_outputs_to_read(flat):
         def forward(self, x):
             return {"score": self.inner(x), "features": x}
 
-    data, look = flat.split(0.3)
+    data, held_out = flat.split(0.3)
     recipe, watch = Recipe(SGD, steps=5), Watch(read=lambda output: output["score"])
-    together = ensemble(Two, data, look, recipe, seeds=2, watch=watch)
-    assert_same(together, one_by_one(Two, data, look, range(2), recipe, watch))
+    together = ensemble(Two, data, held_out, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(Two, data, held_out, range(2), recipe, watch))
 
 
 def test_a_loss_that_knows_no_single_point(flat):
     def median_like(score, y):
         return (score - y).pow(2).mean().sqrt()
 
-    data, look = flat.split(0.3)
+    data, held_out = flat.split(0.3)
     recipe, watch = Recipe(SGD, steps=5, loss=median_like), Watch(decide=lambda score: score > 0.5)
-    together = ensemble(small, data, look, recipe, seeds=2, watch=watch)
-    assert_same(together, one_by_one(small, data, look, range(2), recipe, watch))
+    together = ensemble(small, data, held_out, recipe, seeds=2, watch=watch)
+    assert_same(together, one_by_one(small, data, held_out, range(2), recipe, watch))
 
 
 def test_grids_of_rates_share_seeds_and_batches(flat):
-    data, look = flat.split(0.3)
+    data, held_out = flat.split(0.3)
     watch, rates, decays = Watch(when=at([0])), [0.02, 0.2, 0.1], [0.0, 0.5]
     recipes = {pair: Recipe(lr=pair[0], weight_decay=pair[1], steps=12, batch=8) for pair in product(rates, decays)}
-    grid = ensemble(small, data, look, list(recipes.values()), seeds=2, watch=watch)
+    grid = ensemble(small, data, held_out, list(recipes.values()), seeds=2, watch=watch)
     assert grid["loss"].dims == ("time", "group", "seed", "lr", "weight_decay")
     for lr in rates:
         for decay in decays:
-            alone = one_by_one(small, data, look, range(2), recipes[lr, decay], watch)
+            alone = one_by_one(small, data, held_out, range(2), recipes[lr, decay], watch)
             chosen = grid.replace(
                 {name: curve.sel(lr=lr, weight_decay=decay, drop=True) for name, curve in grid.items()}
             )
@@ -146,18 +146,18 @@ def test_grids_of_rates_share_seeds_and_batches(flat):
     noted = [recipe["optimiser"] for recipe in grid.origin.settings["recipes"]]
     assert [(one["lr"], one.get("weight_decay", 0.0)) for one in noted] == list(recipes)
     # One dimension for both: pairs instead of all combinations.
-    pairs = ensemble(small, data, look, [recipes[0.02, 0.0], recipes[0.2, 0.5]], seeds=2, watch=watch)
+    pairs = ensemble(small, data, held_out, [recipes[0.02, 0.0], recipes[0.2, 0.5]], seeds=2, watch=watch)
     np.testing.assert_allclose(
         pairs["loss"].isel(recipe=1), grid["loss"].sel(lr=0.2, weight_decay=0.5), rtol=1e-5, atol=1e-7
     )
 
 
 def test_runs_that_diverge_end_and_the_others_go_on(flat, tmp_path):
-    data, look = flat.split(0.3)
+    data, held_out = flat.split(0.3)
     recipes = [Recipe(lr=rate, steps=60, loss=Square()) for rate in (0.1, 1e4)]
     settings = {"seeds": 2, "watch": Watch(when=every(10))}
     with np.errstate(all="ignore"):
-        run = ensemble(lambda: nn.Linear(6, 1), data, look, recipes, to=tmp_path / "run", **settings)
+        run = ensemble(lambda: nn.Linear(6, 1), data, held_out, recipes, to=tmp_path / "run", **settings)
     time = run.diverged.sel(lr=1e4)
     assert np.isnan(run.diverged.sel(lr=0.1)).all()
     assert (time > 0).all()
@@ -166,7 +166,7 @@ def test_runs_that_diverge_end_and_the_others_go_on(flat, tmp_path):
     assert run["loss"].sel(lr=1e4).isel(time=-1).isnull().all()
     assert load(tmp_path / "run") == run
     with np.errstate(all="ignore"):
-        ended = ensemble(lambda: nn.Linear(6, 1), data, look, recipes[1], **settings)
+        ended = ensemble(lambda: nn.Linear(6, 1), data, held_out, recipes[1], **settings)
     assert ended["loss"].time.values[-1] == ended.diverged.max() < 60
 
 
@@ -185,14 +185,14 @@ def test_nothing_around_it_changes(flat):
 
 def test_the_predicted_change_of_leader_is_found_over_seeds():
     """The theory's crossing, trained: the group of larger variance leads first, the larger group in the end."""
-    (predicted,) = crossings(predict(*cases.centred_crossing()))
+    (predicted,) = tm.leaders(predict(*cases.centred_crossing()), "loss").changes
     d, rng = 40, np.random.default_rng(0)
     teachers = np.linalg.qr(rng.normal(size=(d, 2)))[0] * np.sqrt(d)
     teachers = {"+": teachers[:, 0], "-": 0.5 * teachers[:, 0] + np.sqrt(0.75) * teachers[:, 1]}
     group = np.where(rng.random(8000) < 0.8, "+", "-")
     x = rng.normal(size=(8000, d)) * np.sqrt(np.where(group == "+", 0.5, 1.5))[:, None]
     y = np.sign(np.where(group == "+", x @ teachers["+"], x @ teachers["-"]))
-    data, look = GroupedData(x, y, group).split(0.5)
+    data, held_out = GroupedData(x, y, group).split(0.5)
 
     def at_zero():
         model = nn.Linear(d, 1, bias=False)
@@ -202,14 +202,14 @@ def test_the_predicted_change_of_leader_is_found_over_seeds():
     run = ensemble(
         at_zero,
         data,
-        look,
+        held_out,
         Recipe(lr=0.1 / d, steps=20 * d, batch=1, sampling=Draws(), loss=Square()),
         watch=Watch(when=log_spaced(40)),
         seeds=8,
     )
     # The mean as it is, since the theory speaks of it; what eight seeds and these points show of it is less.
     mean = Trajectory({"loss": run["loss"].mean("seed")}, "step", Origin("mean over seeds"))
-    late = [crossing for crossing in crossings(mean) if crossing.time > d]
+    late = [crossing for crossing in tm.leaders(mean, "loss").changes if crossing.time > d]
     assert [(crossing.leader_before, crossing.leader_after) for crossing in late] == [("-", "+")]
     assert late[0].time / d == pytest.approx(predicted.time, rel=0.35)
 
@@ -240,7 +240,7 @@ class TestSampling:
     ("change", "sentence"),
     [
         ({"train": [1]}, "`train` should be GroupedData. Found list."),
-        ({"look": [1]}, "`look` should be GroupedData. Found list."),
+        ({"held_out": [1]}, "`held_out` should be GroupedData. Found list."),
         ({"seeds": 0}, "`seeds` should be at least 1. Found seeds = 0."),
         ({"seeds": "all"}, "`seeds` should be how many, or a list of them. Found seeds = 'all'."),
         ({"seeds": [0, -1]}, "`seeds` should be integers from 0. Found -1 among them."),
@@ -269,12 +269,12 @@ class TestSampling:
     ],
 )
 def test_bad_input(flat, change, sentence):
-    given = {"make": small, "train": flat, "look": None, "seeds": 2, "optimiser": SGD, "steps": 3, **change}
-    make, data, look, seeds = (given.pop(name) for name in ("make", "train", "look", "seeds"))
+    given = {"make": small, "train": flat, "held_out": None, "seeds": 2, "optimiser": SGD, "steps": 3, **change}
+    make, data, held_out, seeds = (given.pop(name) for name in ("make", "train", "held_out", "seeds"))
 
     def asked():
         recipe, watch = parted(given)
-        ensemble(make, data, look, recipe, seeds=seeds, watch=watch)
+        ensemble(make, data, held_out, recipe, seeds=seeds, watch=watch)
 
     with pytest.raises((TypeError, ValueError)) as error:
         asked()

@@ -30,14 +30,14 @@ def networks(dropout):
 
 
 def killed_at(step, monkeypatch):
-    from tiltmeter.training.stacked_observations import StackedObservations
+    from tiltmeter.training.stacked_loop import StackedObservations
 
-    look = StackedObservations.__call__
+    evaluate = StackedObservations.__call__
 
     def dying(self, now):
         if now >= step:
             raise Killed
-        return look(self, now)
+        return evaluate(self, now)
 
     monkeypatch.setattr(StackedObservations, "__call__", dying)
 
@@ -48,14 +48,14 @@ def killed_at(step, monkeypatch):
 def test_the_same_curves_bit_by_bit(flat, tmp_path, monkeypatch, rule, dropout, death):
     recipe = tm.Recipe(RULES[rule], steps=60, batch=8, loss=tm.Logistic())
     settings = {"seeds": 3, "watch": tm.Watch(when=tm.every(5))}
-    train, look = flat.split(0.5)
-    whole = tm.ensemble(networks(dropout), train, look, recipe, **settings)
+    train, held_out = flat.split(0.5)
+    whole = tm.ensemble(networks(dropout), train, held_out, recipe, **settings)
     settings |= {"to": tmp_path / "run", "checkpoint": tm.every(12)}
     with monkeypatch.context() as patch:
         killed_at(death, patch)
         with pytest.raises(Killed):
-            tm.ensemble(networks(dropout), train, look, recipe, **settings)
-    again = tm.ensemble(networks(dropout), train, look, recipe, resume=True, **settings)
+            tm.ensemble(networks(dropout), train, held_out, recipe, **settings)
+    again = tm.ensemble(networks(dropout), train, held_out, recipe, resume=True, **settings)
     assert set(again) == set(whole)
     for name in whole:
         np.testing.assert_array_equal(again[name].values, whole[name].values, err_msg=name)
@@ -66,24 +66,24 @@ def test_the_same_curves_bit_by_bit(flat, tmp_path, monkeypatch, rule, dropout, 
 def test_what_interventions_remember_is_kept(flat, tmp_path, monkeypatch):
     recipe = tm.Recipe(lr=0.1, steps=30, batch=16, loss=tm.Logistic(), interventions=(tm.interventions.GroupDRO(0.5),))
     settings = {"seeds": 2, "watch": tm.Watch(when=tm.every(5))}
-    train, look = flat.split(0.5)
-    whole = tm.ensemble(networks(False), train, look, recipe, **settings)
+    train, held_out = flat.split(0.5)
+    whole = tm.ensemble(networks(False), train, held_out, recipe, **settings)
     settings |= {"to": tmp_path / "run", "checkpoint": tm.every(12)}
     with monkeypatch.context() as patch:
         killed_at(20, patch)
         with pytest.raises(Killed):
-            tm.ensemble(networks(False), train, look, recipe, **settings)
-    again = tm.ensemble(networks(False), train, look, recipe, resume=True, **settings)
+            tm.ensemble(networks(False), train, held_out, recipe, **settings)
+    again = tm.ensemble(networks(False), train, held_out, recipe, resume=True, **settings)
     for name in whole:
         np.testing.assert_array_equal(again[name].values, whole[name].values, err_msg=name)
 
 
 def test_what_cannot_go_on_is_refused(flat, tmp_path):
     recipe = tm.Recipe(lr=0.1, steps=10, batch=8)
-    train, look = flat.split(0.5)
+    train, held_out = flat.split(0.5)
     with pytest.raises(ValueError, match="with `to=None` there is none to continue"):
-        tm.ensemble(networks(False), train, look, recipe, seeds=2, resume=True)
+        tm.ensemble(networks(False), train, held_out, recipe, seeds=2, resume=True)
     settings = {"to": tmp_path / "run", "checkpoint": tm.every(5)}
-    tm.ensemble(networks(False), train, look, recipe, seeds=2, **settings)
+    tm.ensemble(networks(False), train, held_out, recipe, seeds=2, **settings)
     with pytest.raises(ValueError, match="seeds"):
-        tm.ensemble(networks(False), train, look, recipe, seeds=3, resume=True, **settings)
+        tm.ensemble(networks(False), train, held_out, recipe, seeds=3, resume=True, **settings)

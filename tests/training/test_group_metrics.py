@@ -55,23 +55,23 @@ def test_two_labels(chunk, weighted):
 
 
 def test_ten_classes_of_digits_and_a_users_own_metric():
-    train, look = digits()
+    train, held_out = digits()
     torch.manual_seed(0)
     model = nn.Linear(64, 10)
 
     def macro_f1(y_true, y_score):
         return sklearn_metrics.f1_score(y_true, y_score.argmax(1), average="macro")
 
-    run = tm.train(model, train, look, tm.Recipe(lr=0.1, steps=100), watch=tm.Watch(measures=(macro_f1,)))
+    run = tm.train(model, train, held_out, tm.Recipe(lr=0.1, steps=100), watch=tm.Watch(measures=(macro_f1,)))
     with torch.no_grad():
-        decided = model(look.tensors()[0]).argmax(1).numpy()
-    groups = [look.groups[code] for code in look.codes]
+        decided = model(held_out.tensors()[0]).argmax(1).numpy()
+    groups = [held_out.groups[code] for code in held_out.codes]
     frame = metrics.MetricFrame(
         metrics={
             "error": sklearn_metrics.zero_one_loss,
             "macro_f1": partial(sklearn_metrics.f1_score, average="macro"),
         },
-        y_true=look.y,
+        y_true=held_out.y,
         y_pred=decided,
         sensitive_features=groups,
     )
@@ -79,12 +79,12 @@ def test_ten_classes_of_digits_and_a_users_own_metric():
         np.testing.assert_allclose(final(run, name), frame.by_group[name].to_numpy(float), rtol=1e-12)
     crossed = metrics.MetricFrame(
         metrics=sklearn_metrics.accuracy_score,
-        y_true=look.y,
+        y_true=held_out.y,
         y_pred=decided,
         sensitive_features=groups,
-        control_features=look.y,
+        control_features=held_out.y,
     )
     for label in range(10):
-        for group in look.groups:
+        for group in held_out.groups:
             ours = final(run, "class_accuracy").sel(group=group, **{"class": label}).item()
             assert ours == pytest.approx(crossed.by_group[(label, group)], rel=1e-12)

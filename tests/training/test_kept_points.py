@@ -1,4 +1,5 @@
-"""What a probe keeps of every point: which looks, how much, resumed, switched off, and that leaders come from it."""
+"""What a probe keeps of every point: which evaluations, how much, resumed, switched off, and that leaders come from
+it."""
 
 import warnings
 
@@ -8,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.training.point_keeper import kept_look
+from tiltmeter.training.point_keeper import kept_evaluation
 
 
 def data(count=400, seed=0, classes=2):
@@ -57,13 +58,13 @@ def test_several_classes_keep_whether_a_point_is_wrong():
     run = tm.train(model(3), *data(classes=3).split(0.5), tm.Recipe(lr=0.1, steps=5))
     assert set(run.points) == {"loss", "wrong", "confidence"}
     assert run.points["confidence"].time.values.tolist() == [run.points["loss"].time.values[-1]]
-    assert tm.standing(run).differences
+    assert tm.leaders(run).differences
 
 
 def test_at_most_256_looks_of_a_billion_steps():
     kept, last = 0, None
     for step in np.unique(np.r_[0:2000, np.geomspace(2000, 1e9, 20_000).astype(np.int64)]):
-        if kept_look(int(step), last):
+        if kept_evaluation(int(step), last):
             kept, last = kept + 1, int(step)
     assert 200 < kept < 256
 
@@ -77,18 +78,18 @@ def test_the_last_look_is_always_kept():
 def test_switched_off():
     run = trained(points=False)
     assert len(run.points) == 0
-    assert tm.standing(run).basis == "standard errors"
+    assert tm.leaders(run).basis == "standard errors"
     with pytest.raises(TypeError, match="points = 1"):
         tm.Watch(points=1)
 
 
 def test_weighted_points_are_not_kept_and_not_judged():
     whole = data()
-    look = tm.GroupedData(whole.x, whole.y, np.array(whole.groups)[whole.codes], weights=np.ones(len(whole)))
-    with tm.Probe(model(), look) as probe:
+    held_out = tm.GroupedData(whole.x, whole.y, np.array(whole.groups)[whole.codes], weights=np.ones(len(whole)))
+    with tm.Probe(model(), held_out) as probe:
         pass
     assert len(probe.trajectory().points) == 0
-    assert "weighted" in str(tm.standing(probe.trajectory()))
+    assert "weighted" in str(tm.leaders(probe.trajectory()))
 
 
 def test_a_run_on_disk_and_in_memory_keeps_the_same(tmp_path):
@@ -96,7 +97,7 @@ def test_a_run_on_disk_and_in_memory_keeps_the_same(tmp_path):
     disk = tm.train(model(), *data().split(0.5), recipe, to=tmp_path / "run")
     memory = tm.train(model(), *data().split(0.5), recipe)
     assert tm.load(tmp_path / "run").points == memory.points
-    assert str(tm.standing(disk)) == str(tm.standing(memory))
+    assert str(tm.leaders(disk)) == str(tm.leaders(memory))
 
 
 def test_an_ensemble_keeps_every_seed():
@@ -105,7 +106,7 @@ def test_an_ensemble_keeps_every_seed():
     own = runs.points["loss"].coords["group"].values == "b"
     mean = runs.points["loss"].values[:, own].mean(1)
     np.testing.assert_allclose(mean, runs["loss"].sel(group="b", time=runs.points["loss"].time), rtol=1e-5)
-    assert tm.standing(runs).scope == "recipe"
+    assert tm.leaders(runs).scope == "recipe"
 
 
 def test_a_run_taken_up_at_an_earlier_step_drops_the_lost_looks(tmp_path):
@@ -115,7 +116,7 @@ def test_a_run_taken_up_at_an_earlier_step_drops_the_lost_looks(tmp_path):
             probe(step)
     with tm.Probe(net, points, tm.Watch(when=tm.every(10)), tmp_path / "run", resume=True) as probe:
         with pytest.warns(
-            UserWarning, match="goes on at step 20, before its last look at step 30: looks after step 20"
+            UserWarning, match="goes on at step 20, before its last evaluation at step 30: evaluations after step 20"
         ):
             probe(20)
         with torch.no_grad():
@@ -152,10 +153,10 @@ class TestMisread:
         net = Hidden() if hidden else nn.Sequential(inner, nn.Sigmoid())
         probe, said = self.probe(net, data())
         assert any("outputs are probabilities" in one and "BCELoss" in one for one in said)
-        probe.look(0)
+        probe.evaluate(0)
         plain, quiet = self.probe(inner, data())
         assert quiet == []
-        plain.look(0)
+        plain.evaluate(0)
         for name in ("error", "tpr", "loss"):
             np.testing.assert_allclose(probe.trajectory()[name], plain.trajectory()[name], rtol=1e-4)
 
@@ -165,7 +166,7 @@ class TestMisread:
         assert any("outputs are probabilities" in one for one in said)
         plain, _ = self.probe(inner, data(classes=3))
         for one in (probe, plain):
-            one.look(0)
+            one.evaluate(0)
         for name in ("loss", "error", "confidence"):
             np.testing.assert_allclose(probe.trajectory()[name], plain.trajectory()[name], rtol=1e-4)
 
@@ -182,12 +183,12 @@ class TestMisread:
         assert self.probe(net, data())[1] == []
 
     def test_training_uses_the_loss_that_is_recorded(self):
-        train, look = data().split(0.5)
+        train, held_out = data().split(0.5)
         inner, net = model(), nn.Sequential(model(), nn.Sigmoid())
         recipe = tm.Recipe(lr=0.1, steps=20)
-        plain = tm.train(inner, train, look, recipe)
+        plain = tm.train(inner, train, held_out, recipe)
         with pytest.warns(UserWarning, match="outputs are probabilities"):
-            run = tm.train(net, train, look, recipe)
+            run = tm.train(net, train, held_out, recipe)
         np.testing.assert_allclose(run["loss"], plain["loss"], rtol=1e-3)
 
     def test_three_classes_with_one_output_are_refused(self):
@@ -196,27 +197,27 @@ class TestMisread:
         tm.Probe(model(), data(classes=3), loss=tm.Square())
 
     def test_labels_that_were_never_trained_on_are_refused(self):
-        train, look = data(classes=2), data(classes=4)
+        train, held_out = data(classes=2), data(classes=4)
         with pytest.raises(
-            ValueError, match=r"`look` should have labels that `train` has too\. Found 2, 3 in `look` only"
+            ValueError, match=r"`held_out` should have labels that `train` has too\. Found 2, 3 in `held_out` only"
         ):
-            tm.train(model(4), train, look, tm.Recipe(lr=0.1, steps=2))
-        with pytest.raises(ValueError, match="Found 2, 3 in `look` only"):
-            tm.ensemble(lambda: model(4), train, look, tm.Recipe(lr=0.1, steps=2), seeds=2)
+            tm.train(model(4), train, held_out, tm.Recipe(lr=0.1, steps=2))
+        with pytest.raises(ValueError, match="Found 2, 3 in `held_out` only"):
+            tm.ensemble(lambda: model(4), train, held_out, tm.Recipe(lr=0.1, steps=2), seeds=2)
 
     def test_classes_that_were_never_trained_on_are_refused_before_training_too(self):
-        train, look = data(classes=3), data(classes=4)
-        with pytest.raises(ValueError, match="Found 3 in `look` only"):
-            tm.tangent(model(4), train, look, sample=50)
+        train, held_out = data(classes=3), data(classes=4)
+        with pytest.raises(ValueError, match="Found 3 in `held_out` only"):
+            tm.tangent(model(4), train, held_out, sample=50)
 
     @pytest.mark.filterwarnings("ignore")
     def test_a_learning_rate_of_fifty_names_no_leader(self):
-        train, look = data().split(0.5)
-        run = tm.train(model(), train, look, tm.Recipe(lr=50.0, steps=300, loss=tm.Square()))
+        train, held_out = data().split(0.5)
+        run = tm.train(model(), train, held_out, tm.Recipe(lr=50.0, steps=300, loss=tm.Square()))
         assert run.diverged is not None
-        for told in (tm.standing(run), tm.phases(run), tm.crossings(run)):
-            assert "so no leader is named" in str(told)
-        assert set(tm.leader(run).values.tolist()) == {""}
+        judged = tm.leaders(run)
+        assert "so no leader is named" in str(judged)
+        assert (judged.phases, judged.changes, judged.last) == ((), (), "")
 
     def test_points_of_the_wrong_width_are_refused_in_a_sentence(self):
         with pytest.raises(
@@ -226,11 +227,11 @@ class TestMisread:
 
 
 def test_the_third_part_of_a_split_is_for_the_judgement():
-    parts = data(1000).split(look=0.2, judge=0.3)
+    parts = data(1000).split(held_out=0.2, judge=0.3)
     assert [len(part) for part in parts] == [500, 200, 300]
     rows = [tuple(row) for part in parts for row in part.x]
     assert len(set(rows)) == 1000
     with pytest.raises(ValueError, match=r"should leave points to train on. Found 0.5 \+ 0.5 of all"):
-        data().split(look=0.5, judge=0.5)
+        data().split(held_out=0.5, judge=0.5)
     with pytest.raises(ValueError, match=r"`judge` should be a share strictly between 0 and 1\. Found judge = 0"):
         data().split(judge=0)

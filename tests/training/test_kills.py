@@ -44,14 +44,14 @@ def train_many(path, steps, resume=True):
 
 
 def train_two(rank, path, tries, steps):
-    """One of two processes: rank 0 keeps a checkpoint of the weights; both look, each at its half."""
+    """One of two processes: rank 0 keeps a checkpoint of the weights; both held_out, each at its half."""
     import torch.distributed as dist
 
     warnings.simplefilter("ignore")
     meeting = f"file://{path.parent}/meeting{tries}"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
-    _, look = data()
-    half = look.take(np.arange(rank, len(look), 2))
+    _, held_out = data()
+    half = held_out.take(np.arange(rank, len(held_out), 2))
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
     saved, start = path.parent / "weights.pt", 0
@@ -61,7 +61,7 @@ def train_two(rank, path, tries, steps):
         start = state["step"]
     ddp = nn.parallel.DistributedDataParallel(model)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.01)
-    x = torch.as_tensor(look.x)
+    x = torch.as_tensor(held_out.x)
     watch = tm.Watch(when=tm.every(2), sharded=True)
     with tm.Probe(ddp, half, watch, path, resume=(path / "run.json").exists()) as probe:
         for step in range(start, steps):
@@ -94,7 +94,7 @@ def size(path):
     return file.stat().st_size if file.exists() else 0
 
 
-def looks(path):
+def evaluations(path):
     if not (path / "run.json").exists():
         return {}
     report = tm.check(path)
@@ -114,8 +114,8 @@ def test_a_training_goes_on_after_every_kill(tmp_path, work, kills):
     path, seen, grew = tmp_path / "run", {}, 0
     for _ in range(kills):
         killed((work, (path, 100_000)), path=path, random=random)
-        now = looks(path)
-        assert {step: now.get(step) for step in seen} == seen, "looks that were there are there, unchanged"
+        now = evaluations(path)
+        assert {step: now.get(step) for step in seen} == seen, "evaluations that were there are there, unchanged"
         grew += len(now) > len(seen)
         seen = now
     assert grew > kills / 4
@@ -123,7 +123,7 @@ def test_a_training_goes_on_after_every_kill(tmp_path, work, kills):
     whole = work(tmp_path / "whole", last, resume=False)
     expected = {int(t): v.tolist() for t, v in zip(whole["loss"].time.values, whole["loss"].values, strict=True)}
     assert {step: expected[step] for step in seen} == seen, "as if nothing had happened, bit by bit"
-    print(f"{work.__name__}: {kills} kills, {grew} with new looks, {len(seen)} looks")
+    print(f"{work.__name__}: {kills} kills, {grew} with new evaluations, {len(seen)} evaluations")
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_fifty_kills_of_two_processes(tmp_path):
     for tries in range(50):
         works = [(train_two, (rank, path, tries, 100_000)) for rank in (0, 1)]
         killed(*works, path=path, random=random)
-        now = looks(path)
+        now = evaluations(path)
         if now:
             # What came after the last checkpoint belongs to a training that is lost, and goes when it is resumed.
             assert sorted(now) == list(range(0, 2 * len(now), 2))
@@ -142,4 +142,4 @@ def test_fifty_kills_of_two_processes(tmp_path):
             grew += len(now) > most
             most = max(most, len(now))
     assert grew > 10
-    print(f"two processes: 50 kills, {grew} with new looks, {most} looks")
+    print(f"two processes: 50 kills, {grew} with new evaluations, {most} evaluations")

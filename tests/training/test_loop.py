@@ -14,7 +14,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.data.example_weights import example_weights
-from tiltmeter.passes.streams import streams
+from tiltmeter.modules.untouched import streams
 from tiltmeter.recipe.sampling import Draws, Epochs
 from tiltmeter.training.checkpoint import NAME
 
@@ -61,33 +61,33 @@ class TestWeights:
 
     def test_a_weight_of_zero_is_a_group_left_out(self, flat):
         """The second route: training without these points, with the learning rate of the smaller batch."""
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         only = train.take(train.of_group("a"))
         finals = []
         for data, weights, lr in ((train, {"b": 0.0}, 0.1), (only, None, 0.1 * len(only) / len(train))):
             torch.manual_seed(0)
             model = nn.Linear(6, 1)
-            tm.train(model, data, look, tm.Recipe(lr=lr, steps=20, batch=len(data), weights=weights))
+            tm.train(model, data, held_out, tm.Recipe(lr=lr, steps=20, batch=len(data), weights=weights))
             finals.append(model.weight.detach())
         torch.testing.assert_close(*finals, rtol=1e-4, atol=1e-6)
 
     def test_the_loss_must_tell_points_apart(self, images):
-        train, look = images.split(0.5)
+        train, held_out = images.split(0.5)
         loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
         with pytest.raises(ValueError, match="Weights multiply the loss of each point, but CrossEntropyLoss"):
-            tm.train(model, train, look, tm.Recipe(SGD, steps=3, weights={"b": 2.0}, loss=loss))
+            tm.train(model, train, held_out, tm.Recipe(SGD, steps=3, weights={"b": 2.0}, loss=loss))
 
 
 class TestTrain:
     def test_it_is_a_plain_loop_with_a_probe(self, flat):
         """Second route: the same loop written out."""
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         torch.manual_seed(0)
         model = nn.Linear(6, 1)
         mine = nn.Linear(6, 1)
         mine.load_state_dict(model.state_dict())
-        run = tm.train(model, train, look, tm.Recipe(SGD, steps=30, batch=16, loss=tm.Logistic()), seed=5)
+        run = tm.train(model, train, held_out, tm.Recipe(SGD, steps=30, batch=16, loss=tm.Logistic()), seed=5)
         optimizer = SGD(mine.parameters())
         x, y = train.tensors()
         for step in range(30):
@@ -102,7 +102,7 @@ class TestTrain:
         assert run.origin.settings["train"]["sizes"] == [["a", 80], ["b", 20]]
 
     def test_streams_of_the_caller_are_left_alone_and_decide_nothing(self, flat):
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         finals = []
         for seed in (1, 2):
             torch.manual_seed(0)
@@ -110,7 +110,7 @@ class TestTrain:
             torch.manual_seed(seed)
             random.seed(seed)
             before = streams()
-            tm.train(model, train, look, tm.Recipe(SGD, steps=10), seed=7)
+            tm.train(model, train, held_out, tm.Recipe(SGD, steps=10), seed=7)
             after = streams()
             assert torch.equal(before["torch"], after["torch"])
             assert before["python"] == after["python"]
@@ -118,8 +118,8 @@ class TestTrain:
         assert torch.equal(*finals)
 
     def test_epochs_count_batches(self, flat):
-        train, look = parts(flat)
-        run = tm.train(nn.Linear(6, 1), train, look, tm.Recipe(SGD, epochs=3, batch=32))
+        train, held_out = parts(flat)
+        run = tm.train(nn.Linear(6, 1), train, held_out, tm.Recipe(SGD, epochs=3, batch=32))
         assert run["loss"].time.values[-1] == 3 * 4
 
     def test_proportions_change_who_is_seen(self):
@@ -128,21 +128,21 @@ class TestTrain:
         x = rng.normal(size=(600, 4))
         group = np.where(np.arange(600) % 2 == 0, "a", "b")
         data = tm.GroupedData(x, np.where((x[:, 0] > 0) ^ (group == "b"), 1, 0), group)
-        train, look = data.split(0.5)
+        train, held_out = data.split(0.5)
         for favoured in "ab":
             torch.manual_seed(0)
             run = tm.train(
                 nn.Linear(4, 1),
                 train,
-                look,
+                held_out,
                 tm.Recipe(SGD, steps=300, proportions={favoured: 0.95, "ab".replace(favoured, ""): 0.05}),
             )
-            assert tm.leader(run, "error").values[-1] == favoured
+            assert tm.theory.leader_on_grid(run, "error").values[-1] == favoured
 
     def test_a_diverged_run_ends(self, flat, tmp_path):
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         run = tm.train(
-            nn.Linear(6, 1), train, look, tm.Recipe(lr=1e6, steps=5000, loss=tm.Square()), to=tmp_path / "run"
+            nn.Linear(6, 1), train, held_out, tm.Recipe(lr=1e6, steps=5000, loss=tm.Square()), to=tmp_path / "run"
         )
         assert run.diverged.item() < 5000
         assert run["loss"].time.values[-1] == run.diverged.item()
@@ -166,11 +166,11 @@ class TestTrain:
         ],
     )  # fmt: skip
     def test_sentences(self, flat, options, kind, sentence):
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         options = {"train": train, "optimiser": SGD, **options}
         data, rest = options.pop("train"), {name: options.pop(name) for name in ("resume",) if name in options}
         with pytest.raises(kind) as error:
-            tm.train(nn.Linear(6, 1), data, look, tm.Recipe(**options), **rest)
+            tm.train(nn.Linear(6, 1), data, held_out, tm.Recipe(**options), **rest)
         assert sentence in str(error.value)
 
 
@@ -189,10 +189,10 @@ class Slow(nn.Module):
         if self.training: time.sleep(pause)
         return x
 model = nn.Sequential(Slow(), nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1))
-train, look = data.split(0.5)
+train, held_out = data.split(0.5)
 print("ready", flush=True)
 recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-2), steps=400, batch=8, proportions={"a": 1, "b": 1})
-run = tm.train(model, train, look, recipe, to=folder, checkpoint=tm.every(50), watch=tm.Watch(when=tm.every(20)),
+run = tm.train(model, train, held_out, recipe, to=folder, checkpoint=tm.every(50), watch=tm.Watch(when=tm.every(20)),
                resume=resume)
 torch.save({"model": model.state_dict(), "loss": torch.tensor(run["loss"].values)}, folder + ".final")
 """
@@ -208,7 +208,7 @@ def child(folder, mode, pause):
 
 
 def recorded(folder):
-    """Looks that are on the disk."""
+    """Evaluations that are on the disk."""
     lines = folder / "curves.jsonl"
     return lines.read_bytes().count(b"\n") if lines.exists() else 0
 
@@ -222,8 +222,8 @@ def test_killed_at_random_it_goes_on_to_the_same_weights(tmp_path):
     rng = random.Random(0)
     in_the_middle = 0
     # By what is on the disk rather than by the clock: a busy machine must not turn this into a kill before the start.
-    for looks in (rng.randint(0, 3), rng.randint(5, 8), rng.randint(9, 14)):
-        while killed.poll() is None and recorded(tmp_path / "killed") < looks:
+    for evaluations in (rng.randint(0, 3), rng.randint(5, 8), rng.randint(9, 14)):
+        while killed.poll() is None and recorded(tmp_path / "killed") < evaluations:
             time.sleep(0.005)
         time.sleep(rng.uniform(0.0, 0.1))
         killed.kill()
@@ -252,26 +252,26 @@ class TestCheckpoint:
         return {"to": tmp_path / "run", "checkpoint": tm.every(10), "watch": watch}
 
     def test_a_finished_run_resumes_to_its_end(self, flat, tmp_path):
-        train, look = parts(flat)
+        train, held_out = parts(flat)
         first, second = nn.Linear(6, 1), nn.Linear(6, 1)
-        a = tm.train(first, train, look, self.RECIPE, **self.options(tmp_path))
-        b = tm.train(second, train, look, self.RECIPE, **self.options(tmp_path), resume=True)
+        a = tm.train(first, train, held_out, self.RECIPE, **self.options(tmp_path))
+        b = tm.train(second, train, held_out, self.RECIPE, **self.options(tmp_path), resume=True)
         assert torch.equal(first.weight, second.weight)
         assert a == b
 
     def test_another_model_does_not_fit(self, flat, tmp_path):
-        train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
+        train, held_out = parts(flat)
+        tm.train(nn.Linear(6, 1), train, held_out, self.RECIPE, **self.options(tmp_path))
         other = nn.Sequential(nn.Linear(6, 1))
         with pytest.raises(ValueError, match=r"has another origin: `settings\.model\.\S+` was"):
-            tm.train(other, train, look, self.RECIPE, **self.options(tmp_path), resume=True)
+            tm.train(other, train, held_out, self.RECIPE, **self.options(tmp_path), resume=True)
 
     def test_a_damaged_checkpoint_is_named(self, flat, tmp_path):
-        train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
+        train, held_out = parts(flat)
+        tm.train(nn.Linear(6, 1), train, held_out, self.RECIPE, **self.options(tmp_path))
         torch.save({"step": 3, "model": {}, "optimizer": {}}, tmp_path / "run" / NAME)
         with pytest.raises(ValueError, match="does not fit this model and optimiser"):
-            tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path), resume=True)
+            tm.train(nn.Linear(6, 1), train, held_out, self.RECIPE, **self.options(tmp_path), resume=True)
 
     def test_nothing_is_unpickled(self, flat, tmp_path):
         """A checkpoint that would run code on loading is refused and runs nothing."""
@@ -281,9 +281,9 @@ class TestCheckpoint:
             def __reduce__(self):
                 return (os.mkdir, (str(tmp_path / "harm"),))
 
-        train, look = parts(flat)
-        tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path))
+        train, held_out = parts(flat)
+        tm.train(nn.Linear(6, 1), train, held_out, self.RECIPE, **self.options(tmp_path))
         torch.save({"step": Evil()}, tmp_path / "run" / NAME)
         with pytest.raises((ValueError, pickle.UnpicklingError)):
-            tm.train(nn.Linear(6, 1), train, look, self.RECIPE, **self.options(tmp_path), resume=True)
+            tm.train(nn.Linear(6, 1), train, held_out, self.RECIPE, **self.options(tmp_path), resume=True)
         assert not (tmp_path / "harm").exists()

@@ -33,7 +33,7 @@ def numbered(y, group, weights=None):
     return tm.GroupedData(np.arange(float(len(y)))[:, None], y, group, weights)
 
 
-def looked(model, data, *, loss=None, chunk=256, **watch):
+def evaluated(model, data, *, loss=None, chunk=256, **watch):
     with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk) as probe:
         pass
     run = probe.trajectory()
@@ -42,22 +42,22 @@ def looked(model, data, *, loss=None, chunk=256, **watch):
 
 class TestCurves:
     def test_two_labels_one_output(self, flat):
-        _, run = looked(nn.Linear(6, 1), flat)
+        _, run = evaluated(nn.Linear(6, 1), flat)
         assert set(run) == with_se({*CURVES, "positive_rate", "tpr", "fpr"})
         assert run["loss"].attrs["definition"] == "logistic loss"
         assert run["error"].attrs["better"] == "lower"
         assert run.origin.source == "training"
-        assert run.origin.problem["look"]["sizes"] == [["a", 160], ["b", 40]]
+        assert run.origin.problem["held_out"]["sizes"] == [["a", 160], ["b", 40]]
         assert run.origin.settings["model"]["parameters"] == 7
 
     def test_several_outputs(self, images):
-        _, run = looked(nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), images)
+        _, run = evaluated(nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), images)
         assert set(run) == with_se({*CURVES, "class_accuracy"})
         assert run["class_accuracy"].dims == ("time", "group", "class")
 
     def test_regression(self, flat):
         data = tm.GroupedData(flat.x, flat.x[:, 0] * 2.0, [flat.groups[c] for c in flat.codes])
-        now, run = looked(nn.Linear(6, 1), data)
+        now, run = evaluated(nn.Linear(6, 1), data)
         assert set(run) == with_se({"loss", "squared_error"})
         np.testing.assert_allclose(now["squared_error"], 2 * now["loss"], rtol=1e-6)  # half squared error
 
@@ -66,7 +66,7 @@ class TestCurves:
         rng = np.random.default_rng(0)
         score, positive = rng.normal(size=100), rng.random(100) < 0.4
         group = np.where(np.arange(100) < 60, "a", "b")
-        now, _ = looked(fixed(score), numbered(np.where(positive, *labels[::-1]), group))
+        now, _ = evaluated(fixed(score), numbered(np.where(positive, *labels[::-1]), group))
         for i, members in enumerate((group == "a", group == "b")):
             s, p = score[members], positive[members]
             assert now["loss"][i] == pytest.approx(np.mean(np.logaddexp(0, -np.where(p, s, -s))), rel=1e-5)
@@ -81,7 +81,7 @@ class TestCurves:
 
     def test_square_decides_at_the_midpoint(self):
         score = np.tile([0.4, 0.6], 50)
-        now, _ = looked(fixed(score), numbered(np.tile([0, 1], 50), np.repeat(["a", "b"], 50)), loss=tm.Square())
+        now, _ = evaluated(fixed(score), numbered(np.tile([0, 1], 50), np.repeat(["a", "b"], 50)), loss=tm.Square())
         assert now["error"].values.tolist() == [0.0, 0.0]
         np.testing.assert_allclose(now["loss"], 0.5 * 0.4**2, rtol=1e-5)
         np.testing.assert_allclose(now["margin"], 0.1, rtol=1e-5)
@@ -90,7 +90,7 @@ class TestCurves:
     def test_several_outputs_by_hand(self):
         rng = np.random.default_rng(1)
         score, y = rng.normal(size=(90, 3)), np.arange(90) % 3
-        now, _ = looked(fixed(score), numbered(y, np.repeat(["a", "b"], 45)), chunk=7)
+        now, _ = evaluated(fixed(score), numbered(y, np.repeat(["a", "b"], 45)), chunk=7)
         p = np.exp(score) / np.exp(score).sum(1, keepdims=True)
         for i, part in enumerate((slice(0, 45), slice(45, 90))):
             s, t, q = score[part], y[part], p[part]
@@ -105,7 +105,7 @@ class TestCurves:
 
     def test_a_rate_without_points_is_nan_and_no_divergence(self):
         y = np.r_[np.tile([0, 1], 30), np.zeros(40)].astype(int)
-        now, run = looked(fixed(np.linspace(-1, 1, 100)), numbered(y, np.repeat(["a", "b"], [60, 40])))
+        now, run = evaluated(fixed(np.linspace(-1, 1, 100)), numbered(y, np.repeat(["a", "b"], [60, 40])))
         assert np.isnan(now["tpr"].sel(group="b"))
         assert np.isnan(now["tpr_se"].sel(group="b"))
         assert run.diverged is None
@@ -114,13 +114,13 @@ class TestCurves:
         """Of a mean: scatter over root n; of 0 wrong of n: not zero. The second route is the bootstrap."""
         rng = np.random.default_rng(2)
         score, y = rng.normal(size=400), rng.integers(0, 2, 400)
-        now, _ = looked(fixed(score), numbered(y, np.repeat(["a", "b"], 200)))
+        now, _ = evaluated(fixed(score), numbered(y, np.repeat(["a", "b"], 200)))
         losses = np.logaddexp(0, -np.where(y == 1, score, -score))[:200]
         assert now["loss_se"][0] == pytest.approx(losses.std(ddof=1) / np.sqrt(200), rel=1e-4)
         drawn = rng.integers(0, 200, (4000, 200))
         wrong = ((score > 0) != y)[:200]
         assert now["error_se"][0] == pytest.approx(wrong[drawn].mean(1).std(), rel=0.1)
-        perfect, _ = looked(fixed(np.where(y == 1, 1.0, -1.0)), numbered(y, np.repeat(["a", "b"], 200)))
+        perfect, _ = evaluated(fixed(np.where(y == 1, 1.0, -1.0)), numbered(y, np.repeat(["a", "b"], 200)))
         assert perfect["error"].values.tolist() == [0.0, 0.0]
         assert (perfect["error_se"] > 0.005).all()
 
@@ -129,7 +129,7 @@ class TestCurves:
         rng = np.random.default_rng(3)
         score, y = rng.normal(size=100), rng.integers(0, 2, 100)
         group = np.repeat(["a", "b"], 50)
-        now, _ = looked(fixed(score), numbered(y, group, weights))
+        now, _ = evaluated(fixed(score), numbered(y, group, weights))
         wrong = (score > 0) != y
         for i, label in enumerate("ab"):
             members = group == label
@@ -138,9 +138,9 @@ class TestCurves:
     def test_chunks_do_not_matter(self, images):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
-        first, _ = looked(model, images, chunk=1)
+        first, _ = evaluated(model, images, chunk=1)
         for chunk in (3, 64, 1000):
-            now, _ = looked(model, images, chunk=chunk)
+            now, _ = evaluated(model, images, chunk=chunk)
             for name in first:
                 np.testing.assert_allclose(now[name], first[name], rtol=1e-5, atol=1e-6)
 
@@ -158,9 +158,9 @@ class TestLosses:
     def test_a_users_loss_is_recorded_as_it_is_and_named(self, flat, loss, definition, factor):
         torch.manual_seed(0)
         model = nn.Linear(6, 1)
-        half, _ = looked(model, flat, loss=tm.Square())
+        half, _ = evaluated(model, flat, loss=tm.Square())
         decide = None if isinstance(loss, (nn.Module, tm.Square)) else (lambda score: score > 0.5)
-        now, run = looked(model, flat, loss=loss, decide=decide)
+        now, run = evaluated(model, flat, loss=loss, decide=decide)
         np.testing.assert_allclose(now["loss"], factor * half["loss"], rtol=1e-5)
         np.testing.assert_allclose(now["loss_se"], factor * half["loss_se"], rtol=1e-4)
         assert run["loss"].attrs["definition"] == definition
@@ -171,7 +171,7 @@ class TestLosses:
         weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0, 4.0]))
         torch.manual_seed(0)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
-        now, _ = looked(model, images, loss=weighted)
+        now, _ = evaluated(model, images, loss=weighted)
         assert "loss_se" not in now
         x, y = images.tensors()
         for i in range(2):
@@ -180,7 +180,7 @@ class TestLosses:
                 assert float(now["loss"][i]) == pytest.approx(weighted(model(x[members]), y[members]).item(), rel=1e-5)
 
     def test_agreement_refuses_different_definitions(self, flat):
-        runs = [looked(nn.Linear(6, 1), flat, loss=loss)[1] for loss in (tm.Square(), nn.MSELoss())]
+        runs = [evaluated(nn.Linear(6, 1), flat, loss=loss)[1] for loss in (tm.Square(), nn.MSELoss())]
         with pytest.raises(ValueError, match=r"half squared error and MSELoss\(\): they cannot be compared"):
             tm.agreement(*runs)
 
@@ -188,8 +188,8 @@ class TestLosses:
         torch.manual_seed(0)
         model = nn.Linear(6, 1)
         signs = tm.GroupedData(flat.x, 2 * flat.y - 1, [flat.groups[c] for c in flat.codes])
-        a, _ = looked(model, signs, loss=nn.BCEWithLogitsLoss())
-        b, _ = looked(model, flat)
+        a, _ = evaluated(model, signs, loss=nn.BCEWithLogitsLoss())
+        b, _ = evaluated(model, flat)
         np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-6)
         np.testing.assert_array_equal(a["error"], b["error"])
 
@@ -197,14 +197,14 @@ class TestLosses:
     def test_probabilities_are_decided_at_one_half(self, labels):
         chance = np.tile([0.3, 0.9], 50)
         data = numbered(np.tile(labels, 50), np.repeat(["a", "b"], 50))
-        now, _ = looked(fixed(chance), data, loss=nn.BCELoss())
+        now, _ = evaluated(fixed(chance), data, loss=nn.BCELoss())
         assert now["error"].values.tolist() == [0.0, 0.0]
         np.testing.assert_allclose(now["confidence"], 0.8, rtol=1e-5)
         np.testing.assert_allclose(now["loss"], -0.5 * (np.log(0.7) + np.log(0.9)), rtol=1e-5)
 
     def test_square_of_several_outputs_is_that_of_one_hot_labels(self, images):
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
-        now, _ = looked(model, images, loss=tm.Square())
+        now, _ = evaluated(model, images, loss=tm.Square())
         x, y = images.tensors()
         with torch.no_grad():
             expected = 0.5 * (model(x) - nn.functional.one_hot(y, 4)).square().sum(1).numpy()
@@ -216,7 +216,7 @@ class TestMeasures:
         def spread(y_true, y_score):
             return y_score.std()
 
-        now, run = looked(
+        now, run = evaluated(
             nn.Linear(6, 1), flat, measures=[spread, tm.GroupMetric(lambda y, s: s.max(), "top", "higher")]
         )
         assert now["spread"].shape == (2,)
@@ -227,11 +227,11 @@ class TestMeasures:
         def extremes(snapshot: Snapshot):
             return {"extreme": snapshot.by_group("extreme", np.asarray([1.0, 2.0]), better="lower")}
 
-        now, _ = looked(nn.Linear(6, 1), flat, measures=[extremes])
+        now, _ = evaluated(nn.Linear(6, 1), flat, measures=[extremes])
         assert now["extreme"].values.tolist() == [1.0, 2.0]
 
     def test_several_outputs_come_as_rows(self, images):
-        now, _ = looked(
+        now, _ = evaluated(
             nn.Sequential(nn.Flatten(), nn.Linear(64, 4)),
             images,
             measures=[tm.GroupMetric(lambda y, s: s.shape[1], "k")],
@@ -243,12 +243,12 @@ class TestMeasures:
             raise RuntimeError("no")
 
         with pytest.raises(RuntimeError) as error:
-            looked(nn.Linear(6, 1), flat, measures=[broken])
+            evaluated(nn.Linear(6, 1), flat, measures=[broken])
         assert error.value.__notes__ == ["Raised by the measure 'broken' in group 'a'."]
 
     def test_decide_overrides(self):
         data = numbered(np.tile([0, 1], 50), np.repeat(["a", "b"], 50))
-        now, _ = looked(fixed(np.full(100, 0.1)), data, decide=lambda score: score > 0.5)
+        now, _ = evaluated(fixed(np.full(100, 0.1)), data, decide=lambda score: score > 0.5)
         assert now["positive_rate"].values.tolist() == [0.0, 0.0]
 
 
@@ -266,7 +266,7 @@ class TestWhen:
         with tm.Probe(model, flat, watch=tm.Watch(when=tm.log_spaced(3))) as probe:
             self.loop(probe, model, 15)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 1, 2, 5, 10, 15]
-        last, _ = looked(model, flat)
+        last, _ = evaluated(model, flat)
         np.testing.assert_array_equal(probe.trajectory()["loss"].isel(time=-1), last["loss"])
 
     def test_a_call_after_the_last_update_is_the_last_look(self, flat):
@@ -304,7 +304,7 @@ class TestWhen:
         with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run") as probe:
             self.loop(probe, model, 10)
         with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run", resume=True) as probe:
-            with pytest.warns(UserWarning, match="looks after step 0 are dropped"):
+            with pytest.warns(UserWarning, match="evaluations after step 0 are dropped"):
                 probe(0)
             self.loop(probe, model, 10)
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5, 10]
@@ -339,10 +339,10 @@ class Outer(nn.Module):
     ("make", "kind", "sentence"),
     [
         (lambda d: tm.Probe("model", d), TypeError, "`model` should be a torch.nn.Module. Found str."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`look` should be GroupedData, to look at group by group. Found ndarray."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`held_out` should be GroupedData, to look at group by group. Found ndarray."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(when=5)), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, chunk=0), ValueError, "`chunk` should be a positive number of points. Found chunk = 0."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a"))), ValueError, "`look` should have points of every group. Found none in group 'b'."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a"))), ValueError, "`held_out` should have points of every group. Found none in group 'b'."),
         (lambda d: tm.Probe(nn.LazyLinear(1), d), ValueError, "lazy parameters that are not initialised yet: run one batch"),
         (lambda d: tm.Probe(Outer(), d), TypeError, "`model` should return a tensor of scores. Found tuple. Pass read=, as"),
         (lambda d: tm.Probe(Outer(), d, watch=tm.Watch(read=lambda o: o)), TypeError, "`read` should return a tensor of scores. Found tuple."),

@@ -11,7 +11,7 @@ from torch import nn
 import tiltmeter as tm
 
 
-def looked(model, data, **options):
+def evaluated(model, data, **options):
     with tm.Probe(model, data, **options) as probe:
         pass
     run = probe.trajectory()
@@ -27,7 +27,7 @@ class TestPlaces:
             tm.Probe(nn.Linear(6, 2, device="meta"), tm.GroupedData(flat.x, flat.y + 5, flat.codes))
 
     def test_half_precision_models_are_fed_their_own_kind(self, flat):
-        now, _ = looked(nn.Linear(6, 1).bfloat16(), flat)
+        now, _ = evaluated(nn.Linear(6, 1).bfloat16(), flat)
         assert np.isfinite(now["loss"]).all()
 
     def test_groups_of_any_label_survive_the_disk(self, flat, tmp_path):
@@ -56,7 +56,7 @@ with tm.Probe(model, data, tm.Watch(when=tm.every(2)), to=f"{folder}/run") as pr
         part = torch.as_tensor(x[rank::2][20 * step : 20 * step + 20])
         model(part).square().mean().backward()
         optimizer.step()
-print(json.dumps({"rank": rank, "looks": len(probe.trajectory()), "weight": float(model.module[0].weight.sum())}))
+print(json.dumps({"rank": rank, "evaluations": len(probe.trajectory()), "weight": float(model.module[0].weight.sum())}))
 dist.destroy_process_group()
 """
         ranks = [
@@ -64,8 +64,8 @@ dist.destroy_process_group()
             for r in range(2)
         ]
         found = [json.loads(rank.communicate(timeout=120)[0].splitlines()[-1]) for rank in ranks]
-        assert found[0]["looks"] > 0
-        assert found[1]["looks"] == 0
+        assert found[0]["evaluations"] > 0
+        assert found[1]["evaluations"] == 0
         assert found[0]["weight"] == found[1]["weight"]
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 2, 4, 5]
 

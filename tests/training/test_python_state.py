@@ -1,4 +1,5 @@
-"""Plain Python state that a forward pass changes: after a look it is as it was, or a warning says that it is not."""
+"""Plain Python state that a forward pass changes: after an evaluation it is as it was, or a warning says that it is
+not."""
 
 import random
 from collections import deque
@@ -12,7 +13,7 @@ from torch import nn  # noqa: E402
 import tiltmeter as tm  # noqa: E402
 
 X = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
-LOOK = tm.GroupedData(X, np.arange(80) % 2, ["a", "b"] * 40)
+HELD_OUT = tm.GroupedData(X, np.arange(80) % 2, ["a", "b"] * 40)
 
 
 class Tally:
@@ -60,7 +61,7 @@ def state(model):
 def test_a_look_leaves_plain_state_as_it_was():
     model = Stateful()
     before = state(model)
-    with tm.Probe(model, LOOK) as probe:
+    with tm.Probe(model, HELD_OUT) as probe:
         assert state(model) == before
         probe(0)
         assert state(model) == before
@@ -74,7 +75,7 @@ def test_a_look_leaves_plain_state_as_it_was():
 def train(model, watched):
     torch.manual_seed(0)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    probe = tm.Probe(model, LOOK, tm.Watch(when=tm.every(1))) if watched else None
+    probe = tm.Probe(model, HELD_OUT, tm.Watch(when=tm.every(1))) if watched else None
     for step in range(6):
         if probe is not None:
             probe(step)
@@ -90,8 +91,8 @@ def test_training_whose_forward_counts_is_bit_identical():
     torch.manual_seed(1)
     second = Stateful()
     Stateful.calls = 0
-    for plain, looked in zip(train(first, False), train(second, True), strict=True):
-        assert torch.equal(plain, looked)
+    for plain, evaluated in zip(train(first, False), train(second, True), strict=True):
+        assert torch.equal(plain, evaluated)
 
 
 def test_what_a_hook_remembers_is_put_back():
@@ -104,7 +105,7 @@ def test_what_a_hook_remembers_is_put_back():
         seen.append(counted)
 
     model.register_forward_hook(hook)
-    with tm.Probe(model, LOOK) as probe:
+    with tm.Probe(model, HELD_OUT) as probe:
         probe(0)
         assert (counted, seen) == (0, [])
     assert (counted, seen) == (0, [])
@@ -121,4 +122,4 @@ def test_a_generator_cannot_be_put_back_and_is_told():
             return self.line(x)
 
     with pytest.warns(UserWarning, match=r"Looking at the model changed Drawn.numbers, which cannot be put back"):
-        tm.Probe(Drawn(), LOOK)
+        tm.Probe(Drawn(), HELD_OUT)

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tiltmeter as tm  # noqa: E402
-from tiltmeter.training.ranks import rank, refuse_sharded  # noqa: E402
+from tiltmeter.training.shards import rank, refuse_sharded  # noqa: E402
 
 WORKER = textwrap.dedent(
     """
@@ -29,11 +29,11 @@ WORKER = textwrap.dedent(
     torch.manual_seed(0)
     x = torch.randn(160, 3)
     data = tm.GroupedData(x, (x[:, 0] > 0).long().numpy(), ["a", "a", "b", "b"] * 40)
-    look = data.take(np.arange(rank, 160, 2)) if mode == "sharded" else data
+    held_out = data.take(np.arange(rank, 160, 2)) if mode == "sharded" else data
     model = torch.nn.Linear(3, 1)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        probe = None if mode == "only 0" and rank else tm.Probe(model, look, to=f"{place}/run")
+        probe = None if mode == "only 0" and rank else tm.Probe(model, held_out, to=f"{place}/run")
         start()
         ddp = torch.nn.parallel.DistributedDataParallel(model)
         optimiser = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -91,8 +91,8 @@ def test_a_launcher_says_the_rank_before_torch_does(monkeypatch):
     monkeypatch.setenv("SLURM_NTASKS", "4")
     assert rank() == 3
     model = torch.nn.Linear(3, 1)
-    look = tm.GroupedData(np.zeros((80, 3)), np.arange(80) % 2, ["a", "b"] * 40)
-    assert tm.Probe(model, look).silent
+    held_out = tm.GroupedData(np.zeros((80, 3)), np.arange(80) % 2, ["a", "b"] * 40)
+    assert tm.Probe(model, held_out).silent
 
 
 def test_a_sharded_model_is_refused_in_a_sentence():

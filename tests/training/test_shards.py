@@ -1,4 +1,4 @@
-"""A look set in parts on two processes: the curves of the whole, and a sentence where a rank does not come."""
+"""A held-out data in parts on two processes: the curves of the whole, and a sentence where a rank does not come."""
 
 import subprocess
 import sys
@@ -28,14 +28,14 @@ WORKER = textwrap.dedent(
     group = ["a"] * 60 + ["b"] * 60 + ["c"] * 80  # the first rank has no point of c
     data = tm.GroupedData(x, (x[:, 0] > 0).long().numpy(), group)
     mine = slice(0, 120) if rank == 0 else slice(120, 200)
-    look = tm.GroupedData(x[mine], data.y[mine], group[mine])
+    held_out = tm.GroupedData(x[mine], data.y[mine], group[mine])
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
     if mode == "missing":
         shards.PATIENCE = 3.0
     ddp = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.1)
     whole = tm.Probe(model, data, to=f"{place}/whole") if mode == "parts" else None
-    probe = tm.Probe(model, look, tm.Watch(sharded=True), f"{place}/parts") if mode != "without" else None
+    probe = tm.Probe(model, held_out, tm.Watch(sharded=True), f"{place}/parts") if mode != "without" else None
     try:
         for step in range(6):
             if probe is not None and not (mode == "missing" and rank == 1 and step == 2):
@@ -87,7 +87,7 @@ def test_parts_give_the_curves_of_the_whole(tmp_path):
     assert set(parts) == set(whole)
     for name in parts:
         np.testing.assert_allclose(parts[name].values, whole[name].values, rtol=1e-6, atol=1e-7, err_msg=name)
-    assert parts.origin.problem["look"]["points"] == 200
+    assert parts.origin.problem["held_out"]["points"] == 200
     assert line(outs[0], "LOSS") == line(outs[1], "LOSS"), "all ranks know all curves"
 
 
@@ -117,5 +117,5 @@ def test_parts_need_a_process_group(flat):
 def test_whoever_cannot_look_in_parts_says_so(flat):
     recipe = tm.Recipe(lr=0.1, steps=5)
     for run in (tm.train, tm.forecast):
-        with pytest.raises(ValueError, match="only a Probe in your own loop looks in parts"):
+        with pytest.raises(ValueError, match="only a Probe in your own loop evaluations in parts"):
             run(torch.nn.Linear(6, 1), *flat.split(0.5), recipe, watch=tm.Watch(sharded=True))

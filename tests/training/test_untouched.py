@@ -1,4 +1,4 @@
-"""The law of the probe: with and without, training is bit-identical."""
+"""The intervention of the probe: with and without, training is bit-identical."""
 
 import random
 
@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.passes.streams import streams
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.untouched import streams, untouched
 
 STEPS = 24
 
@@ -139,12 +138,12 @@ def run(case, data, with_probe, *, workers=0, context=None, **options):
     model = make()
     optimizer = make_optimizer(model.parameters())
     score = options.get("read", lambda output: output)
-    train, look = data.split(0.4)
+    train, held_out = data.split(0.4)
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(*train.tensors()), batch_size=8, shuffle=True, num_workers=workers
     )
     options = {"when": tm.every(3), **options}
-    probe = tm.Probe(model, look, tm.Watch(**options), chunk=10) if with_probe else nothing
+    probe = tm.Probe(model, held_out, tm.Watch(**options), chunk=10) if with_probe else nothing
     step, modes = 0, []
     while step < STEPS:
         for x, y in loader:
@@ -203,7 +202,7 @@ def test_a_measure_that_draws_random_numbers_changes_nothing(images):
 
 
 def test_the_comparison_would_notice_a_changed_stream(images):
-    """Negative control: a look outside of `untouched` draws from the streams and moves the buffers."""
+    """Negative control: an evaluation outside of `untouched` draws from the streams and moves the buffers."""
     with torch.no_grad():
         a, b = Counting(), Counting()
         b.load_state_dict(a.state_dict())
@@ -220,7 +219,8 @@ def test_workers_of_a_data_loader_draw_the_same(images):
 
 
 def test_mixed_precision_is_untouched_also_from_inside_autocast(images):
-    """A weight cast without gradient in the look must not stay in autocast's cache: the step would not train it."""
+    """A weight cast without gradient in the evaluation must not stay in autocast's cache: the step would not train
+    it."""
     case = CASES["Dropout and Adam"]
 
     def context():

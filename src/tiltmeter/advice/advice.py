@@ -1,18 +1,20 @@
-"""Advice: interventions ranked by their forecasts, and how well the ranks agree with training."""
+"""Advice: interventions ranked by what they do to the delivered model, and how well the ranks agree with training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.scorecard.score import Score
-from tiltmeter.analysis.scorecard.scorecard import Scorecard, scorecard
+from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.notebook_text import NotebookText
+from tiltmeter.leaders.scorecard.score import Score
+from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
+from tiltmeter.population.criteria import Criterion
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import NotebookText
 
 #: The name of the training without any intervention.
 PLAIN = "plain"
@@ -22,52 +24,107 @@ BEST = 3
 
 @dataclass(frozen=True)
 class Advice(NotebookText):
-    """Interventions from best to worst by the worst group's loss over training, as forecast.
+    """Interventions by the worst group of the model that each would deliver; plain first, unless another is clear.
 
-    `card` is the scorecard of the forecasts, `runs` the forecasts themselves, `laws` what was tried, `unranked` what
-    could not be forecast, with the reason.
+    `curve` is the one that is judged. `card` is the scorecard of the forecasts (who pays, what it costs), in the loss
+    where higher values of the curve are better; `runs` the forecasts themselves, `interventions`
+    what was tried, `unranked` what was not, with the reason. `changes` are the paired differences to plain. `rehearsed`
+    says whether the network itself was trained; narrow copies only say what to try first.
     """
 
     card: Scorecard
     runs: Mapping[str, Trajectory]
-    laws: Mapping[str, tuple[Intervention, ...]]
+    interventions: Mapping[str, tuple[Intervention, ...]]
     unranked: Mapping[str, str]
-    route: str
+    method: str
+    rehearsed: bool
+    changes: Mapping[str, PairedChange] = field(default_factory=dict)
+    criterion: Criterion | None = None
+    curve: str = "loss"
+
+    def value(self, run: Trajectory) -> float:
+        """The number that ranks: lower is better; infinity where a run diverged."""
+        if self.criterion is None:
+            return worst_at_end(run, self.curve)
+        if run.diverged is not None and not bool(run.diverged.isnull().all()):
+            return float("inf")
+        return float(np.asarray(self.criterion.of(run)).mean())
+
+    @property
+    def better(self) -> tuple[str, ...]:
+        """Interventions that clearly serve the worst group better than plain training, the best first."""
+        if not self.rehearsed:
+            return ()
+        clear = [name for name, change in self.changes.items() if change.better]
+        return tuple(sorted(clear, key=lambda name: self.value(self.runs[name])))
 
     @property
     def ranked(self) -> tuple[Score, ...]:
-        """All rows of the scorecard, plain training included, best first; what diverges comes last."""
-        return tuple(sorted(self.card.rows, key=_worst_area))
+        """All rows: what is clearly better than plain, then plain, then the rest; what diverges comes last.
+
+        Narrow copies are ranked as they are, plain among them.
+        """
+        values = {row.name: self.value(self.runs[row.name]) for row in self.card.rows}
+        if not self.rehearsed:
+            return tuple(sorted(self.card.rows, key=lambda row: values[row.name]))
+        place = {name: number for number, name in enumerate(self.better)}
+        return tuple(
+            sorted(
+                self.card.rows,
+                key=lambda row: (0 if row.name in place else 1 if row.name == PLAIN else 2, values[row.name]),
+            )
+        )
 
     @property
     def best(self) -> tuple[str, ...]:
-        """Up to three interventions that are forecast to serve the worst group better than plain training."""
-        better = []
-        for row in self.ranked:
-            if row.name == PLAIN:
-                break
-            better.append(row.name)
-        return tuple(better[:BEST])
-
-    @property
-    def unsure(self) -> tuple[str, ...]:
-        """Those of the best whose gain is at most two standard errors over twins or replicas."""
-        return tuple(name for name in self.best if self.card[name].worst_area_change.sign >= 0)
+        """Up to three: those that are clearly better, or of narrow copies those to try first."""
+        if self.rehearsed:
+            return self.better[:BEST]
+        names = [row.name for row in self.ranked]
+        return tuple(names[: names.index(PLAIN)][:BEST])
 
     def __str__(self) -> str:
-        lines = [f"By the forecast ({self.route}), the worst group's {self.card.curve} over training:"]
+        lines = [self.headline, f"{self.method}, judged by {self._judged}."]
+        width = max(len(row.name) for row in self.ranked)
         for place, row in enumerate(self.ranked, 1):
-            change = "" if row.name == PLAIN else f" ({row.worst_area_change:+.4f} against {PLAIN})"
-            cost = f", cost {row.cost:.3g}x" if np.isfinite(row.cost) and row.name != PLAIN else ""
-            warning = "; it levels down" if row.levels_down else ""
-            shown = "diverges" if row.diverged else f"{row.worst_area}{change}"
-            lines.append(f"  {place:>2}. {row.name:<18} {shown}{cost}{warning}")
-        if not self.best:
-            lines.append("No intervention is forecast to serve the worst group better than plain training.")
-        if self.unsure:
-            lines.append(f"The gain is within two standard errors: {', '.join(self.unsure)}.")
-        lines += [f"Not ranked: {name}. {reason}" for name, reason in self.unranked.items()]
+            lines.append(f"  {place:>2}. {row.name:<{width}}  {self._line(row)}")
+        lines += [f"Not tried: {name}. {reason}" for name, reason in self.unranked.items()]
         return "\n".join(lines)
+
+    @property
+    def headline(self) -> str:
+        """The answer in one sentence."""
+        if not self.rehearsed:
+            if not self.best:
+                return "Nothing to try first: no narrow copy does better with an intervention than without."
+            return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
+        if not self.better:
+            return "No intervention clearly serves the worst group better than plain training."
+        return f"{self.better[0][0].upper()}{self.better[0][1:]} clearly serves the worst group better than plain."
+
+    @property
+    def _judged(self) -> str:
+        if self.criterion is not None:
+            return self.criterion.name
+        return f"the worst group's {self.curve} at the last evaluation"
+
+    def _line(self, row: Score) -> str:
+        run = self.runs[row.name]
+        value = self.value(run)
+        if not np.isfinite(value):
+            return "diverges"
+        text = f"{abs(value):.4f}"
+        if row.name == PLAIN:
+            return text
+        change = self.changes.get(row.name)
+        if change is not None:
+            text += f", {change.value:+.4f} ({change.low:+.4f} to {change.high:+.4f})"
+            text += "" if change.better else ", no clear gain"
+        if np.isfinite(row.cost):
+            text += f"; costs {row.cost:.3g} trainings"
+        paid = ", ".join(f"{one.group} by {one.change}" for one in row.paid)
+        text += f"; paid by {paid}" if paid else "; no group pays"
+        return text + ("; it levels down" if row.levels_down else "")
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
         """Compare with the same interventions as trained, including the plain training."""
@@ -78,17 +135,22 @@ class Advice(NotebookText):
                 f"{', '.join(map(repr, dict.fromkeys(missing)))}."
             )
         names = [PLAIN, *(name for name in trained if name != PLAIN)]
-        return JudgedAdvice(self, scorecard({name: trained[name] for name in names}, self.card.curve))
+        runs = {name: trained[name] for name in names}
+        return JudgedAdvice(self, scorecard(runs, self.card.curve), runs)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
+        changes = {name: [change.value, change.low, change.high] for name, change in self.changes.items()}
         return {
-            "route": self.route,
+            "headline": self.headline,
+            "method": self.method,
+            "rehearsed": self.rehearsed,
             "ranked": [row.to_json() for row in self.ranked],
+            "better": list(self.better),
             "best": list(self.best),
-            "unsure": list(self.unsure),
+            "changes": changes,
             "unranked": dict(self.unranked),
-            "laws": {name: [law.to_json() for law in laws] for name, laws in self.laws.items()},
+            "interventions": {name: [one.to_json() for one in arm] for name, arm in self.interventions.items()},
         }
 
 
@@ -96,20 +158,20 @@ class Advice(NotebookText):
 class JudgedAdvice(NotebookText):
     """Advice compared with the results of training.
 
-    `correlation` is Spearman's rank correlation of the worst group's loss over training, forecast against trained, over
-    all runs that were trained (NaN with fewer than three, or where all are alike). It says nothing about interventions
-    that were not trained.
+    `correlation` is Spearman's rank correlation of the number that ranks, forecast against trained, over all runs that
+    were trained (NaN with fewer than three, or where all are alike). It says nothing about interventions that were not
+    trained.
     """
 
     advice: Advice
     card: Scorecard
+    runs: Mapping[str, Trajectory]
 
     @property
     def pairs(self) -> tuple[tuple[str, float, float], ...]:
-        """Name, forecast and trained area of the worst group."""
-        return tuple(
-            (row.name, self.advice.card[row.name].worst_area.value, row.worst_area.value) for row in self.card.rows
-        )
+        """Name, forecast and trained value."""
+        value = self.advice.value
+        return tuple((name, value(self.advice.runs[name]), value(run)) for name, run in self.runs.items())
 
     @property
     def correlation(self) -> float:
@@ -133,8 +195,8 @@ class JudgedAdvice(NotebookText):
         """Name, place by the forecast and place as trained, among the runs that were trained; best as trained first."""
         names, forecast, trained = zip(*self.pairs, strict=True)
         ahead, real = (_finite(values).argsort(kind="stable").argsort() + 1 for values in (forecast, trained))
-        found = [(name, int(a), int(r)) for name, a, r in zip(names, ahead, real, strict=True)]
-        return tuple(sorted(found, key=lambda place: place[2]))
+        rows = [(name, int(a), int(r)) for name, a, r in zip(names, ahead, real, strict=True)]
+        return tuple(sorted(rows, key=lambda place: place[2]))
 
     def __str__(self) -> str:
         values = {name: (ahead, real) for name, ahead, real in self.pairs}
@@ -147,10 +209,6 @@ class JudgedAdvice(NotebookText):
             f"{known}the first choice of the forecast came in at place {self.place_of_first} of {len(self.pairs)}."
         )
         return "\n".join(lines)
-
-
-def _worst_area(row: Score) -> float:
-    return row.worst_area.value if np.isfinite(row.worst_area.value) else np.inf
 
 
 def _finite(values: Any) -> np.ndarray:

@@ -1,39 +1,54 @@
-"""advise: rank interventions for a network and its data by their forecasts."""
+"""advise: try interventions for a network and its data before training, and rank the models that they deliver."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice
-from tiltmeter.advice.menu import menu
-from tiltmeter.analysis.scorecard.scorecard import scorecard
+from tiltmeter.advice.paired_changes import paired_changes
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.choice import choose
-from tiltmeter.forecast.forecasts import forecasts
-from tiltmeter.forecast.route import Coordinates, Kernel, Twin
+from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
+from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
+from tiltmeter.forecast.rehearsal import Means, checked_executor, rehearse_arms, workers_of
+from tiltmeter.forecast.result import as_forecast
+from tiltmeter.forecast.task import ForecastTask, forecast_task
+from tiltmeter.forecast.twin.forecasts_by_twins import forecasts_by_twins
 from tiltmeter.interventions.checked import checked_interventions
+from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.progress import Progress
+from tiltmeter.interventions.menu import menu
+from tiltmeter.leaders.scorecard.scorecard import scorecard
+from tiltmeter.names import better_of
+from tiltmeter.population.criteria import Criterion
+from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Trajectory
 
 
 def advise(
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData,
+    held_out: GroupedData,
     recipe: Recipe,
-    laws: Mapping[str, Intervention | Iterable[Intervention]] | None = None,
+    interventions: Mapping[str, Intervention | Iterable[Intervention]] | None = None,
     *,
-    curve: str = "loss",
+    question: Any = None,
+    budget: float | None = None,
+    method: Rehearsal | Twin | None = None,
+    criterion: Criterion | None = None,
+    curve: str | None = None,
     watch: Watch = Watch(),
-    route: Kernel | Coordinates | Twin | None = None,
+    executor: Any = None,
     progress: bool = True,
 ) -> Advice:
-    """Forecast a training plainly and with each intervention, and rank them by the worst group's loss over training.
+    """Train a copy plainly and with each intervention, and rank them by the worst group of the model delivered.
 
     >>> import numpy as np, torch
     >>> rng = np.random.default_rng(0)
@@ -41,72 +56,138 @@ def advise(
     >>> data = GroupedData(x, np.sign(x[:, 0] + x[:, 1] * (np.arange(400) < 80)), ["rare"] * 80 + ["common"] * 320)
     >>> network = torch.nn.Sequential(torch.nn.Linear(5, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
     >>> from tiltmeter.interventions import Balanced, GroupDRO
-    >>> laws = {"balanced": Balanced(), "group DRO": GroupDRO(0.1)}
-    >>> advice = advise(network, data, data, Recipe(lr=0.05, steps=60, batch=32), laws, progress=False)
+    >>> arms = {"balanced": Balanced(), "group DRO": GroupDRO(0.1)}
+    >>> advice = advise(network, data, data, Recipe(lr=0.05, steps=60, batch=32), arms, progress=False)
     >>> sorted(row.name for row in advice.ranked)
     ['balanced', 'group DRO', 'plain']
 
-    `laws` are interventions by name (default: `advice.menu.menu`, one setting of each kind that needs no held-out
-    groups). All forecasts share twins and batches, so that their differences are paired; twins of laws that only weigh
-    losses train in one stack. Without `route` there are two twins of the share that suits the network. A network that
-    cannot be cut is followed by `Kernel` under SGD, else by `Coordinates`; so is a linear head on a frozen backbone,
-    exactly, with all of its weights. What a route cannot forecast is listed with the reason, not ranked: the kernel has
-    no features that change, and no forecast has held-out groups.
+    `interventions` are given by name (default: the menu, one setting of each kind that needs no held-out groups). Plain
+    training comes first, then one rehearsal for each, all with the same batches, so that their differences are paired.
+    They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a `criterion`
+    of `tm.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is called better
+    than plain only if its paired difference is clear over all that were tried.
 
-    A forecast ranks what these settings do to this network. It does not tune them, and its errors are those over twins:
-    whether the twins behave like the network is what `judged_by` finds out.
+    `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
+    them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many
+    rehearsals are made as it pays for. `executor` trains side by side. What cannot be trained is listed with the
+    reason. Settings of interventions are not tuned.
     """
     checked_recipe(recipe)
-    steps = recipe.total_steps(len(train))
-    if laws is not None and not isinstance(laws, Mapping):
-        raise TypeError(
-            f'`laws` should give interventions by name, as {{"balanced": Balanced()}}. Found {type(laws).__name__}.'
-        )
-    given = menu(steps) if laws is None else dict(laws)
-    if PLAIN in given:
-        raise ValueError(f"{PLAIN!r} is the training without interventions: give the law another name.")
-    if not given:
-        raise ValueError("`laws` should hold at least one intervention. Found none.")
-    asked = {
-        name: checked_interventions((law,) if isinstance(law, Intervention) else tuple(law))
-        for name, law in given.items()
-    }
-    route = route or _route(model, train, look, recipe, watch)
-    recipes, unranked = {PLAIN: recipe}, dict[str, str]()
-    for name, law in asked.items():
+    if executor is not None:
+        checked_executor(executor)
+    if method is not None:
+        checked_method(method)
+    curve = curve or ("loss" if question is None else str(question.asked))
+    arms = _arms(interventions, recipe.total_steps(len(train)))
+    known = recipe if recipe.order is not None else replace(recipe, order=0)
+    clock = time.process_time if executor is None else time.perf_counter
+    task = forecast_task(model, train, held_out, known, watch, clock=clock)
+    recipes, unranked = {PLAIN: known}, dict[str, str]()
+    for name, arm in arms.items():
         try:
-            recipes[name] = replace(recipe, interventions=(*recipe.interventions, *law))
-        except (ValueError, TypeError) as refused:  # a second law of groups, for example
+            recipes[name] = replace(known, interventions=(*known.interventions, *arm))
+        except (ValueError, TypeError) as refused:  # a second intervention of groups, for example
             unranked[name] = str(refused)
-    total = len(recipes)
-    with Progress(total, lambda done: f"{done} of {total} forecasts") as tell:
-        said = tell if progress else lambda done: None  # noqa: ARG005
-        found = forecasts(model, train, look, recipes, watch=watch, route=route, tell=said)
-    if PLAIN in found.refused:
-        raise found.refused[PLAIN]
-    runs = found.runs
-    unranked |= {name: str(error) for name, error in found.refused.items()}
+    chosen: Any = _method(task, recipes, budget, workers_of(executor), progress) if method is None else method
+    if chosen.narrow:
+        runs = _by_twins(task, recipes, chosen, unranked, progress)
+        text = f"{chosen.count} narrow cop{'ies' if chosen.count > 1 else 'y'} with {chosen.share:.3g} of the width"
+    else:
+        limit = None if method is not None else chosen.copies
+        runs = _by_rehearsals(task, recipes, limit, unranked, Means(progress, executor))
+        text = f"Rehearsed {len(runs)} trainings with the same batches"
     if len(runs) < 2:
         reasons = " ".join(unranked.values())
-        raise ValueError(f"None of the interventions can be forecast by {type(route).__name__}. {reasons}")
-    tried = {name: law for name, law in asked.items() if name in runs}
-    return Advice(scorecard(runs, curve), runs, tried, unranked, _described(route))
+        raise ValueError(f"None of the interventions can be tried. {reasons}")
+    tried = {name: arm for name, arm in arms.items() if name in runs}
+    changes = {} if chosen.narrow else paired_changes(runs, PLAIN, curve)
+    card = scorecard(runs, curve if better_of(curve, runs[PLAIN][curve]) == "lower" else "loss")
+    return Advice(card, runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
 
 
-def _route(
-    model: nn.Module, train: GroupedData, look: GroupedData, recipe: Recipe, watch: Watch
-) -> Kernel | Coordinates | Twin:
-    """The route of a forecast with known batches, which many laws can change: two twins if it is twins."""
-    known = recipe if recipe.order is not None else replace(recipe, order=0)
-    found = choose(model, train, look, known, read=watch.read).route
-    if isinstance(found, Twin):
-        return replace(found, count=2)
-    return replace(found, replicas=2) if isinstance(found, Coordinates) and recipe.order is None else found
+def _arms(interventions: Any, steps: int) -> dict[str, tuple[Intervention, ...]]:
+    if interventions is not None and not isinstance(interventions, Mapping):
+        raise TypeError(
+            '`interventions` should give them by name, as {"balanced": Balanced()}. Found '
+            f"{type(interventions).__name__}."
+        )
+    given = menu(steps) if interventions is None else dict(interventions)
+    if PLAIN in given:
+        raise ValueError(f"{PLAIN!r} is the training without interventions: give the intervention another name.")
+    if not given:
+        raise ValueError("`interventions` should hold at least one. Found none.")
+    return {
+        name: checked_interventions((arm,) if isinstance(arm, Intervention) else tuple(arm))
+        for name, arm in given.items()
+    }
 
 
-def _described(route: Kernel | Coordinates | Twin) -> str:
-    if isinstance(route, Kernel):
-        return "linearised network"
-    if isinstance(route, Coordinates):
-        return f"linearised network, up to {route.count} of its weights"
-    return f"{route.count} twin{'s' if route.count > 1 else ''} with {route.share:.3g} of the width"
+def _prices(task: ForecastTask, recipes: Mapping[str, Recipe]) -> dict[str, float]:
+    """Seconds of every training, from the time of the plain one and the gradients that an intervention needs."""
+    looks = task.price.training - task.price.loop
+    groups = len(task.train.groups)
+    return {
+        name: task.price.loop * cost_of(recipe.interventions, groups, task.steps) + looks
+        for name, recipe in recipes.items()
+    }
+
+
+def _method(
+    task: ForecastTask, recipes: Mapping[str, Recipe], budget: float | None, workers: int, progress: bool
+) -> Rehearsal | Twin:
+    """Rehearsals of all arms, or narrow copies, or rehearsals of as many arms as are paid for (`copies`)."""
+    prices = _prices(task, recipes)
+    whole = sum(prices.values()) / workers
+    budget = max(SECONDS, SHARE * whole) if budget is None else checked_budget(budget)
+    taken: Rehearsal | Twin = Rehearsal(len(prices))
+    seconds = whole
+    if whole > budget:
+        spent = [sum(list(prices.values())[: number + 1]) / workers for number in range(len(prices))]
+        taken, seconds = Rehearsal(max(2, sum(one <= budget for one in spent))), budget
+        twin = twin_for(task)
+        if twin is not None and (cost := twin.cost(task) * len(prices)) <= budget:
+            taken, seconds = twin, cost
+    if progress:
+        trainings = seconds / max(task.price.loop, 1e-9)
+        what = "narrow copies, which say what to try first" if taken.narrow else "rehearsals"
+        print(f"About {spell(seconds)}, {trainings:.2g} trainings: {what}.", file=sys.stderr)
+    return taken
+
+
+def _by_rehearsals(
+    task: ForecastTask, recipes: Mapping[str, Recipe], most: int | None, unranked: dict[str, str], means: Means
+) -> dict[str, Trajectory]:
+    tasks: dict[str, ForecastTask] = {}
+    for name, recipe in recipes.items():
+        arm = task.with_recipe(recipe)
+        refused = Rehearsal(1).refusal(arm)
+        if name == PLAIN and refused is not None:
+            raise ValueError(refused)
+        if refused is not None:
+            unranked[name] = refused
+        elif most is not None and len(tasks) >= most:
+            unranked[name] = "The budget does not pay for it."
+        else:
+            tasks[name] = arm
+    runs: dict[str, Trajectory] = {}
+    with Progress(len(tasks), lambda done: f"{done} of {len(tasks)} trainings") as tell:
+        for name, run in rehearse_arms(tasks, 0, means):
+            account = {"trainings": 1, "order": "the run's own"}
+            runs[name] = as_forecast(run, tasks[name], Rehearsal(1), account)
+            if means.progress:
+                tell(len(runs))
+    unranked.update({name: "It was not finished." for name in tasks if name not in runs})
+    return runs
+
+
+def _by_twins(
+    task: ForecastTask, recipes: Mapping[str, Recipe], twin: Twin, unranked: dict[str, str], progress: bool
+) -> dict[str, Trajectory]:
+    if (refused := twin.refusal(task)) is not None:
+        raise ValueError(refused)
+    with Progress(len(recipes), lambda done: f"{done} of {len(recipes)} forecasts") as tell:
+        made = forecasts_by_twins(task, recipes, twin, tell if progress else lambda done: None)  # noqa: ARG005
+    if PLAIN in made.refused:
+        raise made.refused[PLAIN]
+    unranked.update({name: str(error) for name, error in made.refused.items()})
+    return dict(made.runs)

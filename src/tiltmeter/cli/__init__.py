@@ -9,38 +9,50 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 
-from tiltmeter.cli.closed_pipe import end_quietly, reader_gone
-from tiltmeter.cli.error_text import error_text
-from tiltmeter.cli.terminal import safe_output
+from tiltmeter.cli.terminal import end_quietly, error_text, reader_gone, safe_output
+from tiltmeter.plugins import plugin
 from tiltmeter.version import __version__
 
-#: Verb -> one line for the overview. A file is imported only when its verb is called.
-VERBS = {
-    "demo": "Show what tiltmeter does, on built-in examples; writes one HTML page.",
-    "predict": "Exact learning curves of every group: who leads, when that changes, and why.",
-    "simulate": "Simulate SGD at finite d, with the exact distribution of runs; optionally compare with the theory.",
-    "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
-    "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
-    "advise": "Rank interventions for your network and data by their forecasts; optionally train the best three.",
-    "train": "Train a network on grouped data, and report who leads and when that changes.",
-    "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
-    "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
-    "measure": "Measure simplicity and group biases of a model during training, with null values.",
-    "explore": "Open a page in the browser: the theory with sliders, runs while they are written, forecasts.",
-    "show": "Show the contents of a run directory in words, as a table and as a picture.",
-    "compare": "Compare runs: leaders, crossings, worst group, area under the gap.",
-    "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
-    "report": "Write runs as one HTML page for a review; it works offline.",
-    "export": "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
-    "gate": "Fail a CI job when a gap between groups is shown to be larger than allowed.",
-    "init": "Write a commented TOML file for your table.",
+#: Verb -> one line for the overview, by what one wants to do. A file is imported only when its verb is called.
+GROUPS: dict[str, dict[str, str]] = {
+    "Start": {
+        "demo": "Show what tiltmeter does, on built-in examples; writes one HTML page.",
+        "init": "Write a commented TOML file for your table.",
+        "data": "List, download and check public data sets.",
+        "explore": "Open a page in the browser: the theory with sliders, runs while they are written, forecasts.",
+    },
+    "Judge": {
+        "train": "Train a network on grouped data, and report who leads and when that changes.",
+        "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
+        "advise": "Rank interventions for your network and data before you train.",
+        "show": "Show the contents of a run directory in words, as a table and as a picture.",
+        "compare": "Compare runs: who leads, when that changes, the worst group, the gap over training.",
+        "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
+        "report": "Write runs as one HTML page for a review; it works offline.",
+        "gate": "Fail a CI job when a gap between groups is larger than allowed.",
+        "export": "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
+    },
+    "Theory": {
+        "predict": "Exact learning curves of every group: who leads, when that changes, and why.",
+        "simulate": "Simulate SGD at finite d, with the exact distribution of runs, beside the theory.",
+        "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
+    },
+    "Laboratory": {
+        "measure": "Measure simplicity and group biases of a model during training, with null values.",
+        "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
+        "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
+    },
+}
+#: Verbs for those who work on tiltmeter itself; they do not stand in the overview.
+HIDDEN = {
     "doctor": "Report versions, threads, extras and data of this machine, and what is missing.",
-    "data": "List, download and check public data sets.",
     "bench": "Run the speed comparisons of a source checkout.",
 }
+VERBS = {**{verb: line for verbs in GROUPS.values() for verb, line in verbs.items()}, **HIDDEN}
 
 #: Verb -> the example at the end of its help. `data` is a separate application and defines its own example.
 EXAMPLES = {
@@ -66,17 +78,21 @@ EXAMPLES = {
 }
 
 
-def make_app() -> App:
-    """The application with all its verbs."""
+def make_app(first: str = "") -> App:
+    """The application with all its verbs; `first` is the one that is called, which a plugin may bring."""
     app = App(
         name="tiltmeter",
         version=__version__,
         help="Which group a model will favour, when during training, and why.",
         result_action="return_value",
     )
+    headings = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
+    groups = {verb: headings[name] for name, verbs in GROUPS.items() for verb in verbs}
     for place, (verb, line) in enumerate(VERBS.items()):
-        ending = {"help_epilogue": f"Example: `{EXAMPLES[verb]}`"} if verb in EXAMPLES else {}
-        app.command(f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line, sort_key=place, **ending)
+        more: dict[str, Any] = {"help_epilogue": f"Example: `{EXAMPLES[verb]}`"} if verb in EXAMPLES else {}
+        more |= {"show": False} if verb in HIDDEN else {"group": groups[verb]}
+        brought = plugin(verb) if verb == first == "reproduce" else None
+        app.command(brought or f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line, sort_key=place, **more)
     app.register_install_completion_command()
     return app
 
@@ -100,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     try:
-        code = make_app()(given, exit_on_error=False, print_error=False)
+        code = make_app(given[0] if given else "")(given, exit_on_error=False, print_error=False)
     except BrokenPipeError as error:
         if reader_gone():
             raise

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.cli.flags import Json, Save, Switch, To
-from tiltmeter.cli.pictures import draw
+from tiltmeter.cli.forecast import method_of
+from tiltmeter.cli.show import draw
+from tiltmeter.cli.terminal import Json, Save, Switch, To
 from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
 from tiltmeter.recipe.table import recipe_from_table
 from tiltmeter.recipe.watch import Watch
@@ -20,27 +21,24 @@ def advise(
     config: Path,
     *,
     train: Switch = False,
-    share: float = 1 / 8,
-    twins: int = 2,
-    kernel: Switch = False,
+    budget: float | None = None,
+    method: str | None = None,
     to: To = None,
     save: Save = (),
     json: Json = False,
 ) -> None:
-    """Rank interventions for this network and these data by their forecasts, and train the best three if asked.
+    """Try interventions for this network and these data, and rank the models that they deliver.
 
     Parameters
     ----------
     config
-        A TOML file with tables [data], [model], [training] and [looks], as for `tiltmeter train`.
+        A TOML file with tables [data], [model], [training] and [evaluations], as for `tiltmeter train`.
     train
         Train plainly and with the best three, and print forecast against trained.
-    share
-        The share of its width that a twin of the network keeps.
-    twins
-        How many twins are trained for each forecast.
-    kernel
-        Forecast by the linearised network instead of twins: no features, and fewer interventions.
+    budget
+        CPU seconds that it may take (default: a minute, or 0.6 of all trainings where that is more).
+    method
+        rehearsal or twin; by default what the budget buys.
     to
         Save every run in this new folder: `forecast/NAME` and `trained/NAME`.
     """
@@ -49,29 +47,32 @@ def advise(
 
     from tiltmeter import plot
     from tiltmeter.advice.advise import advise as ask
-    from tiltmeter.forecast.route import Kernel, Twin
 
     if to is not None and to.exists():
         raise FileExistsError(f"--to should name a new folder. Found {to}.")
-    data, look = build_data(tables["data"], config.parent, tables["problem"])
+    data, held_out = build_data(tables["data"], config.parent, tables["problem"])
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
-    route = Kernel() if kernel else Twin(share=share, count=twins)
-    print(f"Forecasting interventions on {len(data):,} points ...", file=sys.stderr)
-    advice = ask(build_network(tables, data, recipe.loss), data, look, recipe, watch=watch, route=route)
+    if method not in (None, "rehearsal", "twin"):
+        raise KeyError(f"--method: no {method!r}. There are: rehearsal, twin.")
+    taken = method_of(method, {})
+    print(f"Trying interventions on {len(data):,} points ...", file=sys.stderr)
+    seeded = replace(recipe, order=tables["training"].get("seed", 0)) if recipe.order is None else recipe
+    network = build_network(tables, data, recipe.loss)
+    advice = ask(network, data, held_out, seeded, budget=budget, method=taken, watch=watch)
     _keep(advice.runs, to, "forecast")
     told: dict[str, Any] = advice.to_json()
     if not json:
         print(advice)
     judged: Any = None
     if train and not advice.best:
-        print("Nothing is trained: no intervention is forecast to do better.", file=sys.stderr)
+        print("Nothing is trained: no intervention does clearly better.", file=sys.stderr)
     elif train:
         trained = {}
         for name in ("plain", *advice.best):
             print(f"Training: {name} ...", file=sys.stderr)
-            steered = replace(recipe, interventions=(*recipe.interventions, *advice.laws.get(name, ())))
-            trained[name] = _train(tables, data, look, steered, watch)
+            steered = replace(recipe, interventions=(*recipe.interventions, *advice.interventions.get(name, ())))
+            trained[name] = _train(tables, data, held_out, steered, watch)
         _keep(trained, to, "trained")
         judged = advice.judged_by(trained)
         told["trained"] = judged.card.to_json()
@@ -85,11 +86,11 @@ def advise(
         print(json_text.dumps(told, indent=2, allow_nan=False))
 
 
-def _train(tables: Any, data: Any, look: Any, recipe: Any, watch: Watch) -> Any:
+def _train(tables: Any, data: Any, held_out: Any, recipe: Any, watch: Watch) -> Any:
     from tiltmeter.training.loop import train
 
     seed = tables["training"].get("seed", 0)
-    return train(build_network(tables, data, recipe.loss), data, look, recipe, watch=watch, seed=seed)
+    return train(build_network(tables, data, recipe.loss), data, held_out, recipe, watch=watch, seed=seed)
 
 
 def _keep(runs: Any, to: Path | None, part: str) -> None:

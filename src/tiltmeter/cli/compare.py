@@ -1,28 +1,27 @@
-"""`tiltmeter compare`: compare runs."""
+"""`tiltmeter compare`: several runs in one table, by the numbers of the scorecard."""
 
 from __future__ import annotations
 
 import json as machine
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from tiltmeter.analysis.comparison import Compared, Comparison, comparison
-from tiltmeter.cli.flags import Json, Level
-from tiltmeter.cli.terminal import print_table
+from tiltmeter.cli.scorecard import loaded_runs
+from tiltmeter.cli.terminal import Json, Level, print_table
+from tiltmeter.leaders.headline import between_at
+from tiltmeter.leaders.scorecard.score import Score
+from tiltmeter.leaders.scorecard.scorecard import scorecard
 from tiltmeter.names import NOBODY
-from tiltmeter.record import Trajectory, load
-from tiltmeter.record.labelled import label_to_json
-from tiltmeter.visible_text import group_name
+from tiltmeter.shown_text import group_name
 
 #: The columns of the table.
-HEADER = ("run", "first leader", "lead changes at", "last leader", "worst group", "last gap", "area under the gap")
+HEADER = ("run", "leads first", "lead changes", "leads last", "worst group", "last gap", "gap over training")
 
 
 def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
-    """Compare runs: leaders, crossings, worst group, area under the gap.
+    """Compare runs: who leads, when that changes, the worst group, and the gap over training.
 
     Parameters
     ----------
@@ -31,58 +30,27 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
     curve
         The curve in which they are compared.
     """
-    loaded = []
-    for run in runs:
-        found = load(run)
-        if not isinstance(found, Trajectory):
-            raise ValueError(f"{run} holds a dataset, not a run over time.")
-        loaded.append(found)
-    result = comparison(loaded, [str(run) for run in runs], curve, level)
+    card = scorecard(loaded_runs(runs), curve, level=level)
     if json:
-        rows: list[dict[str, Any]] = [
-            {
-                "run": row.name,
-                "first_leader": label_to_json(row.first_leader),
-                "last_leader": label_to_json(row.last_leader),
-                "crossings": [crossing.time for crossing in row.crossings],
-                "worst_group": label_to_json(row.worst_group),
-                "could_be_worst": [label_to_json(group) for group in row.could_be_worst],
-                "worst": row.worst,
-                "mean": row.mean,
-                "gap": row.gap,
-                "area": row.area,
-            }
-            for row in result.rows
-        ]
-        print(machine.dumps({"curve": curve, "runs": rows}, indent=2, allow_nan=False))
+        print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
         return
-    print(result)
+    for row in card.rows:
+        print(f"{row.name}: {row.leaders.headline.claim}")
     grid = Table(*HEADER, box=box.SIMPLE_HEAD)
-    for cells in _rows(result):
-        grid.add_row(*cells)
+    for row in card.rows:
+        grid.add_row(*_cells(row))
     print_table(grid)
 
 
-def _rows(result: Comparison) -> list[list[str]]:
+def _cells(row: Score) -> list[str]:
+    judged = row.leaders
+    changes = ", ".join(between_at(judged.clock, one.low, one.high) for one in judged.changes)
+    worst = f"{row.worst_named.removeprefix('worst group ')} ({row.worst})"
     return [
-        [
-            row.name,
-            _who(row.first_leader),
-            ", ".join(f"{crossing.time:.4g}" for crossing in row.crossings) or "none",
-            _who(row.last_leader),
-            _worst(row),
-            f"{row.gap:.4f}",
-            f"{row.area:.4f}",
-        ]
-        for row in result.rows
+        *(row.name, _who(judged.first), changes or "none", _who(judged.last)),
+        *(worst, f"{row.gap:.4f}", str(row.gap_area)),
     ]
 
 
-def _worst(row: Compared) -> str:
-    """The group that is shown to be the worst, or those that could be; with the worst value seen."""
-    could = f"could be {', '.join(map(group_name, row.could_be_worst))}" if row.could_be_worst else "not judged"
-    return f"{could if row.worst_group == NOBODY else group_name(row.worst_group)} ({row.worst:.4f})"
-
-
 def _who(leader: object) -> str:
-    return "not shown" if leader == NOBODY else group_name(leader)
+    return "not clear" if leader == NOBODY else group_name(leader)

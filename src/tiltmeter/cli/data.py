@@ -12,11 +12,9 @@ from cyclopts import App
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.flags import Json
-from tiltmeter.cli.terminal import print_table
+from tiltmeter.cli.terminal import Json, print_table
 from tiltmeter.data.public.fetch import fetch
-from tiltmeter.data.public.folder import data_folder, folder_of
-from tiltmeter.data.public.presence import Presence, check, is_present
+from tiltmeter.data.public.presence import Presence, check, data_folder, folder_of, is_present
 from tiltmeter.data.public.sources import SOURCES, source_of
 
 data = App(

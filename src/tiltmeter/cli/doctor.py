@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import Json
 from tiltmeter.version import __version__
 
 CORE = (
@@ -52,10 +52,9 @@ def doctor(*, json: Json = False) -> int:
 
 def examined() -> dict[str, Any]:
     """Collect everything that `doctor` reports, without importing the packages."""
-    from tiltmeter.data.public.folder import data_folder
-    from tiltmeter.data.public.presence import is_present
+    from tiltmeter.data.public.presence import data_folder, is_present
     from tiltmeter.data.public.sources import SOURCES
-    from tiltmeter.memory import available_memory
+    from tiltmeter.threads import available_memory
 
     core = {name: _version(name) for name in CORE}
     extras = {

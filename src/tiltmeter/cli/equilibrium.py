@@ -14,10 +14,9 @@ from cyclopts import Parameter
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.flags import Json, Save, Switch, To
 from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
-from tiltmeter.cli.pictures import draw
-from tiltmeter.cli.terminal import print_table
+from tiltmeter.cli.show import draw
+from tiltmeter.cli.terminal import Json, Save, Switch, To, print_table
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tiltmeter.cli.flags import Switch
+from tiltmeter.cli.terminal import Switch
 
 PORT = 8765
 #: Reads a TOML file of the folder for the forecast page.
@@ -55,9 +55,9 @@ def explore(
 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"`folder` should be a folder of run directories. Found a file at {folder}.")
-    token = None if share is None else secrets.token_urlsafe(24)
+    token, once = (None, None) if share is None else (secrets.token_urlsafe(24), secrets.token_urlsafe(24))
     host = LOOPBACK if share is None else share
-    settings = Settings(folder.resolve(), port, host, token, allow_runs, READER)
+    settings = Settings(folder.resolve(), port, host, token, allow_runs, READER, once)
 
     if demo:
         from tiltmeter.explorer.demo_runs import demo_runs
@@ -69,7 +69,7 @@ def explore(
         print(f"Explorer: {found.address}", flush=True)
         print("Stop it with Ctrl-C.", file=sys.stderr)
         if not quiet:
-            webbrowser.open(found.address)
+            webbrowser.open(found.first_visit)
 
     try:
         serve(settings, ready)

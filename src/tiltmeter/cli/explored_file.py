@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE
-from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
+from tiltmeter.cli.train_config import PICTURES, TABLES_OF_PEOPLE, build_data, build_network, build_when, read_config
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.table import recipe_from_table
@@ -19,7 +18,7 @@ def explored_file(path: Path, root: Path, fetch: bool) -> Experiment:
     """What the file describes. Its table should lie in the explored folder; public data are used only if `fetch`."""
     tables = read_config(path)
     _check_source(tables["data"], path.parent, root, fetch)
-    data, look = build_data(tables["data"], path.parent, tables["problem"])
+    data, held_out = build_data(tables["data"], path.parent, tables["problem"])
     given = tables["training"]
     recipe = recipe_from_table(given, data.groups)
     seed, when = given.get("seed", 0), build_when(tables)
@@ -27,23 +26,23 @@ def explored_file(path: Path, root: Path, fetch: bool) -> Experiment:
     def train(bent: Recipe, to: Path) -> None:
         from tiltmeter.training.loop import train as train_it
 
-        points, held_out = data, None
-        if "held_out" in given:
-            points, held_out = data.split(given["held_out"], seed)
+        points, validation = data, None
+        if "validation" in given:
+            points, validation = data.split(given["validation"], seed)
         network = build_network(tables, data, bent.loss)
         train_it(
-            *(network, points, look, bent),
+            *(network, points, held_out, bent),
             watch=Watch(when=when),
             seed=seed,
             to=to,
             checkpoint=every(given.get("checkpoint", 1000)),
-            held_out=held_out,
+            validation=validation,
         )
 
     hidden = ", ".join(map(str, tables["model"].get("hidden", [64])))
     counts = ", ".join(f"{int((data.codes == code).sum()):,} of {group}" for code, group in enumerate(data.groups))
     about = f"{path.name}: a network with layers of {hidden} units, {len(data):,} training points ({counts})."
-    return Experiment(about, data, look, recipe, lambda: build_network(tables, data, recipe.loss), train, when)
+    return Experiment(about, data, held_out, recipe, lambda: build_network(tables, data, recipe.loss), train, when)
 
 
 def _check_source(given: Mapping[str, Any], folder: Path, root: Path, fetch: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 from pathlib import Path
 
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import Json
 from tiltmeter.export import to_csv, to_latex, to_netcdf, to_parquet, to_tensorboard, to_zarr
 from tiltmeter.record import Trajectory, load
 

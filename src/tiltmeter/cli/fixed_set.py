@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.cli.flags import Switch
 from tiltmeter.cli.options import Chosen
+from tiltmeter.cli.terminal import Switch
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.sgd import SGD

@@ -5,38 +5,60 @@ from __future__ import annotations
 import json as json_text
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
-from tiltmeter.cli.band_json import band_to_json
-from tiltmeter.cli.flags import Curve, Json, Save, To
-from tiltmeter.cli.forecast_route import route_of
-from tiltmeter.cli.pictures import save_pictures
-from tiltmeter.cli.summary import Summary
+from tiltmeter.cli.show import Summary, save_pictures
+from tiltmeter.cli.terminal import Curve, Json, Save, To
 from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
-from tiltmeter.forecast.bands.band_horizon import horizon
-from tiltmeter.forecast.bands.forecast_band import calibrated_band
-from tiltmeter.forecast.horizon import noted_horizon
-from tiltmeter.forecast.route import Kernel
+from tiltmeter.forecast.methods import Kernel, Linear, Rehearsal, Twin
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.table import recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
-from tiltmeter.record import save as save_run
-from tiltmeter.record.directory.disk import holds_run
 
+#: The words and the settings that belong to each.
+METHODS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
+    "rehearsal": (Rehearsal, ("copies",)),
+    "twin": (Twin, ("share", "count")),
+    "linear": (Linear, ("copies",)),
+    "kernel": (Kernel, ("sample",)),
+}
 CRITERIA = ("worst", "worst-area", "gap", "gap-area")
+
+
+def method_of(word: str | None, table: Mapping[str, Any]) -> Any:
+    """The method, or None where it is to be chosen; a setting of the table names its method.
+
+    >>> method_of(None, {"sample": 500})
+    Kernel(sample=500, seed=0)
+    >>> method_of("twin", {"share": 0.25}), method_of(None, {}) is None
+    (Twin(share=0.25, count=1, seed=0), True)
+    """
+    word = word or table.get("method")
+    given = {key: value for key, value in table.items() if key not in ("method", "budget")}
+    if word is None and not given:
+        return None
+    if word is None:
+        word = next((name for name, (_, keys) in METHODS.items() if set(given) <= set(keys)), None)
+    if word is None or word not in METHODS:
+        what = f"no {word!r}" if word is not None else f"none has {' and '.join(given)} together"
+        raise KeyError(f"--method: {what}. There are: {', '.join(METHODS)}.")
+    kind, keys = METHODS[word]
+    strange = [key for key in given if key not in keys]
+    if strange:
+        raise ValueError(f"[forecast] {strange[0]} does not belong to {word!r}, which has {' and '.join(keys)}.")
+    return kind(**given)
 
 
 def forecast(
     config: Path,
     *,
+    budget: float | None = None,
+    method: str | None = None,
     to: To = None,
-    route: str | None = None,
-    sample: int | None = None,
-    real_steps: int | None = None,
     seeds: int | None = None,
     best_weights: str | None = None,
     curve: Curve = "loss",
@@ -48,13 +70,11 @@ def forecast(
     Parameters
     ----------
     config
-        A TOML file with tables [data], [model], [training], [looks] and, optionally, [forecast].
-    route
-        kernel, coordinates or twin; by default the best that the recipe allows and that costs little.
-    sample
-        Number of training points whose kernel is computed (default 2500).
-    real_steps
-        Allow this many real steps on a copy, to see how fast the network leaves its linearisation.
+        A TOML file with tables [data], [model], [training], [evaluations] and, optionally, [forecast].
+    budget
+        CPU seconds that the forecast may take (default: a minute, or 0.6 of the training where that is more).
+    method
+        rehearsal, twin, linear or kernel; by default what the budget buys.
     seeds
         Forecast this many initialisations of the network, not only that of the file's seed.
     best_weights
@@ -66,115 +86,81 @@ def forecast(
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
-    flags = {name: value for name, value in (("sample", sample), ("real_steps", real_steps)) if value is not None}
-    taken = route_of(route, tables["forecast"], flags)
-    if best_weights is not None and not isinstance(taken, (Kernel, NoneType)):
-        raise ValueError(f"--best-weights needs the kernel: leave out route {type(taken).__name__}.")
+    taken = method_of(method, tables["forecast"])
     import torch  # noqa: F401  # said now rather than after the data are read
 
     if to is not None:
-        holds_run(to, resume=False)  # an error now, not after the work
-    data, look = build_data(tables["data"], config.parent, tables["problem"])
+        from tiltmeter.forecast.rehearsal import check_folder
+
+        check_folder(to)  # an error now, not after the work
+    from tiltmeter.forecast.forecast import forecast as forecast_of
+
+    data, held_out = build_data(tables["data"], config.parent, tables["problem"])
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
-    said: list[str] = []
+    budget = tables["forecast"].get("budget") if budget is None else budget
+    lines: list[str] = []
     advice: Any = None
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         if seeds is not None:
-            from tiltmeter.forecast.forecast import forecast as look_ahead
 
             def make() -> Any:
                 return build_model(tables["model"], data, recipe.loss)
 
-            trajectory = look_ahead(make, data, look, recipe, watch=watch, route=taken, seeds=seeds)
+            trajectory = forecast_of(make, data, held_out, recipe, budget, taken, watch=watch, seeds=seeds, to=to)
         else:
             network = build_network(tables, data, recipe.loss)
-            if taken is None:
-                taken = Kernel() if best_weights is not None else _chosen(network, data, look, recipe)
-            if isinstance(taken, Kernel):
-                trajectory, kernels = _by_kernel(network, data, look, recipe, taken, watch)
-                said.append(_why(kernels, trajectory, recipe))
-                if best_weights is not None:
-                    advice = _advice(kernels, best_weights, recipe)
-                    said.append(str(advice))
-            else:
-                trajectory = _of_this_run(network, data, look, recipe, taken, watch, tables)
+            # The seed of the file orders the batches: the forecast is of the run that `train` would make of it.
+            own = replace(recipe, order=tables["training"].get("seed", 0)) if recipe.order is None else recipe
+            trajectory = forecast_of(network, data, held_out, own, budget, taken, watch=watch, to=to)
+            if best_weights is not None:
+                advice = _advice(network, data, held_out, best_weights, recipe)
+                lines.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
     if to is not None:
-        save_run(trajectory, to)
         print(f"Saved to {to}", file=sys.stderr)
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
-    band = None if calibrated_band(trajectory, curve) is None else horizon(trajectory, curve=curve)
-    trust = [str(found) for found in (band, noted_horizon(trajectory)) if found is not None]
-    _tell(summary, [*trust, *said], trajectory, advice, json)
+    _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, json)
 
 
-def _chosen(network: Any, data: Any, look: Any, recipe: Recipe) -> Any:
-    """The route that suits the recipe, told with its cost."""
-    from tiltmeter.forecast.choice import choose
-
-    choice = choose(network, data, look, recipe)
-    print(f"Route {choice}", file=sys.stderr)
-    return choice.route
-
-
-def _by_kernel(
-    network: Any, data: Any, look: Any, recipe: Recipe, route: Kernel, watch: Watch
-) -> tuple[Trajectory, Any]:
-    """The forecast, and the kernels to ask more of."""
-    from tiltmeter.forecast.inputs import checked_real_steps
-    from tiltmeter.forecast.kernel.network_kernels import tangent
-    from tiltmeter.forecast.kernel.question import check_before_work
-
-    used = min(route.sample, len(data))
-    print(f"Forecasting from {used} of {len(data)} points, for {len(look)} held-out points ...", file=sys.stderr)
-    check_before_work(recipe, data)
-    checked_real_steps(route.real_steps, recipe.total_steps(len(data)))
-    kernels = tangent(network, data, look, sample=route.sample)
-    return kernels.forecast(recipe, watch=watch, real_steps=route.real_steps), kernels
+def promise_line(trajectory: Trajectory) -> str:
+    """What the forecast promises; where it promises nothing, what would buy a promise."""
+    settings: Mapping[str, Any] = trajectory.origin.settings
+    promise = settings.get("promise")
+    if isinstance(promise, Mapping):
+        until = f"{promise['reliable_until']:,.0f}"
+        return f"{promise['sentence']}; reliable up to step {until}."
+    choice = settings.get("choice")
+    why = f" {choice['why']}" if isinstance(choice, Mapping) and choice.get("why") else ""
+    return f"Nothing is promised about the end.{why}"
 
 
-def _of_this_run(
-    network: Any, data: Any, look: Any, recipe: Recipe, route: Any, watch: Watch, tables: Any
-) -> Trajectory:
-    """The forecast of the run that `train` would make of this file, whose seed orders its batches."""
-    from tiltmeter.forecast.forecast import forecast as look_ahead
-
-    seed = tables["training"].get("seed", 0)
-    own = replace(recipe, order=seed) if recipe.order is None else recipe
-    return look_ahead(network, data, look, own, watch=watch, route=route)
-
-
-def _why(kernels: Any, trajectory: Trajectory, recipe: Recipe) -> str:
-    """Which group's task is learned fast, at the first crossing or at the end."""
-    from tiltmeter.analysis.crossings import crossings
-
-    found = crossings(trajectory)
-    steps: Any = trajectory.origin.settings["steps"]
-    return str(kernels.why(recipe, step=max(1, round(found[0].time)) if found else int(steps)))
-
-
-def _advice(kernels: Any, word: str, recipe: Recipe) -> Any:
+def _advice(network: Any, data: Any, held_out: Any, word: str, recipe: Recipe) -> Any:
     from tiltmeter.forecast.best_weights import best_weights
+    from tiltmeter.forecast.kernel.network_kernels import tangent
     from tiltmeter.population import criteria
 
     kinds = dict(zip(CRITERIA, ("WorstGroupLoss", "WorstGroupArea", "FinalGap", "GapArea"), strict=True))
+    kernels = tangent(network, data, held_out)
     return best_weights(kernels, replace(recipe, weights=None), getattr(criteria, kinds[word])())
 
 
-def _tell(summary: Summary, said: list[str], trajectory: Trajectory, advice: Any, as_json: bool) -> None:
+def _tell(summary: Summary, lines: list[str], trajectory: Trajectory, advice: Any, as_json: bool) -> None:
+    nothing = trajectory.origin.settings.get("promise") is None
     if not as_json:
+        if nothing:
+            print(lines[0])
         summary.print(as_json=False)
-        for line in said:
+        for line in lines[1 if nothing else 0 :]:
             print(line)
         return
-    found = summary.to_json()
-    found["horizon"] = trajectory.origin.settings.get("horizon")
-    found["band"] = band_to_json(trajectory, summary.curve)
+    told = summary.to_json()
+    for name in ("promise", "method", "choice"):
+        told[name] = trajectory.origin.settings.get(name)
     if advice is not None:
-        found["best_weights"] = {str(group): weight for group, weight in advice.weights.items()}
-    found["said"] = said
-    print(json_text.dumps(found, indent=2, allow_nan=False))
+        told["best_weights"] = {str(group): weight for group, weight in advice.weights.items()}
+    told["said"] = lines
+    print(json_text.dumps(told, indent=2, allow_nan=False))

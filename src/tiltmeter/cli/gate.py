@@ -6,13 +6,13 @@ import json as machine
 from dataclasses import asdict
 from pathlib import Path
 
-from tiltmeter.cli.flags import Json, Switch
+from tiltmeter.cli.terminal import Json, Switch
 
 
 def gate(
     run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, within: Switch = False, json: Json = False
 ) -> int:
-    """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last look, else with 0.
+    """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last evaluation, else with 0.
 
     With too few held-out points nothing is shown, and the run passes. `--within` fails such a run.
 
@@ -30,7 +30,7 @@ def gate(
     within
         Fail unless every gap is shown to be within what is allowed.
     """
-    from tiltmeter.analysis.bias_gate import bias_gate
+    from tiltmeter.fairness.gate import bias_gate
     from tiltmeter.record import Trajectory, load
     from tiltmeter.record.labelled import label_to_json
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import Json
 from tiltmeter.data.labels import plain_label
 
 #: A column with more different values is no label or group.
@@ -130,7 +130,7 @@ columns = [
 {rows}
 ]
 {about}missing = "drop"  # rows with missing values: drop (counted by group), impute or error
-look = 0.2  # share of every group that is looked at and not trained on
+held_out = 0.2  # share of every group that is looked at and not trained on
 seed = 0
 
 [model]
@@ -146,7 +146,7 @@ batch = 32
 # weights = {{ {_quoted("a group")} = 2.0 }}  # how much the loss of a group counts
 seed = 0
 
-[looks]
+[evaluations]
 per_decade = 20  # looks for every factor of ten in steps
 """
 
@@ -164,6 +164,6 @@ def _quoted(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    from tiltmeter.visible_text import visible
+    from tiltmeter.shown_text import visible
 
     return visible(text).replace("\n", " ").replace("\t", " ")

@@ -6,32 +6,131 @@ overrides the same key of the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.cli.class_options import ClassOptions
-from tiltmeter.cli.class_problem import OWN, class_problem, has_classes
-from tiltmeter.cli.law_text import law_from_text
-from tiltmeter.cli.toml_schema import check_keys
-from tiltmeter.cli.toml_tables import PROBLEM_FILE, read_tables
+from tiltmeter.cli.intervention_text import intervention_from_text
+from tiltmeter.cli.terminal import Switch
+from tiltmeter.cli.toml_file import PROBLEM_FILE, check_keys, check_table, read_tables
 from tiltmeter.interventions.stored import intervention_from_json
-from tiltmeter.memory import check_fits
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
-from tiltmeter.problem.class_mixture import ClassMixture
+from tiltmeter.problem.class_mixture import ClassMixture, class_mixture
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.problem.student import Linear, Softmax, Student
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.problem.students import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
-from tiltmeter.schedule import schedule_from_table
+from tiltmeter.schedules import schedule_from_table
+from tiltmeter.threads import check_fits
 
-#: Bytes that one look at a theory takes: about twenty curves of a few groups.
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class ClassOptions:
+    """Several classes instead of two labels."""
+
+    classes: int | None = None
+    "Number of classes, each with its own teacher; --overlap is then that of a class between the groups."
+    similarity: float | None = None
+    "Overlap of the teachers of the first two classes within each group."
+    swapped: Switch = False
+    "Swap the teachers of the first two classes in group -."
+    class_bias: Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True)] = None
+    "Bias of each class, which makes it more or less frequent; one number per class."
+    softmax: Switch = False
+    "Train on cross-entropy instead of the squared error."
+
+
+#: Keys of two labels that also make sense for several classes.
+SHARED = ("rho", "shift", "variance", "overlap")
+#: Keys that only several classes have.
+OWN = ("classes", "similarity", "swapped", "class_bias", "softmax")
+#: Keys of any groups and classes, by vectors or by overlaps.
+BY_VECTORS = ("weight", "variance", "means", "teachers", "label_bias")
+BY_GRAM = ("weight", "variance", "classes", "gram", "label_bias")
+
+
+def has_classes(given: Mapping[str, Any]) -> bool:
+    """Whether the keys describe several classes; keys of classes without classes are refused.
+
+    >>> has_classes({"rho": 0.7, "classes": 3}), has_classes({"rho": 0.7})
+    (True, False)
+    """
+    teachers = given.get("teachers")
+    nested = isinstance(teachers, Mapping) and any(isinstance(one, Mapping) for one in teachers.values())
+    if "classes" in given or nested:
+        return True
+    for name in OWN:
+        if given.get(name) not in (None, False):
+            raise ValueError(f"--{name.replace('_', '-')} needs --classes, as in --classes 3.")
+    return False
+
+
+def class_problem(given: Mapping[str, Any]) -> ClassMixture:
+    """Two groups from a few numbers, or any groups and classes from their vectors or overlaps.
+
+    >>> class_problem({"classes": 3, "rho": 0.7, "overlap": 0.5}).classes
+    (0, 1, 2)
+    """
+    given = {name: value for name, value in given.items() if name != "softmax"}
+    if "weight" in given:
+        if "gram" in given:
+            check_keys(given, BY_GRAM, "A problem with `classes` and `gram`")
+            names = given.get("classes")
+            if not isinstance(names, Sequence) or isinstance(names, str):
+                raise ValueError(
+                    f'`classes` should list the classes beside `gram`, as ["cat", "dog"]. Found {names!r}.'
+                )
+            return ClassMixture.from_gram(**_needed(given, "weight", "variance", "gram", "classes"))
+        check_keys(given, BY_VECTORS, "A problem with teachers for every class")
+        return ClassMixture(**_needed(given, "weight", "variance", "means", "teachers"))
+    for name in given:
+        if name not in SHARED and name not in OWN:
+            raise ValueError(f"--{name.replace('_', '-')} is for two labels; with --classes there are: {_flags()}")
+    known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    if isinstance(known.get("variance"), Mapping):
+        raise ValueError("`variance` should be two numbers beside `classes`, or come with `weight` for named groups.")
+    return class_mixture(**known)
+
+
+def _needed(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        if name not in given:
+            raise KeyError(f"A problem with `weight` and classes also needs `{name}`.")
+    return dict(given)
+
+
+def _flags() -> str:
+    return ", ".join(f"--{name}" for name in (*SHARED, "similarity", "swapped", "class-bias", "softmax")) + "."
+
+
+def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
+    """The frozen dataclass with these options of the table, or an error that says what they should be.
+
+    >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
+    >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths
+    ('within',)
+    >>> made(LineSpectrum, {"lines": "many"}, "measure")
+    Traceback (most recent call last):
+    TypeError: [measure]: `lines` should be a whole number. Found lines = 'many'.
+    """
+    hints = get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in fields(kind) if field.init and not field.name.startswith("_")}
+    checked = check_table(given, known, f"[{table}]")
+    return kind(**{key: _tuples(value) for key, value in checked.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+#: Bytes that one evaluation at a theory takes: about twenty curves of a few groups.
 LOOK_BYTES = 4000
 CASES = {
     function.__name__.replace("_", "-"): function
@@ -95,7 +194,7 @@ class SGDOptions:
     "Also train a bias of the student."
     start_scale: float | None = None
     "Start from random weights of this standard deviation (default: zero)."
-    law: str | None = None
+    intervention: str | None = None
     "An intervention, such as \"GroupDRO(rate=5, by='draws')\" or UPGrad: what groups count during training."
 
 
@@ -108,7 +207,7 @@ class TimeOptions:
     "Last time, in steps/d (default 200)."
     since: float | None = None
     "First time (default 0.01)."
-    looks: int | None = None
+    evaluations: int | None = None
     "Number of times, evenly spaced in log time (default 400)."
 
 
@@ -136,7 +235,7 @@ def resolve(
     given_times = {**tables.get("times", {}), **_given(times)}
     named = _case(given_problem.pop("case")) if "case" in given_problem else None
     if named is not None and given_problem:
-        raise ValueError(f"A named case fixes the problem; drop {_flags(given_problem)} or --case.")
+        raise ValueError(f"A named case fixes the problem; drop {_given_flags(given_problem)} or --case.")
     if named is None and not given_problem:
         raise ValueError("No problem given: pass --rho, --variance, ..., a --case, or a --config file.")
     if named is None and "lr" not in given_sgd:
@@ -145,8 +244,8 @@ def resolve(
     start: dict[str, Any] = {}
     if named is not None:
         start = {"lr": named.sgd.lr}
-    trained, looks = build_sgd({**start, **given_sgd}, built), build_times(given_times, named)
-    return Chosen(built, trained, looks, Softmax() if given_problem.get("softmax") else Linear())
+    trained, evaluations = build_sgd({**start, **given_sgd}, built), build_times(given_times, named)
+    return Chosen(built, trained, evaluations, Softmax() if given_problem.get("softmax") else Linear())
 
 
 def build_problem(given: Mapping[str, Any]) -> Mixture | ClassMixture:
@@ -173,7 +272,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture | ClassMixture:
         if other in known:
             clash = {"shift_overlap", "label_bias", "thresholds", "mean_labels"} & set(known) - {other}
             if clash:
-                raise ValueError(f"{_flags([other])} replaces {_flags(sorted(clash))}: give one of them.")
+                raise ValueError(f"{_given_flags([other])} replaces {_given_flags(sorted(clash))}: give one of them.")
             return make(known.pop(other), **known)
     return teacher_mixture(**known)
 
@@ -192,25 +291,25 @@ def build_sgd(given: Mapping[str, Any], problem: Mixture | ClassMixture) -> SGD:
     elif "start" in known:
         known["start"] = Overlaps(**_only(known["start"], "M", "R", "Q", "bias", where="The start"))
     laws = [intervention_from_json(one) for one in known.pop("interventions", ())]
-    if "law" in known:
-        laws = [law_from_text(known.pop("law"))]
+    if "intervention" in known:
+        laws = [intervention_from_text(known.pop("intervention"))]
     return SGD(**known, interventions=tuple(laws))
 
 
 def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarray:
     """Times evenly spaced in log time, or those listed under `at` in a TOML file."""
-    known = _only(given, "until", "since", "looks", "at")
+    known = _only(given, "until", "since", "evaluations", "at")
     if "at" in known:
         return np.asarray(known["at"], dtype=float)
     if not known and named is not None:
         return named.times
-    since, until, looks = known.get("since", 0.01), known.get("until", 200.0), known.get("looks", 400)
+    since, until, evaluations = known.get("since", 0.01), known.get("until", 200.0), known.get("evaluations", 400)
     if not 0 < since < until:
         raise ValueError(f"`since` should be positive and below `until`. Found since = {since}, until = {until}.")
-    if looks < 2:
-        raise ValueError(f"`looks` should be at least 2. Found looks = {looks}.")
-    check_fits("looks", looks, LOOK_BYTES, "looks")
-    return np.geomspace(since, until, looks)
+    if evaluations < 2:
+        raise ValueError(f"`evaluations` should be at least 2. Found evaluations = {evaluations}.")
+    check_fits("evaluations", evaluations, LOOK_BYTES, "evaluations")
+    return np.geomspace(since, until, evaluations)
 
 
 def _per_group(values: Any, name: str, problem: Mixture | ClassMixture) -> dict[Any, Any]:
@@ -240,5 +339,5 @@ def _case(name: str) -> Case:
     return CASES[name]()
 
 
-def _flags(names: Any) -> str:
+def _given_flags(names: Any) -> str:
     return ", ".join("--" + name.replace("_", "-") for name in names)

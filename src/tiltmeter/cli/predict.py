@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiltmeter.cli.class_options import ClassOptions
 from tiltmeter.cli.fixed_set import FixedOptions
-from tiltmeter.cli.flags import Curve, Json, Save, To
-from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
-from tiltmeter.cli.pictures import save_pictures
-from tiltmeter.cli.summary import Summary
+from tiltmeter.cli.options import ClassOptions, ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.show import Summary, save_pictures
+from tiltmeter.cli.terminal import Curve, Json, Save, To
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.record import save as save_run
 from tiltmeter.theory.predict import predict as predict_curves
@@ -40,9 +38,9 @@ def predict(
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
     case = resolve(problem, sgd, times, config, classes)
-    training, looks, fixed = (data or FixedOptions()).build(case)
+    training, evaluations, fixed = (data or FixedOptions()).build(case)
     curves = CLASS_CURVES if isinstance(case.problem, ClassMixture) else None
-    trajectory = predict_curves(case.problem, training, looks, curves, case.student, data=fixed)
+    trajectory = predict_curves(case.problem, training, evaluations, curves, case.student, data=fixed)
     summary = Summary(trajectory, curve)
     if to is not None:
         save_run(trajectory, to)

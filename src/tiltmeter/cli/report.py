@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tiltmeter.cli.flags import Json
+from tiltmeter.cli.terminal import Json
 from tiltmeter.report.runs import page as write
 
 

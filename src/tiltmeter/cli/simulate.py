@@ -13,17 +13,14 @@ from typing import Literal
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.analysis.agreement import Agreement, agreement
-from tiltmeter.analysis.over_seeds import over_seeds
-from tiltmeter.cli.class_options import ClassOptions
-from tiltmeter.cli.flags import Curve, Json, Save, Switch
-from tiltmeter.cli.options import ProblemOptions, SGDOptions, TimeOptions, resolve
-from tiltmeter.cli.pictures import draw
-from tiltmeter.cli.summary import Summary
-from tiltmeter.problem.activation import Activation, Erf, Identity, ReLU, Tanh
+from tiltmeter.cli.options import ClassOptions, ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.show import Summary, draw
+from tiltmeter.cli.terminal import Curve, Json, Save, Switch
+from tiltmeter.leaders.agreement import Agreement, agreement
+from tiltmeter.over_seeds import over_seeds
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.student import Network, Student
+from tiltmeter.problem.students import Activation, Erf, Identity, Network, ReLU, Student, Tanh
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.data import Fresh, Repeated

@@ -4,15 +4,57 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from tiltmeter.cli.flags import Json, Switch
-from tiltmeter.cli.study_file import find_study
+from tiltmeter.cli.terminal import Json, Switch
+from tiltmeter.cli.toml_file import Between, check_keys, check_table, read_toml
+from tiltmeter.export.tables import csv_text
+from tiltmeter.record.directory.atomic_files import write_atomically
+from tiltmeter.shown_text import visible
+from tiltmeter.study import Study
+from tiltmeter.study.folder import STUDY, read_study
+from tiltmeter.study.function_reference import FunctionReference
+
+#: What `[study]` may hold.
+HINTS: dict[str, Any] = {
+    "cell": str,
+    "to": str,
+    "seeds": Annotated[int, Between(1)] | tuple[int, ...],
+    "version": str,
+    "tries": Annotated[int, Between(1)],
+    "limit": Annotated[float, Between(0, low_too=False)],
+    "fraction": Annotated[float, Between(0, 1, low_too=False)],
+}
+
+
+def find_study(place: Path, run: bool = False) -> Study:
+    """The study that a TOML file describes, or that a folder holds; its function is imported only if it shall `run`."""
+    if place.is_dir():
+        return Study.load(place)
+    tables = read_toml(place)
+    check_keys(tables, ("study", "factors", "cells"), str(place))
+    said = check_table(tables.get("study", {}), HINTS, f"{place}, [study]")
+    if "cell" not in said:
+        raise KeyError(f'{place}, [study]: `cell` is missing; it names a function, as in cell = "mine:train".')
+    function = FunctionReference.from_text(said.pop("cell"), place.parent)
+    # Paths are relative to the TOML file, not to the current folder.
+    to = place.parent / said.pop("to", f"studies/{place.stem}")
+    for name, kind in (("factors", Mapping), ("cells", list)):
+        if name in tables and not isinstance(tables[name], kind):
+            raise TypeError(f"{place}: `{name}` should be {'a table' if kind is Mapping else 'a list of tables'}.")
+    cell = function.find() if run else _stored(to, function)
+    return Study(cell, tables.get("factors"), to=to, cells=tables.get("cells"), **said)
+
+
+def _stored(to: Path, named: FunctionReference) -> FunctionReference:
+    """The function by the name under which its cells are stored: that of the module which defines it."""
+    return FunctionReference(**read_study(to)["cell"]) if (to / STUDY).is_file() else named
+
 
 study = App(
     name="study",
@@ -120,12 +162,12 @@ def table(file: Path, *, csv: Path | None = None, json: Json = False) -> None:
     found = find_study(file)
     frame = found.table().to_dataframe().reset_index()
     if csv is not None:
-        frame.to_csv(csv, index=False)
+        write_atomically(csv, csv_text(frame.copy()).encode())
     if json:
         print(frame.to_json(orient="records"))
         return
     print(f"{found.status()}")
-    print(f"Wrote {csv}" if csv is not None else frame.to_string(index=False))
+    print(f"Wrote {csv}" if csv is not None else visible(frame.to_string(index=False)))
 
 
 def _only(given: Sequence[str]) -> dict[str, list[Any]]:

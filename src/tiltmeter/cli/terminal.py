@@ -2,13 +2,100 @@
 
 from __future__ import annotations
 
+import os
+import re
+import select
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from tiltmeter.visible_text import visible
+from cyclopts import Parameter
+
+from tiltmeter.shown_text import visible
+
+#: What a shell reports of a program that ended since its reader had gone (128 + SIGPIPE).
+CODE = 141
+
+
+def reader_gone() -> bool:
+    """Whether stdout or stderr is a pipe that was closed at the other end."""
+    return any(_gone(stream) for stream in (sys.__stdout__, sys.__stderr__))
+
+
+def end_quietly() -> int:
+    """Send what is still to be written to nowhere, so that the end of Python does not complain; the exit code."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None and _gone(stream):
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+    return CODE
+
+
+def _gone(stream: object) -> bool:
+    try:
+        place = stream.fileno()  # type: ignore[attr-defined]
+        if not hasattr(select, "poll"):
+            return True  # nothing to ask on this system: the error itself is the answer
+        asked = select.poll()
+        asked.register(place, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
+    except (AttributeError, OSError, ValueError):  # no stream, or one without a file
+        return False
+
+
+#: "Command "predict" parameter --variance requires 2 positional arguments. Only got 1." and its kin.
+_FEW_VALUES = re.compile(
+    r'(?:Command "[^"]*" parameter |Parameter )?"?(?P<flag>[^" ]+)"? requires (?P<count>\d+) positional arguments\.'
+    r"(?: Only got (?P<got>\d+)\.)?"
+)
+_UNUSED = re.compile(r"Unused Tokens: \[(.*)\]\.")
+
+
+def error_text(error: BaseException) -> str:
+    """The sentence that a verb prints for this error.
+
+    >>> error_text(IsADirectoryError(21, "Is a directory", "runs"))
+    'runs: Is a directory.'
+    >>> error_text(KeyError("No curve 'x'."))
+    "No curve 'x'."
+    """
+    if isinstance(error, MemoryError):
+        return (
+            "This does not fit in the memory of this machine: ask for fewer evaluations, seeds, groups, classes "
+            "or points."
+        )
+    if isinstance(error, RecursionError):
+        return "This is nested too deeply to be read."
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename or 'A file without a name'}: {error.strerror}."
+    # str(KeyError) puts the message in quotes; its argument is the plain sentence.
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return _UNUSED.sub(r"Not understood: \1.", _FEW_VALUES.sub(_values, text))
+
+
+def _values(found: re.Match[str]) -> str:
+    return f"{found['flag']} needs {found['count']} values. Found {found['got'] or 'none'}."
+
+
+#: A flag without a value and without a `--no-` form.
+Switch = Annotated[bool, Parameter(negative="", show_default=False)]
+Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print the results as JSON.")]
+Curve = Annotated[str, Parameter(help="The curve in which leaders are compared.")]
+Level = Annotated[float, Parameter(help="How often any statement about leaders may be wrong.")]
+To = Annotated[Path | None, Parameter(help="Save the result in this new run directory.")]
+Save = Annotated[
+    tuple[Path, ...],
+    Parameter(
+        negative_iterable=(),
+        show_default=False,
+        help="Draw a picture to this file (png, svg, pdf or html); may be repeated.",
+    ),
+]
+
 
 #: The only codes that reach a terminal: the bold headers of our own tables and, on stderr, the start of the line that
 #: progress rewrites.

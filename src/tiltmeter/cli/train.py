@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiltmeter.cli.flags import Curve, Json, Save, Switch
-from tiltmeter.cli.pictures import save_pictures
-from tiltmeter.cli.summary import Summary
+from tiltmeter.cli.show import Summary, save_pictures
+from tiltmeter.cli.terminal import Curve, Json, Save, Switch
 from tiltmeter.cli.train_config import read_config, train_as_told
 
 
@@ -25,7 +24,7 @@ def train(
     Parameters
     ----------
     config
-        A TOML file with tables [data], [model], [training], [looks].
+        A TOML file with tables [data], [model], [training], [evaluations].
     to
         Save the run and its checkpoints in this directory.
     resume

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -12,18 +12,80 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.cli.class_problem import class_problem, has_classes
-from tiltmeter.cli.problem_data import problem_data
-from tiltmeter.cli.public_data import PICTURES, TABLES_OF_PEOPLE, public_data
-from tiltmeter.cli.toml_tables import TRAINING_FILE, read_tables
+from tiltmeter.cli.options import build_problem, class_problem, has_classes
+from tiltmeter.cli.toml_file import TRAINING_FILE, check_keys, read_tables
 from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.cifar10 import cifar10
+from tiltmeter.data.public.compas import compas
 from tiltmeter.data.public.digits import digits
+from tiltmeter.data.public.german import german
+from tiltmeter.data.public.grouping import by_classes, mixed, named_classes, set_aside
+from tiltmeter.data.public.images import Images
+from tiltmeter.data.public.mnist import fashion_mnist, mnist
+from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.losses import CrossEntropy, Square
-from tiltmeter.memory import check_fits
 from tiltmeter.recipe.table import check_words, recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
+from tiltmeter.threads import check_fits
+
+#: Held-out points of all groups together, the same number of each.
+HELD_OUT = 4000
+
+
+def problem_data(given: Mapping[str, Any], problem: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
+    """`points` examples in `d` dimensions, and `held_out` others, in one world; labels -1 and +1, or classes 0, 1, ...
+
+    >>> train, held_out = problem_data({"d": 20, "points": 100, "held_out": 60}, {"classes": 3, "rho": 0.7})
+    >>> train.sizes, held_out.sizes, train.labels
+    ({'+': 70, '-': 30}, {'+': 30, '-': 30}, array([0, 1, 2]))
+    """
+    check_keys(given, ("source", "d", "points", "held_out", "seed"), '[data] of source = "problem"')
+    if not problem:
+        raise KeyError('[data] source = "problem" needs a table [problem], such as classes = 3 and rho = 0.7.')
+    for name in ("d", "points"):
+        if name not in given:
+            raise KeyError(f'[data] of source = "problem" needs `{name}`.')
+    held_out = given.get("held_out", HELD_OUT)
+    if held_out != int(held_out) or held_out < 1:
+        raise ValueError(
+            f'[data] held_out should be a number of points with source = "problem". Found held_out = {held_out:g}.'
+        )
+    built, seed = build_problem(problem), given.get("seed", 0)
+    even = dict.fromkeys(built.groups, 1.0)
+    return (
+        samples(built, given["d"], given["points"], seed=2 * seed),
+        samples(built, given["d"], int(held_out), seed=2 * seed + 1, proportions=even),
+    )
+
+
+PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
+TABLES_OF_PEOPLE = ("adult", "compas", "german")
+#: Number of held-out points of each group, for images.
+PUBLIC_HELD_OUT = 1000
+
+
+def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
+    """Training and held-out data from a data set that `tiltmeter data list` names."""
+    if source == "adult":
+        return adult(given.get("group", "sex"))
+    seed = given.get("seed", 0)
+    if source == "compas":
+        return compas(tuple(given.get("group", ("African-American", "Caucasian"))), seed=seed)
+    if source == "german":
+        return german(given.get("group", "sex"), seed=seed)
+    if "classes" not in given:
+        raise KeyError(
+            f'[data] of {source} needs `classes`, such as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each '
+            "group the classes labelled 1 and those labelled -1."
+        )
+    images = PICTURES[source]()
+    data = by_classes(images.standard(), images.y, named_classes(images, given["classes"]))
+    train, held_out = set_aside(data, given.get("held_out", PUBLIC_HELD_OUT), np.random.default_rng(seed))
+    return (mixed(train, given["shares"], seed) if "shares" in given else train), held_out
+
 
 #: Bytes of a weight with its gradient and two averages of an optimiser, in single precision.
 WEIGHT_BYTES = 16
@@ -51,30 +113,30 @@ def train_as_told(
     """Train what the tables describe."""
     from tiltmeter.training.loop import train
 
-    data, look = build_data(tables["data"], folder, tables["problem"])
+    data, held_out = build_data(tables["data"], folder, tables["problem"])
     given = tables["training"]
     recipe = recipe_from_table(given, data.groups)
     model = build_network(tables, data, recipe.loss)
     watch = Watch(when=build_when(tables), measures=measures)
-    print(f"Training on {len(data):,} points, with {len(look):,} held-out points ...", file=sys.stderr)
+    print(f"Training on {len(data):,} points, with {len(held_out):,} held-out points ...", file=sys.stderr)
     checkpoint = every(given.get("checkpoint", 1000))
-    seed, held_out = given.get("seed", 0), None
-    if "held_out" in given:
-        data, held_out = data.split(given["held_out"], seed)
+    seed, validation = given.get("seed", 0), None
+    if "validation" in given:
+        data, validation = data.split(given["validation"], seed)
     return train(
-        *(model, data, look, recipe),
+        *(model, data, held_out, recipe),
         watch=watch,
         seed=seed,
         to=to,
         checkpoint=checkpoint,
         resume=resume,
-        held_out=held_out,
+        validation=validation,
     )
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:
     """The steps to look at."""
-    return log_spaced(tables["looks"].get("per_decade", 20))
+    return log_spaced(tables["evaluations"].get("per_decade", 20))
 
 
 def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, loss: Any) -> Any:
@@ -110,11 +172,11 @@ def build_data(
     data = _read_file(path, given)
     if data.reading is not None:
         print(data.reading, file=sys.stderr)
-    train, look = data.split(given.get("look", 0.2), given.get("seed", 0))
+    train, held_out = data.split(given.get("held_out", 0.2), given.get("seed", 0))
     middle, width = train.x.mean(0, dtype=np.float64), train.x.std(0, dtype=np.float64)
     width = np.where(width == 0, 1.0, width)
     return tuple(  # type: ignore[return-value]
-        part.with_points(((part.x - middle) / width).astype(np.float32)) for part in (train, look)
+        part.with_points(((part.x - middle) / width).astype(np.float32)) for part in (train, held_out)
     )
 
 

@@ -3,8 +3,86 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+
+def is_table(value: object) -> bool:
+    """Whether this is a pandas DataFrame."""
+    import pandas as pd
+
+    return isinstance(value, pd.DataFrame)
+
+
+def column(table: Any, name: object, what: str) -> Any:
+    """One column of a table, by name."""
+    if not isinstance(name, Hashable) or name not in table.columns:
+        raise KeyError(f"`{what}`: no column {name!r}. There are: {', '.join(map(repr, table.columns))}.")
+    return table[name]
+
+
+def check_once(names: Sequence[Any], what: str) -> None:
+    """Refuse a column that is named twice: nothing says which of the two is meant."""
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise ValueError(f"`{what}` should name every column once. Found {twice[0]!r} twice.")
+
+
+def group_labels(table: Any, group: Any) -> Any:
+    """The labels in one column, or tuples of labels in several columns (intersections)."""
+    if isinstance(group, (list, tuple)) and not (isinstance(group, tuple) and group in list(table.columns)):
+        if not group:
+            raise ValueError("`group` should name at least one column. Found none.")
+        columns = [column(table, name, "group").tolist() for name in group]
+        return list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0]
+    return column(table, group, "group").tolist()
+
+
+def features(table: Any, names: Sequence[Any]) -> np.ndarray:
+    """These columns as one array of numbers."""
+    words = [str(name) for name in names if table[name].dtype.kind not in "fiub"]
+    if words:
+        raise TypeError(
+            f"Features should be numbers. Found other values in {', '.join(words)}: encode them first, for example "
+            "with `pandas.get_dummies`, or choose columns with columns=."
+        )
+    if not names:
+        raise ValueError("No column is left for the features: choose some with columns=.")
+    return np.asarray(table[list(names)].to_numpy(dtype=np.float32))
+
+
+def read_table(
+    table: Any, y: Any, group: Any, weights: Any, columns: Sequence[Any] | None
+) -> tuple[np.ndarray, Any, Any, Any]:
+    used: list[Any] = []
+
+    def named(value: Any, what: str) -> Any:
+        if isinstance(value, str):
+            used.append(value)
+            return column(table, value, what).to_numpy()
+        return value
+
+    labels, mass = named(y, "y"), named(weights, "weights")
+    names = isinstance(group, str) or (
+        isinstance(group, (list, tuple)) and len(group) < len(table) and all(isinstance(g, str) for g in group)
+    )
+    if isinstance(group, str) and group == "label" and "label" not in table.columns:
+        members: Any = labels
+    elif names:
+        used += [group] if isinstance(group, str) else list(group)
+        members = group_labels(table, group)
+    else:
+        members = group
+    chosen = list(columns) if columns is not None else [name for name in table.columns if name not in used]
+    check_once(list(table.columns), "x")
+    check_once(chosen, "columns")
+    for name in chosen:
+        column(table, name, "columns")
+    return features(table, chosen), labels, members, mass
+
 
 #: Endings of files that are read as tables. A folder is read as a Hugging Face data set saved with `save_to_disk`.
 ENDINGS = (".csv", ".parquet", ".feather", ".arrow")
@@ -42,7 +120,13 @@ def any_frame(frame: Any) -> Any:
 def frame_from_file(path: Path) -> Any:
     """The table in a .csv, .parquet or .feather file, or in a folder that `datasets` saved."""
     if path.is_dir():
-        return _from_datasets(_saved_dataset(path))
+        saved = _saved_dataset(path)
+        try:
+            return _from_datasets(saved)
+        except TypeError:
+            raise  # several parts
+        except Exception as error:
+            raise ValueError(f"{path} should be a whole data set. Found: {' '.join(str(error).split())}.") from None
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise ValueError(f"A table should end in {', '.join(ENDINGS)}. Found {path.name!r}.")
@@ -53,10 +137,16 @@ def frame_from_file(path: Path) -> Any:
     try:
         if ending == ".csv":
             return pd.read_csv(path, skipinitialspace=True)
-        return pd.read_parquet(path) if ending == ".parquet" else pd.read_feather(path)
+        if ending == ".parquet":
+            return pd.read_parquet(path)
+        from pyarrow import feather
+
+        # What pandas makes of a damaged table may end the interpreter, so it sees only what Arrow found to be whole.
+        feather.read_table(path, memory_map=False).validate(full=True)
+        return pd.read_feather(path)
     except ImportError:
         raise ImportError(f"Reading {ending} files needs pyarrow: pip install 'tiltmeter[export]'.") from None
-    except (ValueError, OSError, OverflowError) as error:  # those of pandas, pyarrow and of decoding among them
+    except Exception as error:  # pandas, pyarrow and what they call raise many kinds for damaged files
         raise ValueError(f"{path} should be a whole {ending} table. Found: {' '.join(str(error).split())}.") from None
 
 
@@ -75,7 +165,10 @@ def _from_datasets(found: Any) -> Any:
     if not hasattr(found, "to_pandas"):
         parts = ", ".join(map(str, getattr(found, "keys", list)()))
         raise TypeError(f"`frame` should be one part of a data set. Found several: choose one of {parts}.")
-    return found.with_format(None).to_pandas()
+    plain = found.with_format(None)
+    if hasattr(plain.data, "validate"):
+        plain.data.validate(full=True)  # as for a file of Feather
+    return plain.to_pandas()
 
 
 def _saved_dataset(path: Path) -> Any:
@@ -89,3 +182,5 @@ def _saved_dataset(path: Path) -> Any:
         raise FileNotFoundError(
             f"{path} should be a folder that `Dataset.save_to_disk` wrote. Found something else."
         ) from None
+    except Exception as error:
+        raise ValueError(f"{path} should be a whole data set. Found: {' '.join(str(error).split())}.") from None

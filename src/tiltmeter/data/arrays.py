@@ -15,6 +15,9 @@ def is_tensor(value: object) -> bool:
 def points_of(x: Any) -> Any:
     if is_tensor(x):
         points = x.detach()
+        if points.is_meta or str(points.layout) != "torch.strided":
+            kind = "without values, on the meta device" if points.is_meta else f"of layout {points.layout}"
+            raise TypeError(f"`x` should be a dense tensor with values. Found one {kind}.")
     else:
         points = np.asarray(x)
         if points.dtype.kind not in "fiub":

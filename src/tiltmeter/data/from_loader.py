@@ -2,16 +2,60 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiltmeter.data.nested import Nested
-from tiltmeter.data.streamed import Streamed, joined
+from tiltmeter.data.nested import Nested, Streamed, joined
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
+
+
+#: The arrays of an .npz file may not be larger than this when they are unpacked.
+MOST_BYTES = 2**35
+
+
+def from_npz(
+    path: str | os.PathLike[str], *, label: str = "y", group: str = "group", features: str = "x", weights: Any = None
+) -> GroupedData:
+    """See `GroupedData.from_npz`."""
+    from tiltmeter.data.grouped import GroupedData
+
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"No file {place}.")
+    try:
+        with np.load(place, allow_pickle=False) as arrays:
+            if not isinstance(arrays, np.lib.npyio.NpzFile):
+                raise ValueError("a single array")
+            asked = {"label": label, "group": group, "features": features}
+            if weights is not None:
+                asked["weights"] = weights
+            for what, name in asked.items():
+                if name not in arrays.files:
+                    listed = ", ".join(map(repr, arrays.files))
+                    raise KeyError(f"`{what}`: no array {name!r} in {place.name}. There are: {listed}.")
+            assert arrays.zip is not None
+            size = sum(int(arrays.zip.getinfo(f"{name}.npy").file_size) for name in asked.values())
+            if size > MOST_BYTES:
+                raise ValueError(f"{size / 2**30:,.0f} GiB when unpacked, more than {MOST_BYTES / 2**30:g}")
+            found = {what: arrays[name] for what, name in asked.items()}
+    except KeyError as error:
+        if str(place.name) in str(error):
+            raise
+        raise ValueError(f"{place} should be a whole .npz file. Found: {error}.") from None
+    except Exception as error:  # the readers of archives and of arrays raise many kinds for damaged files
+        if "allow_pickle" in str(error):
+            raise ValueError(
+                f"{place} should hold plain arrays. Found Python objects: they are never loaded."
+            ) from None
+        raise ValueError(f"{place} should be a whole .npz file. Found: {error}.") from None
+    return GroupedData(found["features"], found["label"], found["group"], found.get("weights"))
+
 
 #: What `read` returns: points, labels and groups of one item.
 Parts = tuple[Any, Any, Any]

@@ -9,14 +9,13 @@ from typing import Any, overload
 import numpy as np
 
 from tiltmeter.data import summary_table as glance
+from tiltmeter.data.any_frame import is_table, read_table
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
+from tiltmeter.data.from_frame import TableReading
 from tiltmeter.data.labels import coded
 from tiltmeter.data.misnamed import misnamed
-from tiltmeter.data.nested import Nested, nested_points
+from tiltmeter.data.nested import Nested, Streamed, nested_points
 from tiltmeter.data.stratified_split import stratified_split
-from tiltmeter.data.streamed import Streamed
-from tiltmeter.data.table_reading import TableReading
-from tiltmeter.data.tables import is_table, read_table
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
@@ -149,7 +148,7 @@ class GroupedData:
         ...     GroupedData.from_npz(folder + "/points.npz").sizes
         {0: 40, 1: 40}
         """
-        from tiltmeter.data.from_npz import from_npz
+        from tiltmeter.data.from_loader import from_npz
 
         return from_npz(path, label=label, group=group, features=features, weights=weights)
 
@@ -168,9 +167,8 @@ class GroupedData:
         `group`; `read` turns anything else into (x, y, group). Other keys of a dict without x are the parts of a point:
         a model gets them by name.
 
-        With `stream` only labels and groups are kept, and the points are read again at every look: for look sets
-        larger than memory. The source should give the same points in the same order each time.
-        """
+        With `stream` only labels and groups are kept, and the points are read again at every evaluation: for held-out
+        data larger than memory. The source should give the same points in the same order each time."""
         from tiltmeter.data.from_loader import from_loader
 
         return from_loader(source, read=read, group=group, stream=stream)
@@ -215,6 +213,10 @@ class GroupedData:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("GroupedData is immutable: build new data instead.")
+
+    def __reduce__(self) -> Any:
+        """To another process, as it is: nothing is checked again."""
+        return _rebuilt, (self.x, self.y, self.codes, self.groups, self.weights, self.reading)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -273,26 +275,28 @@ class GroupedData:
         return part
 
     @overload
-    def split(self, look: float = ..., seed: int = ..., *, judge: None = ...) -> tuple[GroupedData, GroupedData]: ...
+    def split(
+        self, held_out: float = ..., seed: int = ..., *, judge: None = ...
+    ) -> tuple[GroupedData, GroupedData]: ...
 
     @overload
     def split(
-        self, look: float = ..., seed: int = ..., *, judge: float
+        self, held_out: float = ..., seed: int = ..., *, judge: float
     ) -> tuple[GroupedData, GroupedData, GroupedData]: ...
 
-    def split(self, look: float = 0.2, seed: int = 0, *, judge: float | None = None) -> tuple[GroupedData, ...]:
-        """Two parts, for training and held-out: the share `look` of *every* group goes to the second.
+    def split(self, held_out: float = 0.2, seed: int = 0, *, judge: float | None = None) -> tuple[GroupedData, ...]:
+        """Two parts, for training and held-out: the share `held_out` of *every* group goes to the second.
 
         >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), np.arange(1000) % 10 == 0)
-        >>> [part.sizes for part in data.split(look=0.4)]
+        >>> [part.sizes for part in data.split(held_out=0.4)]
         [{False: 540, True: 60}, {False: 360, True: 40}]
-        >>> [len(part) for part in data.split(look=0.2, judge=0.3)]
+        >>> [len(part) for part in data.split(held_out=0.2, judge=0.3)]
         [500, 200, 300]
 
         With `judge` there is a third part, to judge the model that was chosen: when to stop, or which run to take, is
         then decided on the points looked at, and what is said of the choice rests on points that had no part in it.
         """
-        shares = {"look": look} if judge is None else {"look": look, "judge": judge}
+        shares = {"held_out": held_out} if judge is None else {"held_out": held_out, "judge": judge}
         part_of = stratified_split({group: self.of_group(group) for group in self.groups}, shares, seed)
         parts = tuple(self.take(np.flatnonzero(part_of == place)) for place in range(len(shares) + 1))
         if not any(size < SMALL for size in self.sizes.values()):
@@ -355,3 +359,22 @@ class GroupedData:
 
     def _repr_html_(self) -> str:
         return glance.html(self)
+
+
+def _rebuilt(*parts: Any) -> GroupedData:
+    data = object.__new__(GroupedData)
+    data._set(*parts)
+    return data
+
+
+def check_labels_known(train: GroupedData, held_out: object) -> None:
+    """Refuse points to look at with classes that no point trained on has: no model could have learned them."""
+    if not isinstance(held_out, GroupedData) or not (train.label_rates and held_out.label_rates):
+        return  # measurements, not classes
+    unknown = np.setdiff1d(held_out.labels, train.labels)
+    if len(unknown):
+        raise ValueError(
+            "`held_out` should have labels that `train` has too. Found "
+            f"{', '.join(f'{label:g}' for label in unknown[:5])} "
+            "in `held_out` only."
+        )

@@ -10,7 +10,7 @@ import numpy as np
 def stratified_split(members: Mapping[Hashable, np.ndarray], shares: Mapping[str, float], seed: int) -> np.ndarray:
     """The part of every point: 0 for training, then 1, 2, ... in the order of `shares`, each with its share of a group.
 
-    >>> stratified_split({"a": np.arange(4), "b": np.arange(4, 8)}, {"look": 0.25}, seed=0).tolist().count(1)
+    >>> stratified_split({"a": np.arange(4), "b": np.arange(4, 8)}, {"held_out": 0.25}, seed=0).tolist().count(1)
     2
 
     `members` holds the places of the points of every group.
@@ -20,7 +20,7 @@ def stratified_split(members: Mapping[Hashable, np.ndarray], shares: Mapping[str
             raise ValueError(f"`{name}` should be a share strictly between 0 and 1. Found {name} = {share!r}.")
     if sum(shares.values()) >= 1:
         told = " + ".join(map(str, shares.values()))
-        raise ValueError(f"`look` and `judge` should leave points to train on. Found {told} of all.")
+        raise ValueError(f"`held_out` and `judge` should leave points to train on. Found {told} of all.")
     rng = np.random.default_rng(seed)
     part_of = np.zeros(sum(map(len, members.values())), dtype=np.int8)
     for group, own in members.items():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData

@@ -4,21 +4,41 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from tiltmeter.experiments.reproduce import reproduce
-from tiltmeter.explorer.demo_cell import small_student
-from tiltmeter.explorer.digits_experiment import digits_experiment, network
-from tiltmeter.explorer.verdict_answers import PLACE
+import numpy as np
+
+from tiltmeter.explorer.experiment import digits_experiment, network
+from tiltmeter.plugins import plugin
 from tiltmeter.problem import cases
+from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.record import save
+from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.study.study import Study
 from tiltmeter.theory.predict import predict
+
+
+def small_student(settings: dict[str, Any]) -> Trajectory:
+    """One run at d = 50 for these settings: `rho`, the `variance` of the smaller group, and a `seed`.
+
+    >>> run = small_student({"rho": 0.8, "variance": 1.5, "seed": 0})
+    >>> run["loss"].dims
+    ('time', 'group')
+    """
+    from tiltmeter.simulation.chain import Chain
+    from tiltmeter.simulation.simulate import simulate
+
+    problem = teacher_mixture(settings["rho"], 0.0, (0.5, settings["variance"]), 0.5)
+    times, quiet = np.geomspace(0.1, 50, 12), Chain(progress=False)
+    found = simulate(problem, SGD(lr=0.1), times, d=50, seeds=[settings["seed"]], method=quiet)
+    curves = {name: found[name].isel(seed=0, drop=True) for name in ("loss", "error") if name in found}
+    return Trajectory(curves, found.clock, found.origin)
+
 
 SEEDS = 3
 #: Steps of a training that is stopped early, so that its rest can be forecast.
 BEGUN = 150
-#: An experiment that takes seconds and has a claim that does not hold, for the page of verdicts.
-EXPERIMENT = "learning-rates"
 #: A file of `tiltmeter train` and `tiltmeter forecast`, for the forecast page.
 FILE = """# tiltmeter forecast training.toml; tiltmeter train training.toml --to first
 [data]
@@ -46,9 +66,9 @@ def demo_runs(folder: Path) -> list[str]:
         if not place.exists():
             save(predict(*case()), place)
             made.append(place.name)
-    if not (folder / PLACE / EXPERIMENT).exists():
-        reproduce(EXPERIMENT, to=folder / PLACE)
-        made.append(EXPERIMENT)
+    evidence = plugin("evidence")
+    if evidence is not None:
+        made += evidence.demo(folder)
     if not (folder / "demo" / "study").exists():
         grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
         Study(small_student, grid, seeds=5, to=folder / "demo" / "study").run(progress=False, jobs=1)
@@ -60,8 +80,8 @@ def demo_runs(folder: Path) -> list[str]:
         import torch
     except ModuleNotFoundError:
         return made
+    from tiltmeter.forecast.methods import Twin
     from tiltmeter.forecast.nowcast import nowcast
-    from tiltmeter.forecast.route import Twin
     from tiltmeter.training.loop import train
 
     digits = digits_experiment()
@@ -71,13 +91,13 @@ def demo_runs(folder: Path) -> list[str]:
         made.append(place.name)
     begun, ahead = (folder / "demo" / f"digits-{name}" for name in ("begun", "nowcast"))
     if not begun.exists():
-        train(network(SEEDS), digits.data, digits.look, replace(digits.recipe, steps=BEGUN), to=begun, seed=SEEDS)
-        save(nowcast(begun, network(SEEDS), digits.data, digits.look, digits.recipe, route=Twin(count=4)), ahead)
+        train(network(SEEDS), digits.data, digits.held_out, replace(digits.recipe, steps=BEGUN), to=begun, seed=SEEDS)
+        save(nowcast(begun, network(SEEDS), digits.data, digits.held_out, digits.recipe, method=Twin(count=4)), ahead)
         made += [begun.name, ahead.name]
     for seed in range(SEEDS):
         place = folder / "demo" / f"digits-seed-{seed}"
         if not place.exists():
-            train(network(seed), digits.data, digits.look, digits.recipe, to=place, seed=seed)
+            train(network(seed), digits.data, digits.held_out, digits.recipe, to=place, seed=seed)
             made.append(place.name)
     torch.manual_seed(0)
     return made

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tiltmeter.explorer.bent_recipe import bent_recipe
+import numpy as np
+
+from tiltmeter.losses import Square
+from tiltmeter.recipe import Recipe
+from tiltmeter.recipe.sampling import Draws
 from tiltmeter.record import Trajectory, When, log_spaced
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
-    from tiltmeter.recipe import Recipe
+
+MOST_STEPS, MOST_LR = 1_000_000, 1000.0
+
+
+def bent_recipe(recipe: Recipe, groups: Sequence[Any], bend: Mapping[str, Any]) -> Recipe:
+    """The recipe with what the sliders say: `lr`, `steps`, `weights` and `shares` by group, the name of a `law`.
+
+    No weights and no shares leave those of the recipe as they are.
+    """
+    from tiltmeter.interventions.menu import menu
+
+    changed: dict[str, Any] = {"steps": _between("steps", bend["steps"], 1, MOST_STEPS), "epochs": None}
+    if bend["lr"] is not None:
+        _between("lr", bend["lr"], 0, MOST_LR, low_too=False)
+        if recipe.lr is None:
+            raise ValueError("`lr` of this recipe is a schedule or belongs to its optimiser, so it stays as it is.")
+        changed["lr"] = bend["lr"]
+    for name in ("weights", "shares"):
+        if bend[name] and len(bend[name]) != len(groups):
+            raise ValueError(f"`{name}` should be one number for each of the {len(groups)} groups.")
+    if bend["weights"]:
+        plain = np.allclose(bend["weights"], 1.0)
+        changed["weights"] = None if plain else dict(zip(groups, bend["weights"], strict=True))
+    if bend["shares"]:
+        changed |= {"proportions": dict(zip(groups, bend["shares"], strict=True)), "sampling": None}
+    if bend["law"]:
+        laws = menu(int(changed["steps"]))
+        if bend["law"] not in laws:
+            raise ValueError(f"There is no intervention {bend['law'][:40]!r}. There are: {', '.join(laws)}.")
+        changed["interventions"] = (*recipe.interventions, laws[bend["law"]])
+    return replace(recipe, **changed)
+
+
+def _between(name: str, value: float, low: float, high: float, low_too: bool = True) -> float:
+    if not (low <= value if low_too else low < value) or not value <= high:
+        raise ValueError(f"`{name}` should lie between {low:g} and {high:g}. Found {name} = {value:g}.")
+    return value
+
 
 #: Points of the training data whose kernel is computed: the first forecast of a page takes seconds, not minutes.
 SAMPLE = 1500
+#: CPU seconds of a forecast that the kernels do not know.
+SECONDS = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +71,14 @@ class Experiment:
 
     about: str
     data: GroupedData
-    look: GroupedData
+    held_out: GroupedData
     recipe: Recipe
     make: Callable[[], Any]
     train: Callable[[Recipe, Path], None]
     when: When = log_spaced(20)
 
     no_training = ""
-    refused_laws: ClassVar[list[str]] = []
+    refused_interventions: ClassVar[list[str]] = []
 
     @cached_property
     def kernels(self) -> Any:
@@ -45,7 +88,7 @@ class Experiment:
         from tiltmeter.forecast.kernel.network_kernels import tangent
 
         torch.set_num_threads(1)
-        return tangent(self.make(), self.data, self.look, sample=SAMPLE, progress=False)
+        return tangent(self.make(), self.data, self.held_out, sample=SAMPLE, progress=False)
 
     @cached_property
     def groups(self) -> list[Any]:
@@ -61,10 +104,10 @@ class Experiment:
         return self.recipe.total_steps(len(self.data))
 
     def forecast(self, bend: Mapping[str, Any], full: bool) -> Trajectory | None:
-        """The forecast of the bent recipe; `full` also tests how far to trust it.
+        """The forecast of the bent recipe, from the kernels where they know it.
 
-        From the kernels where they know the recipe. Else by the route that `forecast` chooses, which takes longer: then
-        there is none (None) unless it is the full one that is asked for.
+        Else by the method that three seconds buy: then there is none (None) unless it is the full one that is asked
+        for.
         """
         from tiltmeter.forecast.forecast import forecast
         from tiltmeter.forecast.kernel.question import check_before_work
@@ -75,9 +118,51 @@ class Experiment:
             check_before_work(recipe, self.data)
         except ValueError:
             own = replace(recipe, order=0) if recipe.order is None else recipe
-            return forecast(self.make(), self.data, self.look, own, watch=watch, progress=False) if full else None
-        found: Trajectory = self.kernels.forecast(recipe, watch=watch, horizon=full)
+            return (
+                forecast(self.make(), self.data, self.held_out, own, SECONDS, watch=watch, progress=False)
+                if full
+                else None
+            )
+        found: Trajectory = self.kernels.forecast(recipe, watch=watch)
         return found
 
     def bent(self, bend: Mapping[str, Any]) -> Recipe:
         return bent_recipe(self.recipe, self.groups, bend)
+
+
+WIDTH, SHARE, CONTRAST, BATCH, LR, STEPS = 256, 0.9, (0.2, 2.5), 16, 0.006, 600
+ABOUT = (
+    "A network of 256 hidden units will tell small digits from large ones. Nine tenths of the images are upright and "
+    "faint, one tenth turned and bright."
+)
+
+
+@cache
+def digits_experiment() -> Experiment:
+    """The example of the page and of its demo runs.
+
+    >>> digits_experiment().groups
+    ['turned', 'upright']
+    """
+    from tiltmeter.data.public.digits import digits
+
+    data, held_out = digits(share=SHARE, contrast=CONTRAST, labels="large")
+    recipe = Recipe(lr=LR, steps=STEPS, batch=BATCH, sampling=Draws(), loss=Square())
+
+    def train(bent: Recipe, to: Path) -> None:
+        from tiltmeter.training.loop import train as train_it
+
+        train_it(network(), data, held_out, bent, to=to, seed=0)
+
+    return Experiment(ABOUT, data, held_out, recipe, network, train)
+
+
+def network(seed: int = 0) -> Any:
+    """The network with the initial weights of this seed."""
+    import torch
+
+    from tiltmeter.modules.networks import mlp
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    return mlp(64, (WIDTH,), 1)

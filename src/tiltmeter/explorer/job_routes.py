@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer.answers import answered, refused, state_of
-from tiltmeter.explorer.jobs import KINDS
+from tiltmeter.explorer.answers import answered, refused, sent, state_of
+from tiltmeter.explorer.state import KINDS
 from tiltmeter.explorer.what_if_routes import checked_bend, own_settings
 
 READ_ONLY = "This explorer only reads. Start it with `tiltmeter explore --allow-runs` to train and to run experiments."
@@ -44,7 +43,7 @@ async def jobs(request: Request) -> Response:
     if request.method == "GET":
         return JSONResponse([job.to_json() for job in state.jobs.all()])
     try:
-        asked = json.loads(await request.body())
+        asked = await sent(request)
         kind, settings = str(asked["kind"]), asked["settings"]
         if KINDS.get(kind) and not state.settings.allow_runs:
             return refused(READ_ONLY, 403)
@@ -54,13 +53,13 @@ async def jobs(request: Request) -> Response:
         elif kind in KINDS:
             settings = {"source": str(settings["source"]), "bend": checked_bend(settings)}
         return JSONResponse(state.jobs.start(kind, settings, own).to_json())
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         return refused(str(error) if type(error) is ValueError else "A job should have a kind and settings.")
 
 
 async def cancel(request: Request) -> Response:
     state = state_of(request)
     try:
-        return JSONResponse(state.jobs.cancel(int(json.loads(await request.body())["number"])).to_json())
-    except (ValueError, KeyError, TypeError) as error:
+        return JSONResponse(state.jobs.cancel(int((await sent(request))["number"])).to_json())
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         return refused(str(error) if type(error) is ValueError else "Say which job to cancel.")

@@ -8,11 +8,14 @@ agree.
 
 from __future__ import annotations
 
+import secrets
+from contextlib import suppress
 from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +36,8 @@ HEADERS = {
 }
 #: The most bytes that anyone may send.
 MOST_BYTES = 65_536
+#: The most visits that are remembered; the oldest have to use the shared address again.
+MOST_VISITS = 1000
 
 
 class Locks:
@@ -41,7 +46,10 @@ class Locks:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app, self._settings = app, settings
         self._origins = {f"http://{host}" for host in settings.hosts}
+        # Cookies go to every port of a host, so this one says its port, and holds nothing that opens the door anew.
         self._cookie = f"tiltmeter-{settings.port}"
+        self._visits: dict[str, None] = {}
+        self._once = settings.once
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -58,8 +66,19 @@ class Locks:
                     headers.setdefault(name, value)
             await send(message)
 
+        left = MOST_BYTES
+
+        async def limited() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return message if left >= 0 else {"type": "http.disconnect"}
+
         refusal = self._refusal(scope)
-        await (refusal or self._app)(scope, receive, locked)
+        if refusal is not None and scope["method"] == "POST":
+            refusal.headers["Connection"] = "close"  # what else it may send is not read
+        with suppress(ClientDisconnect):
+            await (refusal or self._app)(scope, limited, locked)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -84,15 +103,21 @@ class Locks:
         if token is None:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if _same(given, token):
+        first = self._once is not None and _same(given, self._once)
+        if first or _same(given, token):
+            self._once = None if first else self._once
+            visit = secrets.token_urlsafe(24)
+            self._visits[visit] = None
+            while len(self._visits) > MOST_VISITS:
+                del self._visits[next(iter(self._visits))]
             answer = RedirectResponse("/", 303)
-            answer.set_cookie(self._cookie, token, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(self._cookie, visit, httponly=True, samesite="strict", path="/")
             return answer
         try:
             kept = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             kept = None
-        if kept is not None and _same(kept.value, token):
+        if kept is not None and kept.value in self._visits:
             return None
         return PlainTextResponse("Open the address that `tiltmeter explore --share` printed: it holds a token.", 403)
 
@@ -102,6 +127,8 @@ class Locks:
             return PlainTextResponse("A change should be asked for by the page itself.", 403)
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return PlainTextResponse("A change should be asked for in JSON.", 415)
+        if "transfer-encoding" in headers:
+            return PlainTextResponse("A change should say its length and come in one piece.", 411)
         length = headers.get("content-length", "")
         if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > MOST_BYTES:
             return PlainTextResponse(f"At most {MOST_BYTES} bytes are read.", 413)

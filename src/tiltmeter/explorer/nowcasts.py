@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.explorer.run_folder import run_folder
 from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.run_rows import run_folder
 from tiltmeter.explorer.what_if import forecast_told
-from tiltmeter.explorer.what_if_sources import MOST_BYTES
-from tiltmeter.forecast.nowcast_step import nowcast_step
+from tiltmeter.explorer.what_if_sources import LARGEST_FILE
+from tiltmeter.forecast.bands import nowcast_step
 from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
 from tiltmeter.record.origin import Origin
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
 
 #: A nowcast begins with the numbers of the run, but for rounding.
 EQUAL = 1e-4
@@ -43,9 +43,9 @@ def run_nowcasts(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
 def goes_on_from(ahead: Trajectory, run: Trajectory) -> bool:
     """Whether a nowcast is one of this run.
 
-    Both must name the same network, data and held-out points, as far as both say it. The first look of the nowcast must
-    have the numbers of the run at that step. If the run has no look there, both must have the same recipe and order.
-    """
+    Both must name the same network, data and held-out points, as far as both say it. The first evaluation of the
+    nowcast must have the numbers of the run at that step. If the run has no evaluation there, both must have the same
+    recipe and order."""
     mine, other = ahead.origin, run.origin
     if nowcast_step(mine) is None or nowcast_step(other) is not None or not _alike(mine, other):
         return False
@@ -77,7 +77,7 @@ def _nowcast(path: Path) -> Origin | None:
         status = os.stat(path / RUN)
         known = _origins.get(path)
         if known is None or known[0] != status.st_mtime_ns:
-            header = read_header(path) if status.st_size < MOST_BYTES else None
+            header = read_header(path) if status.st_size < LARGEST_FILE else None
             origin = header.origin if isinstance(header, TrajectoryHeader) else None
             known = status.st_mtime_ns, origin if origin is not None and nowcast_step(origin) is not None else None
             _origins[path] = known
@@ -94,7 +94,7 @@ def _alike(one: Origin, other: Origin) -> bool:
 
 
 def _begins_alike(ahead: Trajectory, run: Trajectory, name: str) -> bool | None:
-    """Whether the first numbers are those of the run at that step; None if it has no look there."""
+    """Whether the first numbers are those of the run at that step; None if it has no evaluation there."""
     first = ahead[name].isel(time=0)
     first = first.mean("seed") if "seed" in first.dims else first
     curve, step = run[name], float(first.coords["time"])

@@ -12,11 +12,14 @@ from starlette.routing import Route
 from tiltmeter.explorer import job_routes, run_routes, study_routes, what_if_routes
 from tiltmeter.explorer.answers import answered, refused, state_of
 from tiltmeter.explorer.lessons import lesson_named, lessons
-from tiltmeter.explorer.page_files import kind_of, page_files
-from tiltmeter.explorer.presets import presets
-from tiltmeter.explorer.single_file import single_file
+from tiltmeter.explorer.single_file import kind_of, page_files, single_file
+from tiltmeter.explorer.theory_state import presets
+from tiltmeter.plugins import is_installed
+from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
-from tiltmeter.visible_text import visible
+
+#: The parts of the page in their order; the evidence of experiments is there if tiltmeter-lab is.
+PAGES = ("theory", "runs", "forecast", "studies")
 
 
 def routes() -> list[Route]:
@@ -58,6 +61,7 @@ async def start(request: Request) -> Response:
         "version": __version__,
         "folder": visible(settings.folder.name),
         "allow_runs": settings.allow_runs,
+        "pages": [*PAGES, *(["verdicts"] if is_installed("evidence") else []), "lessons"],
         "presets": presets(),
         "lessons": [lesson.to_json() for lesson in lessons()],
     }

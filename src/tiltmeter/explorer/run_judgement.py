@@ -1,28 +1,131 @@
-"""Run judgement: who leads in a run, by bands that hold at all looks together; when to stop; its report."""
+"""Run judgement: who leads in a run, by bands that hold at all evaluations together; when to stop; its report."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.crossings import Crossings, crossings
-from tiltmeter.explorer.downsample import downsample
-from tiltmeter.explorer.live_judgement import live_differences, live_told
-from tiltmeter.explorer.run_folder import refusal, run_folder
-from tiltmeter.explorer.run_rows import state_of
-from tiltmeter.explorer.stopping_told import stopping_told
+from tiltmeter.explorer.run_curves import downsample
+from tiltmeter.explorer.run_rows import refusal, run_folder, state_of
+from tiltmeter.leaders.difference import Difference
+from tiltmeter.leaders.leaders import Leaders, leaders
+from tiltmeter.leaders.seed_bands import recorded_errors
+from tiltmeter.leaders.stopping import stopping
 from tiltmeter.names import NOBODY, better_of
 from tiltmeter.plot.theme import group_name
-from tiltmeter.record import Trajectory, load, stack
-from tiltmeter.visible_text import visible
+from tiltmeter.record import Trajectory, When, load, stack
+from tiltmeter.record.origin import Origin
+from tiltmeter.shown_text import visible
+
+WORDS = ("smallest gap", "best mean", "best worst group")
+
+
+def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]:
+    """The rules and a note on them, or why there are none."""
+    try:
+        advice = stopping(trajectory, curve=curve)
+    except ValueError as error:
+        return {"stopping": [], "stopping_refused": visible(str(error))}
+    note = f"Among the evaluations whose mean {curve} is within {advice.within:.0%} of the best."
+    if advice.judged == "same points":
+        note += " Chosen and measured on the same points, so these numbers are too good."
+    rules = [
+        {"rule": word, "time": rule.time, "gap": rule.gap, "mean": rule.mean, "worst": rule.worst}
+        for rule, word in zip(advice.rules, WORDS, strict=True)
+    ]
+    return {"stopping": rules, "stopping_note": visible(note)}
+
+
+LEVEL = 0.05
+#: Longer plans are not counted.
+MOST_STEPS = 10**6
+
+
+def live_differences(runs: Sequence[Trajectory], curve: str, level: float = LEVEL) -> tuple[list[Difference], int]:
+    """Every pair of groups of these seeds of one recipe, and the number of planned evaluations.
+
+    ValueError with its sentence where the plan or the errors are not recorded: then nobody is named while it trains.
+    """
+    first = runs[0]
+    planned = planned_evaluations(first.origin)
+    if planned is None:
+        raise ValueError(
+            "While it trains nobody is named: how many steps are planned is not recorded. "
+            'Tell the probe: Probe(..., settings={"steps": 5000}).'
+        )
+    if f"{curve}_se" not in first:
+        raise ValueError(f"While it trains nobody is named: no standard errors of {curve!r} are recorded.")
+    count = min(run[curve].sizes["time"] for run in runs)
+    times = first[curve].coords["time"].values[:count]
+    if count == 0 or any(not np.array_equal(run[curve].coords["time"].values[:count], times) for run in runs):
+        raise ValueError("While they train nobody is named: these runs are looked at at different times.")
+    groups = first[curve].coords["group"].values.tolist()
+    values, errors = (
+        np.stack([run[name].transpose("time", "group").values[:count] for run in runs])
+        for name in (curve, f"{curve}_se")
+    )
+    pairs = list(combinations(range(len(groups)), 2))
+    contrasts = np.zeros((len(pairs), len(groups)))
+    for row, (a, b) in enumerate(pairs):
+        contrasts[row, a], contrasts[row, b] = 1.0, -1.0
+    band = recorded_errors(values, errors, contrasts, level, max(planned, count) * len(pairs))
+    better = better_of(curve, first[curve])
+    found = []
+    for row, (a, b) in enumerate(pairs):
+        limits = (part[:, row] for part in (band.gap, band.lower, band.upper))
+        found.append(Difference(curve, better, (groups[a], groups[b]), first.clock, times, *limits))
+    return found, planned
+
+
+def planned_evaluations(origin: Origin) -> int | None:
+    """How many evaluations the run will have when it is over, as it says itself.
+
+    >>> planned_evaluations(Origin("training", settings={"when": {"every": 10}, "steps": 100}))
+    11
+    """
+    when, steps = origin.settings.get("when"), origin.settings.get("steps")
+    if not isinstance(when, dict) or not isinstance(steps, int) or not 0 < steps <= MOST_STEPS:
+        return None
+    try:
+        return len({*When.from_json(when).steps(steps), steps})
+    except (ValueError, TypeError):
+        return None
+
+
+def live_sentence(
+    found: Sequence[Difference], run: Trajectory, evaluations: int, planned: int, level: float = LEVEL
+) -> str:
+    """Who leads, with what it holds for."""
+    head = (
+        f"While it trains ({evaluations} of {planned} planned evaluations; at all of them together, {100 * level:g} %)"
+    )
+    groups = tuple(dict.fromkeys(group for one in found for group in one.pair))
+    judged = Leaders(
+        *(tuple(found), (found[0].curve,), groups, level, "run", "standard errors", evaluations, found[0].clock),
+        trajectory=run,
+    )
+    return f"{head}: {judged.headline.claim}"
+
+
+def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:
+    """Sentence and crossings."""
+    evaluations = len(found[0].times)
+    changes = [
+        {"time": change.high, "low": change.low, "high": change.high, "after": change.after}
+        for one in found
+        for change in one.changes
+    ]
+    return {"sentence": live_sentence(found, run, evaluations, planned), "crossings": changes}
+
 
 #: What was judged before: (path, curve) -> size of the file and state of the run, answer.
 _judged: dict[tuple[Path, str], tuple[tuple[int, str], dict[str, Any]]] = {}
-#: Above so many looks a run is judged at an even selection of them.
+#: Above so many evaluations a run is judged at an even selection of them.
 MOST_LOOKS = 400
 
 
@@ -55,20 +158,13 @@ def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
         pairs, planned = live_differences([run], curve)
         ahead = {one.leader[-1] for one in pairs if len(one.times)} if len(pairs) == 1 else set()
         leader = next(iter(ahead), NOBODY)
-        changes = live_told(pairs, planned)["crossings"]
+        changes = live_told(pairs, run, planned)["crossings"]
         last = max((one["time"] for one in changes), default=None)
     else:
         run, curve = _followed(run, curve)
-        found = crossings(run, curve)
-        leader, last = _leader_now(found, curve), found[-1].time if found else None
-    return {"leader": group_name(leader) if leader != NOBODY else "not shown", "crossing": last}
-
-
-def _leader_now(found: Crossings, curve: str) -> Hashable:
-    """Who is shown to lead every other group at the last look; a lead that was shown earlier only does not count."""
-    leader = found.last_leader
-    pairs = [] if found.standing is None else [one for one in found.standing.of(curve) if leader in one.pair]
-    return leader if all(one.leader[-1] == leader for one in pairs if len(one.times)) else NOBODY
+        judged = leaders(run, curve)
+        leader, last = judged.last, judged.changes[-1].time if judged.changes else None
+    return {"leader": group_name(leader) if leader != NOBODY else "not clear", "crossing": last}
 
 
 def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
@@ -81,31 +177,32 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
         return _of_running(several, curve)
     trajectory = several[0] if len(several) == 1 else stack(several)
     trajectory, curve = _followed(trajectory, curve)
-    found = crossings(trajectory, curve)
+    judged = leaders(trajectory, curve)
     answer: dict[str, Any] = {
-        "sentence": visible(str(found)),
+        "sentence": visible(str(judged)),
         "curve": visible(curve),
         "better": better_of(curve, trajectory[curve]),
-        "looks": trajectory[curve].sizes["time"],
+        "evaluations": trajectory[curve].sizes["time"],
         "crossings": [
-            {"time": one.time, "low": one.low, "high": one.high, "after": group_name(one.leader_after)} for one in found
+            {"time": one.time, "low": one.low, "high": one.high, "after": group_name(one.leader_after)}
+            for one in judged.changes
         ],
-        "bands": [] if found.standing is None else [_band(one) for one in found.standing.of(curve) if one.judged],
+        "bands": [_band(one) for one in judged.differences if one.judged and judged.basis != "exact"],
     }
     return {**answer, **stopping_told(trajectory, curve)}
 
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
-    """Limits that hold for all planned looks, and no advice when to stop, which needs the whole run."""
+    """Limits that hold for all planned evaluations, and no advice when to stop, which needs the whole run."""
     curve = _with_groups(several[0], curve)[1]
     pairs, planned = live_differences(several, curve)
-    told = live_told(pairs, planned)
+    told = live_told(pairs, several[0], planned)
     changes = [{**one, "after": group_name(one["after"])} for one in told["crossings"]]
     return {
         "sentence": visible(told["sentence"]),
         "curve": visible(curve),
         "better": better_of(curve, several[0][curve]),
-        "looks": len(pairs[0].times),
+        "evaluations": len(pairs[0].times),
         "planned": planned,
         "crossings": changes,
         "bands": [_band(one) for one in pairs if one.judged],
@@ -147,13 +244,13 @@ def _with_groups(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
 
 
 def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
-    """The run at no more looks than can be judged at once, and the curve to judge."""
+    """The run at no more evaluations than can be judged at once, and the curve to judge."""
     found = _with_groups(trajectory, curve)[1]
-    looks = trajectory[found].sizes["time"]
-    if looks <= MOST_LOOKS or trajectory.evaluate is not None:
+    evaluations = trajectory[found].sizes["time"]
+    if evaluations <= MOST_LOOKS or trajectory.evaluate is not None:
         return trajectory, found
     times = trajectory[found].coords["time"].values
-    at = times[np.unique(np.linspace(0, looks - 1, MOST_LOOKS).astype(int))]
+    at = times[np.unique(np.linspace(0, evaluations - 1, MOST_LOOKS).astype(int))]
     thinned = {name: one.sel(time=np.intersect1d(at, one.coords["time"].values)) for name, one in trajectory.items()}
     return trajectory.replace({name: thinned[name] for name in thinned if name.removesuffix("_se") == found}), found
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tiltmeter.explorer.answers import answered, refused, state_of
-from tiltmeter.explorer.worker import Cancelled
+from tiltmeter.explorer.state import Cancelled
 
 #: The most runs that are asked about at once.
 MOST_RUNS = 64
@@ -28,9 +28,7 @@ def routes() -> list[Route]:
 
 
 async def rows(request: Request) -> Response:
-    state = state_of(request)
-    known = request.query_params.get("known", "")
-    return await answered(state.reader.ask("rows", root=str(state.settings.folder), known=known))
+    return await answered(state_of(request).rows(request.query_params.get("known", "")))
 
 
 async def alike(request: Request) -> Response:

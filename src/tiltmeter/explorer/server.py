@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tiltmeter.explorer.locks import Locks
 from tiltmeter.explorer.routes import routes
@@ -18,6 +20,37 @@ from tiltmeter.explorer.state import State
 
 #: Seconds that open requests get to finish after Ctrl-C.
 PATIENCE = 1
+#: Seconds within which a request has to be whole, and the connections that may wait at once.
+DEADLINE, MOST_CONNECTIONS = 20.0, 200
+
+
+class Patient(H11Protocol):
+    """A connection that ends if no whole request comes in time, or if it is the oldest of too many that wait."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._unchanged: object = self
+        self._deadline = self.loop.call_later(DEADLINE, self._late)
+        waiting = [one for one in self.connections if isinstance(one, Patient) and one is not self and one.waits]
+        if len(self.connections) > MOST_CONNECTIONS and waiting:
+            min(waiting, key=lambda one: one._deadline.when()).transport.abort()
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is the other side's turn: to begin a request, or to finish one."""
+        cycle = self.cycle
+        return cycle is None or bool(cycle.response_complete) or bool(cycle.more_body)
+
+    def _late(self) -> None:
+        if self.waits and (self.cycle is None or self.cycle is self._unchanged):
+            self.transport.abort()
+            return
+        self._unchanged = self.cycle
+        self._deadline = self.loop.call_later(DEADLINE, self._late)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._deadline.cancel()
+        super().connection_lost(error)
 
 
 def make_app(settings: Settings) -> Starlette:
@@ -49,6 +82,7 @@ def serve(settings: Settings, ready: Callable[[Settings], None]) -> None:
         ws="none",
         loop="asyncio",
         server_header=False,
+        http=Patient,
         timeout_graceful_shutdown=PATIENCE,
     )
     ready(settings)

@@ -13,6 +13,8 @@ LOOPBACK = "127.0.0.1"
 class Settings:
     """One explorer. It is read-only unless `allow_runs`; away from the loopback address it needs a `token`.
 
+    `once` is another token, good for one visit: the address with it stands on the command line of the browser, where
+    every user of the machine can read it.
     `reader` names the function that makes an `Experiment` of a TOML file, as "module:function".
 
     >>> sorted(Settings(Path("runs"), port=8765).hosts)
@@ -25,6 +27,7 @@ class Settings:
     token: str | None = None
     allow_runs: bool = False
     reader: str | None = None
+    once: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -43,8 +46,15 @@ class Settings:
     @property
     def address(self) -> str:
         """What to open in a browser."""
-        secret = f"?token={self.token}" if self.token else ""
-        return f"http://{in_url(self.host)}:{self.port}/{secret}"
+        return self._with(self.token)
+
+    @property
+    def first_visit(self) -> str:
+        """The address for the browser that is opened."""
+        return self._with(self.once if self.token else None)
+
+    def _with(self, token: str | None) -> str:
+        return f"http://{in_url(self.host)}:{self.port}/" + (f"?token={token}" if token else "")
 
 
 def is_loopback(host: str) -> bool:

@@ -9,13 +9,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from html import escape
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
-from tiltmeter.explorer.page_files import page_files
-from tiltmeter.explorer.presets import presets
+from tiltmeter.explorer.theory_state import presets
 from tiltmeter.plot.offline_page import policy, script_json
 from tiltmeter.version import __version__
+
+KINDS = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
+
+
+@cache
+def page_files() -> dict[str, str]:
+    """Name within `page` -> text."""
+    return dict(_below(files("tiltmeter.explorer") / "page", ""))
+
+
+def kind_of(name: str) -> str:
+    """The media type of one of them."""
+    return KINDS[name[name.rindex(".") :]]
+
+
+def _below(folder: Traversable, before: str) -> list[tuple[str, str]]:
+    found = []
+    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+        if entry.is_dir():
+            found += _below(entry, f"{before}{entry.name}/")
+        elif any(entry.name.endswith(ending) for ending in KINDS):
+            found.append((before + entry.name, entry.read_text(encoding="utf-8")))
+    return found
+
 
 _IMPORT = re.compile(r'^import (?:\{[^}]*\} from )?"(\./[\w./-]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function|const|class|async|let)", re.MULTILINE)

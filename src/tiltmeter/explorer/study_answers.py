@@ -4,23 +4,160 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from tiltmeter.analysis.variance.shares import shares
-from tiltmeter.explorer.run_folder import address_of, is_inside
-from tiltmeter.explorer.stored_study import StoredStudy, study_folder
-from tiltmeter.explorer.study_numbers import study_numbers
+from tiltmeter.explorer.run_rows import DEPTH, address_of, is_inside, refusal
+from tiltmeter.plot.theme import group_name
+from tiltmeter.record import load
 from tiltmeter.record.directory.lock import live_writer
-from tiltmeter.study.cell import Cell
-from tiltmeter.study.failure import Failure
-from tiltmeter.study.grid import text
-from tiltmeter.study.places import CELLS, FAILED, WORK
+from tiltmeter.shown_text import visible
+from tiltmeter.study.folder import CELLS, FAILED, STUDY, WORK, Failure, Places, read_study
+from tiltmeter.study.function_reference import FunctionReference
+from tiltmeter.study.grid import Cell, checked_cells, checked_factors, checked_seeds, settings_of, text
 from tiltmeter.study.status import status_of
-from tiltmeter.visible_text import visible
+from tiltmeter.study.table import build_table, last_values
+from tiltmeter.study.variance.shares import shares
+
+#: The most cells of a study that is shown, and the most bytes of its file.
+MOST_CELLS, MOST_BYTES = 50_000, 2**24
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """What `study.json` says. A file that somebody sent may name any function, so it is never imported here."""
+
+    root: Path
+    function: str
+    factors: dict[str, list[Any]]
+    seeds: tuple[int, ...] | None
+    cells: tuple[dict[str, Any], ...] | None
+    fraction: float | None
+    version: str
+
+    @classmethod
+    def read(cls, folder: Path) -> StoredStudy:
+        if (folder / STUDY).stat().st_size > MOST_BYTES:
+            raise ValueError(f"{STUDY} is larger than {MOST_BYTES // 2**20} MB, the most that is read here.")
+        said = read_study(folder)
+        factors = checked_factors(said["factors"])
+        if isinstance(said["seeds"], int) and said["seeds"] > MOST_CELLS:
+            raise ValueError(f"This study has {said['seeds']:,} seeds; up to {MOST_CELLS:,} cells are shown here.")
+        seeds = checked_seeds(said["seeds"])
+        count = prod(len(values) for values in factors.values()) * len(seeds or (0,))
+        if count > MOST_CELLS:
+            raise ValueError(f"This study has {count:,} cells; up to {MOST_CELLS:,} are shown here.")
+        cells = None if said["cells"] is None else checked_cells(said["cells"], factors)
+        function = FunctionReference(**said["cell"]).text
+        return cls(folder, function, factors, seeds, cells, said["fraction"], str(said["version"]))
+
+    @cached_property
+    def places(self) -> Places:
+        return Places(self.root)
+
+    @cached_property
+    def all_cells(self) -> tuple[Cell, ...]:
+        settings = settings_of(self.factors, self.cells, self.fraction, self.seeds)
+        return tuple(Cell.of(one, self.function, self.version) for one in settings)
+
+
+def study_folder(root: Path) -> dict[str, Path]:
+    """Every study below the folder by its name in addresses; links are not followed."""
+    root = root.resolve()
+    found: dict[str, Path] = {}
+    for path in _studies(root, DEPTH):
+        found[address_of(os.fsencode(path.relative_to(root).as_posix()) if path != root else b".")] = path
+    return found
+
+
+def _studies(folder: Path, depth: int) -> list[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda one: one.name)
+    except OSError:
+        return []
+    if any(entry.name == STUDY and entry.is_file(follow_symlinks=False) for entry in entries):
+        return [folder]
+    if depth == 0:
+        return []
+    inner = [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+    return [one for path in inner for one in _studies(path, depth - 1)]
+
+
+#: Seconds that one question may take; the page asks again for the rest.
+PATIENCE = 1.5
+#: The most numbers of one curve of a cell, such as groups times classes.
+MOST_NUMBERS = 40
+#: What was read before: run directory of a cell -> its numbers. A complete cell never changes.
+_read: dict[Path, Mapping[str, float]] = {}
+KEPT = 100_000
+
+
+def study_numbers(root: Path, study: StoredStudy) -> tuple[xr.Dataset, int, int]:
+    """The table of numbers so far, how many complete cells it holds, and how many there are."""
+    done = study.places.keys(CELLS)
+    wanted = [cell for cell in study.all_cells if cell.key in done]
+    end = time.monotonic() + PATIENCE
+    found = []
+    for cell in wanted:
+        place = study.places.result(cell.key)
+        if place not in _read:
+            if time.monotonic() > end:
+                continue
+            _read[place] = _numbers(root, place)
+        found.append((cell.settings, _read[place]))
+    while len(_read) > KEPT:
+        del _read[next(iter(_read))]
+    return build_table(study.factors, study.seeds, found, dict), len(found), len(wanted)  # type: ignore[arg-type]
+
+
+def _numbers(root: Path, place: Path) -> dict[str, float]:
+    """Every last value by a name that says what it is; of two groups also their gap."""
+    if not is_inside(place, root) or refusal(root, place) is not None:
+        return {}
+    try:
+        values = last_values(load(place))
+    except (ValueError, OSError, KeyError):
+        return {}
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        if name.endswith("_se"):
+            continue
+        array = value if isinstance(value, xr.DataArray) else xr.DataArray(float(value))
+        if array.dtype.kind not in "fiub" or array.size > MOST_NUMBERS:
+            continue
+        found |= _spread(visible(str(name)), array)
+    return found
+
+
+def _spread(name: str, array: xr.DataArray) -> dict[str, float]:
+    if "seed" in array.dims:
+        array = array.mean("seed")
+    if array.ndim == 0:
+        return {name: float(array)}
+    labels = {
+        str(dim): array.coords[dim].values.tolist() if dim in array.coords else list(range(count))
+        for dim, count in array.sizes.items()
+    }
+    found = {}
+    for place in product(*(range(n) for n in array.shape)):
+        words = [group_name(labels[dim][i]) for dim, i in zip(labels, place, strict=True)]
+        found[f"{name} of {', '.join(words)}"] = float(np.asarray(array.values[place]))
+    if array.dims == ("group",) and array.size == 2:
+        a, b = (group_name(one) for one in labels["group"])
+        found[f"{name} of {a} minus {b}"] = float(array.values[0] - array.values[1])
+    return found
+
 
 #: Failures that are told, and runs of one square that can be opened.
 TOLD, OPENED = 20, 12
@@ -35,7 +172,7 @@ def study_rows(root: str) -> list[dict[str, Any]]:
         try:
             study = StoredStudy.read(path)
             row |= {"function": visible(study.function), "status": str(status_of(study.all_cells, study.places, None))}
-        except (ValueError, TypeError, KeyError, OSError) as error:
+        except Exception as error:  # one bad file never hides the others
             row["error"] = visible(str(error).replace(str(Path(root).resolve()), ""))
         rows.append(row)
     return rows

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tiltmeter.explorer.bent_recipe import bent_recipe
+from tiltmeter.explorer.experiment import bent_recipe
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, log_spaced
 
@@ -45,18 +45,18 @@ class TangentExperiment:
         return STEPS
 
     @cached_property
-    def refused_laws(self) -> list[str]:
+    def refused_interventions(self) -> list[str]:
         """The interventions of the menu that need the network or its data."""
-        from tiltmeter.advice.menu import menu
+        from tiltmeter.interventions.menu import menu
 
         plain: dict[str, Any] = {"lr": None, "steps": STEPS, "weights": [], "shares": []}
         return [law for law in menu(STEPS) if not self._knows({**plain, "law": law})]
 
-    def forecast(self, bend: Mapping[str, Any], full: bool) -> Trajectory:
-        """The forecast of the bent recipe; `full` also tests whether the sample is large enough."""
+    def forecast(self, bend: Mapping[str, Any], full: bool) -> Trajectory:  # noqa: ARG002
+        """The forecast of the bent recipe."""
         from tiltmeter.recipe.watch import Watch
 
-        found: Trajectory = self.kernels.forecast(self.bent(bend), watch=Watch(when=log_spaced(20)), horizon=full)
+        found: Trajectory = self.kernels.forecast(self.bent(bend), watch=Watch(when=log_spaced(20)))
         return found
 
     def bent(self, bend: Mapping[str, Any]) -> Recipe:
@@ -79,7 +79,7 @@ def tangent_experiment(path: Path, name: str) -> TangentExperiment:
 
     torch.set_num_threads(1)
     kernels = load_tangent(path)
-    settings: Any = kernels.forecast(Recipe(lr=1e-9, steps=1), horizon=False).origin.settings
+    settings: Any = kernels.forecast(Recipe(lr=1e-9, steps=1)).origin.settings
     sizes = zip(kernels.sample.groups, kernels.sizes.tolist(), strict=True)
     counts = ", ".join(f"{size:,} of {group_name(group)}" for group, size in sizes)
     about = (

@@ -8,16 +8,58 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.problem import cases
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 
+_CASES = (
+    cases.centred_crossing,
+    cases.three_phases,
+    cases.spurious_correlation,
+    cases.no_crossing,
+    cases.no_bias,
+)
+
+
+def presets() -> list[dict[str, Any]]:
+    """Name, first sentence and numbers of every named case, as the page's theory takes them.
+
+    >>> [one["name"] for one in presets()][:2]
+    ['centred crossing', 'three phases']
+    """
+    found = []
+    for make in _CASES:
+        problem, sgd, times = make()
+        gram = problem.gram.values
+        shift = float(gram[0, 0])
+        alignment = [float(gram[0, 2 + g]) / shift**0.5 if shift > 0 else 0.0 for g in (0, 1)]
+        found.append(
+            {
+                "name": make.__name__.replace("_", " "),
+                "about": " ".join((make.__doc__ or "").split("\n\n")[0].split()),
+                "state": {
+                    "rho": float(problem.weight.values[0]),
+                    "shift": shift,
+                    "variance": problem.variance.values.tolist(),
+                    "overlap": float(gram[2, 3]),
+                    "alignment": alignment,
+                    "label_bias": problem.label_bias.values.tolist(),
+                    "lr": float(sgd.lr),  # type: ignore[arg-type]
+                    "weights": [1.0, 1.0],
+                    "until": float(times[-1]),
+                },
+            }
+        )
+    return found
+
+
 Pair = tuple[float, float]
 Triple = tuple[float, float, float]
 THIRD = "third"
-FIRST, LOOKS = 0.01, 160
+FIRST, EVALUATIONS = 0.01, 160
 
 
 @dataclass(frozen=True)
@@ -90,7 +132,7 @@ class TheoryState:
 
     @property
     def times(self) -> np.ndarray:
-        return np.geomspace(FIRST, self.until, LOOKS)
+        return np.geomspace(FIRST, self.until, EVALUATIONS)
 
 
 def _with_third(two: Mixture, share: float, variance: float, overlap: float) -> Mixture:

@@ -8,25 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.analysis.phases import phases
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_curves import series, shown
-from tiltmeter.explorer.run_folder import address_of, run_folder
 from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.run_rows import address_of, run_folder
 from tiltmeter.explorer.tangent_experiment import TangentExperiment
 from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
+from tiltmeter.leaders.leaders import leaders
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
 
 #: Where trainings that the page starts are recorded, below the folder.
 PLACE = "from-explorer"
-SLOW = "This recipe is forecast by training small twins of the network, when the slider rests."
+SLOW = "This recipe is rehearsed for a few seconds, when the slider rests."
 
 
 def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> dict[str, Any]:
     """What can be bent of this source, and where it stands."""
-    from tiltmeter.advice.menu import menu
+    from tiltmeter.interventions.menu import menu
 
     one = experiment_of(root, source, reader, fetch)
     recipe = one.recipe
@@ -42,7 +42,7 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
         "weights": weights,
         "shares": one.shares if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
         "laws": list(menu(one.steps)) if not recipe.interventions else [],
-        "refused_laws": one.refused_laws,
+        "refused_interventions": one.refused_interventions,
         "no_training": one.no_training,
     }
 
@@ -50,7 +50,7 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
 def what_if_forecast(
     root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], full: bool, curve: str = "loss"
 ) -> dict[str, Any]:
-    """Forecast a curve of all groups; `full` also tests how far to trust it."""
+    """Forecast a curve of all groups; `full` also what takes seconds."""
     ahead = experiment_of(root, source, reader, fetch).forecast(bend, full)
     return {"waits": SLOW} if ahead is None else forecast_told(ahead, curve)
 
@@ -64,28 +64,27 @@ def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any
 
 
 def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
-    """The curve, the sentence and the horizon of a forecast."""
-    from tiltmeter.forecast.horizon import UNTESTED
-    from tiltmeter.plot.horizon_rule import horizon_step
+    """The curve, the sentence and the promise of a forecast."""
+    from tiltmeter.plot.promise_rule import promised_since
 
     names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
     if not names:
         raise ValueError("There is no curve of groups in this forecast.")
     chosen = curve if curve in names else names[0]
     try:
-        sentence = str(phases(ahead, chosen)) if ahead[chosen].sizes["group"] == 2 else ""
+        sentence = str(leaders(ahead, chosen))
     except ValueError:  # a curve that is neither better high nor better low
         sentence = ""
-    told = series(ahead[chosen])
+    told, since = series(ahead[chosen]), promised_since(ahead)
     return {
         **told,
         "band": _band(ahead, chosen, told["times"]),
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
-        "sentence": visible(sentence.replace(f" {UNTESTED}.", "") or _ends(ahead, chosen)),  # `_trust` says it
-        "horizon": horizon_step(ahead, chosen),
-        "horizon_text": visible(_trust(ahead, chosen)),
+        "sentence": visible(sentence or _ends(ahead, chosen)),
+        "promised_since": None if since is None or since == float("inf") else since,
+        "promise_text": visible(_promise(ahead)),
     }
 
 
@@ -108,7 +107,7 @@ def interventions_compared(
     root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], tell: Callable[[Any], None]
 ) -> dict[str, Any]:
     """Forecast the training with every intervention of the menu: the final losses, or why it has no forecast."""
-    from tiltmeter.advice.menu import menu
+    from tiltmeter.interventions.menu import menu
 
     tell("computing the kernels of the network")
     one = experiment_of(root, source, reader, fetch)
@@ -140,35 +139,20 @@ def train_bent(
 
 
 def _final(one: Experiment | TangentExperiment, bend: Mapping[str, Any]) -> dict[str, Any]:
-    loss = one.kernels.forecast(one.bent(bend), horizon=False)["loss"].isel(time=-1).values
+    loss = one.kernels.forecast(one.bent(bend))["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
 
 
-def _trust(ahead: Trajectory, curve: str) -> str:
-    """How far the band goes, and what the tests of the forecast found."""
-    from tiltmeter.forecast.bands.band_horizon import horizon
-    from tiltmeter.forecast.bands.forecast_band import calibrated_band
-    from tiltmeter.forecast.horizon import noted_horizon
+def _promise(ahead: Trajectory) -> str:
+    """What the forecast promises."""
+    from tiltmeter.forecast.bands import promise_sentence
 
-    said = [] if calibrated_band(ahead, curve) is None else [str(horizon(ahead, curve=curve))]
-    noted = noted_horizon(ahead)
-    return " ".join([*said, *([] if noted is None else [str(noted)])])
+    return f"{promise_sentence(ahead) or 'The linearised network, which promises nothing'}."
 
 
 def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] | None:
-    """The limits that are drawn around a forecast, (looks, groups), and what they mean; None where there are none."""
-    from tiltmeter.forecast.bands.forecast_band import calibrated_band
-
-    band = calibrated_band(ahead, curve)
-    if band is not None:
-        kept = band.values.sel(time=times)
-        low, high = (kept.sel(bound=bound).transpose("time", "group").values.tolist() for bound in ("low", "high"))
-        low = [[max(0.0, value) for value in row] for row in low]  # curves with a band are never below
-        return {
-            "lower": low,
-            "upper": high,
-            "text": f"{1 - band.level:.0%} of trainings like it stay inside, at all looks",
-        }
+    """The limits that are drawn around a forecast, (evaluations, groups), and what they mean; None where there are
+    none."""
     values = ahead[curve].sel(time=times)
     if values.sizes.get("seed", 1) < 2:
         return None

@@ -10,17 +10,57 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.explorer.experiment import Experiment
-from tiltmeter.explorer.run_folder import DEPTH, address_of, run_folder
+from tiltmeter.explorer.run_rows import DEPTH, address_of, is_inside, run_folder
 from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
-from tiltmeter.explorer.tangent_folders import check_readable, tangent_folders
+from tiltmeter.forecast.kernel.tangent_files import POINTS
 from tiltmeter.forecast.kernel.tangent_files import TANGENT as MARK
+from tiltmeter.forecast.kernel.tangent_files import TANGENT as TANGENT_FILE
 from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
+
+#: The most bytes of kernels that the explorer reads.
+MOST_BYTES = 2**30
+
+
+def tangent_folders(root: Path) -> dict[str, Path]:
+    """Every saved Tangent below the folder by its name in addresses; links to folders are not followed."""
+    return {
+        address_of(os.fsencode(path.relative_to(root).as_posix()) if path != root else b"."): path
+        for path in _tangents(root, DEPTH)
+    }
+
+
+def check_readable(path: Path, root: Path) -> None:
+    """Refuse files that are links out of the folder, and kernels that are too large for a page."""
+    files = [Path(entry.path) for place in (path, path / POINTS) if place.is_dir() for entry in os.scandir(place)]
+    for file in files:
+        if file.is_symlink() and not is_inside(file, root):
+            raise ValueError(f"{file.name} is a link that leads out of the folder, so it is not followed.")
+    if sum(file.stat().st_size for file in files) > MOST_BYTES:
+        raise ValueError(
+            f"This Tangent is larger than {MOST_BYTES // 2**20} MB, the most that is read here: use `tm.load_tangent`."
+        )
+
+
+def _tangents(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    names = {entry.name for entry in entries}
+    if TANGENT_FILE in names:
+        yield folder
+    if TANGENT_FILE in names or RUN in names or not depth:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            yield from _tangents(Path(entry.path), depth - 1)
+
 
 DIGITS, FILE, TANGENT, SAVED = "digits", "file/", "tangent/", "run/"
 #: The most bytes of a TOML file, and the newest runs that are asked whether they are forecasts.
-MOST_BYTES, NEWEST = 2**20, 300
+LARGEST_FILE, NEWEST = 2**20, 300
 #: The experiments that were bent last: source -> date of the file, experiment.
 _made: dict[tuple[str, str], tuple[int, Experiment | TangentExperiment]] = {}
 KEPT = 2
@@ -37,7 +77,7 @@ def what_if_sources(root: str) -> list[dict[str, str]]:
         found.append({"source": TANGENT + address, "kind": "tangent", "name": name})
     for address, path in _newest(place):
         try:
-            header = read_header(path) if (path / RUN).stat().st_size < MOST_BYTES else None
+            header = read_header(path) if (path / RUN).stat().st_size < LARGEST_FILE else None
         except (ValueError, OSError):
             continue
         if isinstance(header, TrajectoryHeader) and header.origin.source == "forecast":
@@ -53,7 +93,7 @@ def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Ex
     `fetch` allows data sets that may have to be downloaded.
     """
     if source == DIGITS:
-        from tiltmeter.explorer.digits_experiment import digits_experiment
+        from tiltmeter.explorer.experiment import digits_experiment
 
         return digits_experiment()
     place = Path(root).resolve()
@@ -89,8 +129,8 @@ def training_files(root: Path) -> dict[str, Path]:
     for path in _toml_files(root, DEPTH):
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
+        except (OSError, ValueError, RecursionError):
+            continue  # one bad file never hides the others
         if isinstance(tables.get("training"), dict):
             found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
     return found
@@ -105,7 +145,7 @@ def _toml_files(folder: Path, depth: int) -> Iterator[Path]:
         return
     for entry in entries:
         if entry.is_file(follow_symlinks=False) and entry.name.endswith(".toml"):
-            if entry.stat().st_size <= MOST_BYTES:
+            if entry.stat().st_size <= LARGEST_FILE:
                 yield Path(entry.path)
         elif depth and entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
             yield from _toml_files(Path(entry.path), depth - 1)

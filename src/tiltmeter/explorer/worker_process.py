@@ -12,13 +12,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-#: Every job by its name. Nothing else can be asked for.
+from tiltmeter.plugins import WITHOUT_LAB, plugin
+
+#: Every job by its name. Nothing else can be asked for. The module `evidence` is brought by tiltmeter-lab.
 JOBS = {
     "drawing library": "tiltmeter.plot.offline_page:drawing_library",
     "theory": "tiltmeter.explorer.theory_answers:theory_answers",
-    "verdicts": "tiltmeter.explorer.verdict_answers:verdict_answers",
-    "picture": "tiltmeter.explorer.verdict_answers:verdict_picture",
-    "run quick": "tiltmeter.explorer.verdict_answers:run_quick",
+    "verdicts": "evidence:verdict_answers",
+    "picture": "evidence:verdict_picture",
+    "run quick": "evidence:run_quick",
     "sources": "tiltmeter.explorer.what_if_sources:what_if_sources",
     "what if": "tiltmeter.explorer.what_if:what_if_start",
     "forecast": "tiltmeter.explorer.what_if:what_if_forecast",
@@ -66,7 +68,10 @@ def _listen(waiting: queue.Queue[str]) -> None:
 def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> dict[str, Any]:
     module, _, name = JOBS[job].partition(":")
     try:
-        work = getattr(import_module(module), name)
+        home = plugin(module) if module == "evidence" else import_module(module)
+        if home is None:
+            raise ValueError(WITHOUT_LAB)
+        work = getattr(home, name)
         if "tell" in getattr(work, "__annotations__", {}):
             settings = {**settings, "tell": tell}
         return {"answer": finite(work(**settings))}

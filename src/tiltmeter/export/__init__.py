@@ -10,17 +10,15 @@
 curve,time,group,value
 """
 
-from tiltmeter.export.csv import to_csv
 from tiltmeter.export.history import from_table, from_tensorboard
-from tiltmeter.export.latex import to_latex
 from tiltmeter.export.netcdf import to_netcdf, to_zarr
-from tiltmeter.export.parquet import to_parquet
-from tiltmeter.export.tensorboard import to_tensorboard
-from tiltmeter.export.track import (
+from tiltmeter.export.tables import to_csv, to_latex, to_parquet
+from tiltmeter.export.trackers import (
     Tracker,
     aim_tracker,
     mlflow_tracker,
     tensorboard_tracker,
+    to_tensorboard,
     track,
     trackio_tracker,
     wandb_tracker,

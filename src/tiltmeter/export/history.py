@@ -19,7 +19,8 @@ from tiltmeter.record.trajectory import Clock
 def from_table(
     table: Any, curves: Mapping[str, Mapping[Hashable, str]], time: str = "step", clock: Clock = "step"
 ) -> Trajectory:
-    """A history with one row per look as a Trajectory: `curves` says which column holds which group of which curve.
+    """A history with one row per evaluation as a Trajectory: `curves` says which column holds which group of which
+    curve.
 
     >>> import pandas as pd
     >>> history = pd.DataFrame({"step": [1, 10, 100], "loss_a": [1.0, 0.5, 0.4], "loss_b": [0.9, 0.6, 0.5]})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.export.table import plain_label, target
+from tiltmeter.export.tables import plain_label, target
 from tiltmeter.record import Trajectory
 
 

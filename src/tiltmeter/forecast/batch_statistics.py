@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.warn_caller import warn_caller
-from tiltmeter.passes.forward import Read, scores
+from tiltmeter.forecast.inputs import warn_caller
+from tiltmeter.modules.forward import Read, scores
 
 #: About so many points go through the network together.
 CHUNK = 256
@@ -66,5 +66,6 @@ def say_gathered(names: list[str]) -> None:
         listed = ", ".join(map(repr, names[:3])) + (", ..." if names[3:] else "")
         warn_caller(
             f"`model` has batch normalisation that has seen no batch yet ({listed}): the forecast gives it the "
-            "statistics of the training data, which it will have after some tens of steps. Earlier looks will differ."
+            "statistics of the training data, which it will have after some tens of steps. Earlier evaluations will "
+            "differ."
         )

@@ -12,13 +12,14 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.nowcast import nowcast
 from tiltmeter.forecast.outlook import Outlook, outlook_of
-from tiltmeter.forecast.route import Coordinates, Twin
-from tiltmeter.passes.streams import put_back, streams
+from tiltmeter.modules.untouched import put_back, streams
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, log_spaced
 from tiltmeter.training.probe import Probe
 
+#: CPU seconds that one forecast of the rest may cost by default.
+BUDGET = 20.0
 #: Shares of the training after which the rest is forecast.
 ASKED = (0.05, 0.1, 0.2, 0.4, 0.7)
 
@@ -29,10 +30,10 @@ class EarlyWarning:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(400, 5)).astype("float32")
-    >>> train, look = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400)).split(0.5)
+    >>> train, held_out = GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400)).split(0.5)
     >>> model, recipe = nn.Linear(5, 1), Recipe(lr=0.1, steps=100, batch=32, order=0)
     >>> optimiser = recipe.make_optimiser(model.parameters())
-    >>> with EarlyWarning(Probe(model, look), model, train, look, recipe, optimiser) as warning:
+    >>> with EarlyWarning(Probe(model, held_out), model, train, held_out, recipe, optimiser) as warning:
     ...     for step in range(100):
     ...         warning(step)  # in place of probe(step); the update comes here
     >>> [outlook.step for outlook in warning.outlooks]
@@ -43,8 +44,8 @@ class EarlyWarning:
     text is "b's lead will end near step 4000 ...", "b leads and is forecast to lead at the end", or "nothing seen now
     decides who leads at the end". The training itself is not changed, to the bit.
 
-    A training with other batches may end differently: the outlook is for this one, if the recipe has its `order`.
-    `docs/routes.md` says how often it was wrong on tasks that were drawn beforehand.
+    Each forecast costs at most `budget` CPU seconds where something fits into it (see `nowcast`; `method` as there). A
+    training with other batches may end differently: the outlook is for this one, if the recipe has its `order`.
     """
 
     def __init__(
@@ -52,18 +53,19 @@ class EarlyWarning:
         probe: Probe,
         model: nn.Module,
         train: GroupedData,
-        look: GroupedData,
+        held_out: GroupedData,
         recipe: Recipe,
         optimiser: torch.optim.Optimizer,
         *,
-        route: Coordinates | Twin = Coordinates(),
+        budget: float = BUDGET,
+        method: Any = None,
         when: When | None = None,
         say: Callable[[Outlook], Any] | None = None,
     ) -> None:
         if not isinstance(probe, Probe):
             raise TypeError(f"`probe` should be the Probe of the training. Found {type(probe).__name__}.")
-        self.probe, self._say, self._route = probe, say, route
-        self._given = model, train, look, checked_recipe(recipe)
+        self.probe, self._say, self._means = probe, say, (budget, method)
+        self._given = model, train, held_out, checked_recipe(recipe)
         self._optimiser = optimiser
         total = recipe.total_steps(len(train))
         asked = {max(1, round(share * total)) for share in ASKED} if when is None else set(when.steps(total))
@@ -76,7 +78,7 @@ class EarlyWarning:
         return tuple(self._outlooks)
 
     def __call__(self, step: int) -> None:
-        """Look, as the probe does, and forecast the rest if this step is one of those asked."""
+        """Evaluate, as the probe does, and forecast the rest if this step is one of those asked."""
         self.probe(step)
         if step in self._asked:
             self._outlooks.append(outlook_of(self._rest(step)))
@@ -87,7 +89,7 @@ class EarlyWarning:
         before = streams()
         try:
             watch = Watch(when=log_spaced(20), points=False)
-            return nowcast(step, *self._given, optimiser=self._optimiser, route=self._route, watch=watch)
+            return nowcast(step, *self._given, *self._means, optimiser=self._optimiser, watch=watch)
         finally:
             put_back(before)
 

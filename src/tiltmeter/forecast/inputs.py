@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -9,12 +11,18 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.known_labels import check_labels_known
-from tiltmeter.forecast.warn_caller import warn_caller
+from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.measures.task import task_of
 from tiltmeter.recipe.watch import checked_watch
-from tiltmeter.tangent.gradient_check import check_statistics
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the first caller outside this package."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tiltmeter."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
 
 #: All pairs of outputs are kept if both kernels take at most this many bytes.
 MODERATE = 6e8
@@ -33,32 +41,32 @@ def checked_model(model: Any) -> nn.Module:
         raise ValueError("`model` should have weights. Found it on the meta device, with shapes but no values.")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("`model` should have parameters to train. Found none.")
-    check_statistics(model)
     return model
 
 
-def checked_data(train: Any, look: Any) -> tuple[GroupedData, GroupedData]:
-    """Return both parts of the data; if `look` is missing, it is split off `train`."""
-    for name, value in (("train", train), ("look", train if look is None else look)):
+def checked_data(train: Any, held_out: Any) -> tuple[GroupedData, GroupedData]:
+    """Return both parts of the data; if `held_out` is missing, it is split off `train`."""
+    for name, value in (("train", train), ("held_out", train if held_out is None else held_out)):
         if not isinstance(value, GroupedData):
             raise TypeError(f"`{name}` should be GroupedData. Found {type(value).__name__}.")
-    if look is None:
-        train, look = train.split()
-    if set(look.groups) != set(train.groups):
+    if held_out is None:
+        train, held_out = train.split()
+    if set(held_out.groups) != set(train.groups):
         raise ValueError(
-            f"`train` and `look` should have the same groups. Found {list(train.groups)} and {list(look.groups)}."
+            f"`train` and `held_out` should have the same groups. Found {list(train.groups)} and "
+            f"{list(held_out.groups)}."
         )
-    for group, size in look.sizes.items():
+    for group, size in held_out.sizes.items():
         if not size:
-            raise ValueError(f"`look` should have points of every group. Found none in group {group!r}.")
+            raise ValueError(f"`held_out` should have points of every group. Found none in group {group!r}.")
     if len(train.labels) < 2:
         raise ValueError(f"`train` should have more than one label to learn. Found y = {train.labels[0]:g} only.")
-    strange = np.setdiff1d(look.labels, train.labels)
+    strange = np.setdiff1d(held_out.labels, train.labels)
     if len(train.labels) == 2 and len(strange):
         named = " and ".join(f"{label:g}" for label in train.labels)
-        raise ValueError(f"`look` should have the labels of `train`, {named}. Found y = {strange[0]:g}.")
-    check_labels_known(train, look)
-    return train, look
+        raise ValueError(f"`held_out` should have the labels of `train`, {named}. Found y = {strange[0]:g}.")
+    check_labels_known(train, held_out)
+    return train, held_out
 
 
 def checked_classes(data: GroupedData, outputs: int) -> None:
@@ -69,7 +77,7 @@ def checked_classes(data: GroupedData, outputs: int) -> None:
 
 def say_held_out() -> None:
     """Warn that the held-out points come from the training data."""
-    warn_caller("`look` is not given: a fifth of every group of `train` is held out to look at.")
+    warn_caller("`held_out` is not given: a fifth of every group of `train` is held out to look at.")
 
 
 def checked_sample(sample: Any, seed: Any) -> int:
@@ -81,7 +89,7 @@ def checked_sample(sample: Any, seed: Any) -> int:
     return int(sample)
 
 
-def looks_of(watch: Any, steps: int, read: Any) -> np.ndarray:
+def evaluations_of(watch: Any, steps: int, read: Any) -> np.ndarray:
     """Return the steps to look at, including the last one."""
     given = checked_watch(watch)
     if given.read is not None and given.read is not read:
@@ -89,24 +97,16 @@ def looks_of(watch: Any, steps: int, read: Any) -> np.ndarray:
     return np.asarray(sorted({*given.when.steps(int(steps)), int(steps)}))
 
 
-def checked_real_steps(real_steps: Any, steps: int) -> None:
-    """Check the number of real steps."""
-    if not _whole(real_steps) or real_steps < 0 or real_steps == 1:
-        raise ValueError(f"`real_steps` should be 0 or an integer of at least 2. Found real_steps = {real_steps!r}.")
-    if real_steps > steps:
-        raise ValueError(f"`real_steps` should be at most the {steps} steps forecast. Found real_steps = {real_steps}.")
-
-
 def _whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def outputs_of(outputs: str | None, sample: int, look: int, count: int) -> Literal["full", "trace"]:
+def outputs_of(outputs: str | None, sample: int, held_out: int, count: int) -> Literal["full", "trace"]:
     """Return "full" if all pairs of outputs are kept, else "trace"."""
     if outputs not in (None, "full", "trace"):
         raise ValueError(f'`outputs` should be "full", "trace" or None. Found outputs = {outputs!r}.')
     if outputs is None:
-        return "full" if count == 1 or 8.0 * sample * (sample + look) * count**2 <= MODERATE else "trace"
+        return "full" if count == 1 or 8.0 * sample * (sample + held_out) * count**2 <= MODERATE else "trace"
     return "trace" if outputs == "trace" and count > 1 else "full"
 
 

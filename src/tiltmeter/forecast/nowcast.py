@@ -13,18 +13,15 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.known_labels import check_labels_known
-from tiltmeter.forecast.begun import Begun
-from tiltmeter.forecast.coordinates.forecast_by_coordinates import coordinates_from
-from tiltmeter.forecast.inputs import checked_data, checked_model
-from tiltmeter.forecast.route import Coordinates, Twin
-from tiltmeter.forecast.twin.continued import twins_from
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import bare
-from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.recipe.parts import different_parts
-from tiltmeter.recipe.recipe import Recipe, checked_recipe
-from tiltmeter.recipe.watch import Watch, checked_watch
+from tiltmeter.forecast.inputs import checked_model
+from tiltmeter.forecast.methods import Rehearsal, checked_method
+from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
+from tiltmeter.forecast.task import ForecastTask, forecast_task
+from tiltmeter.forecast.twin.twins import ResumeState
+from tiltmeter.modules.forward import bare
+from tiltmeter.modules.untouched import deep_copy, put_back, streams
+from tiltmeter.recipe.recipe import Recipe, checked_recipe, different_parts
+from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, load
 from tiltmeter.training.checkpoint import NAME, load_checkpoint
 
@@ -33,11 +30,12 @@ def nowcast(
     run: str | os.PathLike[str] | int,
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData,
+    held_out: GroupedData,
     recipe: Recipe,
+    budget: float | None = None,
+    method: Any = None,
     *,
     optimiser: torch.optim.Optimizer | None = None,
-    route: Coordinates | Twin = Coordinates(),
     watch: Watch = Watch(),
 ) -> Trajectory:
     """Forecast the rest of a training from where it stands: the curves from this step to the last.
@@ -51,7 +49,7 @@ def nowcast(
     >>> recipe, line = Recipe(torch.optim.Adam, steps=40), nn.Linear(5, 1)
     >>> with TemporaryDirectory() as folder:
     ...     _ = train_it(line, *data, recipe, to=folder + "/run")
-    ...     rest = nowcast(folder + "/run", line, *data, replace(recipe, steps=200))
+    ...     rest = nowcast(folder + "/run", line, *data, replace(recipe, steps=200), method=Rehearsal(1))
     >>> rest["loss"].time.values[[0, -1]]
     array([ 40, 200])
 
@@ -59,36 +57,43 @@ def nowcast(
     batches those of its seed; `model` is a network of its kind, which is not changed. Or `run` is the number of updates
     made so far in a loop of one's own, `model` the network as it is, and `optimiser` the one in use.
 
-    The network is linearised where it stands and followed by the user's optimiser on sampled weights (`Coordinates`),
-    or narrow twins of it are cut where it stands and trained to the end (`Twin`), which learn features. The more of a
-    training is over, the better it tells the rest. That an earlier forecast agrees with it says little about its error.
+    The rest of the training is rehearsed from the weights as they are, if the `budget` (CPU seconds; default: a minute,
+    or 0.6 of the rest where that is more) pays for it; else one narrow copy of the network is trained to the end.
+    `method` takes `Rehearsal()` or `Twin()` instead. Both promise the end and the second half of the training; with the
+    run's own batches a rehearsal is the rest of the run.
     """
+    if method is not None and not hasattr(checked_method(method), "rest"):
+        raise TypeError(f"`method` of a nowcast should be Rehearsal() or Twin(). Found {type(method).__name__}.")
     checked_recipe(recipe)
-    checked_watch(watch)
-    if not isinstance(route, (Coordinates, Twin)):
-        raise TypeError(f"`route` of a nowcast should be Coordinates() or Twin(). Found {type(route).__name__}.")
-    train, look = checked_data(train, look)
-    check_labels_known(train, look)
     checked_model(model)
     if recipe.interventions:
         name = type(recipe.interventions[0]).__name__
         raise ValueError(f"A nowcast applies no interventions, which remember. Found {name}: `train` applies it.")
     if isinstance(run, int):
-        own, begun = _from_loop(run, model, recipe, optimiser)
+        own, state = _from_loop(run, model, recipe, optimiser)
     else:
         if optimiser is not None:
             raise ValueError("`optimiser` is read from the run directory: leave it out.")
-        own, begun, seed = _from_directory(Path(run), model, recipe)
+        own, state, seed = _from_directory(Path(run), model, recipe)
         recipe = replace(recipe, order=seed) if recipe.order is None else recipe
-    total = recipe.total_steps(len(train))
-    if begun.step >= total:
-        raise ValueError(f"The run should have steps to come. Found {begun.step} of {total} done.")
-    if isinstance(route, Twin):
-        return twins_from(own, train, look, recipe, route, watch, begun)
-    return coordinates_from(own, train, look, recipe, route, watch, begun)
+    task = replace(forecast_task(own, train, held_out, recipe, watch), model=own)  # whose optimiser this is
+    if state.step >= task.steps:
+        raise ValueError(f"The run should have steps to come. Found {state.step} of {task.steps} done.")
+    method = rest_method(task, state.step, budget) if method is None else method
+    ahead: Trajectory = method.rest(task, state)
+    return ahead
 
 
-def _from_loop(step: int, model: nn.Module, recipe: Recipe, optimiser: Any) -> tuple[nn.Module, Begun]:
+def rest_method(task: ForecastTask, step: int, budget: float | None) -> Any:
+    """A rehearsal of the rest if the budget pays for it, else one narrow copy where it can be cut."""
+    left = task.price.training * (1.0 - step / task.steps)
+    budget = max(SECONDS, SHARE * left) if budget is None else checked_budget(budget)
+    if left <= budget:
+        return Rehearsal(1 if task.order_known else min(3, int(budget // max(left, 1e-9))))
+    return twin_for(task) or Rehearsal(1)
+
+
+def _from_loop(step: int, model: nn.Module, recipe: Recipe, optimiser: Any) -> tuple[nn.Module, ResumeState]:
     """A copy of the network and of its optimiser, as they are."""
     if step < 0:
         raise ValueError(f"`run` should be a run directory, or how many updates were made. Found run = {step}.")
@@ -115,10 +120,10 @@ def _from_loop(step: int, model: nn.Module, recipe: Recipe, optimiser: Any) -> t
             for _ in range(step):
                 scheduling.after()
         state = scheduling.state_dict()
-    return own, Begun(step, made, state)
+    return own, ResumeState(step, made, state)
 
 
-def _from_directory(place: Path, model: nn.Module, recipe: Recipe) -> tuple[nn.Module, Begun, int]:
+def _from_directory(place: Path, model: nn.Module, recipe: Recipe) -> tuple[nn.Module, ResumeState, int]:
     """What the last checkpoint of a run holds, and the seed of the run."""
     if not (place / NAME).exists():
         raise FileNotFoundError(
@@ -140,4 +145,4 @@ def _from_directory(place: Path, model: nn.Module, recipe: Recipe) -> tuple[nn.M
         step = load_checkpoint(place, own, made, scheduling)
     finally:
         put_back(before)
-    return own, Begun(step, made, scheduling.state_dict()), int(origin.seeds[0]) if origin.seeds else 0
+    return own, ResumeState(step, made, scheduling.state_dict()), int(origin.seeds[0]) if origin.seeds else 0

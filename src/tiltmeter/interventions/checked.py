@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.step_law import StepLaw
+from tiltmeter.interventions.kinds import ModelIntervention, StepIntervention
 
 
 def checked_interventions(given: Any) -> tuple[Intervention, ...]:
@@ -23,7 +22,7 @@ def checked_interventions(given: Any) -> tuple[Intervention, ...]:
             raise TypeError(f"`interventions` should hold values. Found the class {law.__name__}: call it.")
         if not isinstance(law, Intervention):
             raise TypeError(f"`interventions` should hold interventions, as GroupDRO(). Found {type(law).__name__}.")
-    for kind in (GroupLaw, StepLaw, ModelLaw):
+    for kind in (GroupIntervention, StepIntervention, ModelIntervention):
         found = [type(law).__name__ for law in laws if isinstance(law, kind)]
         if len(found) > 1:
             raise ValueError(f"`interventions` should hold at most one {kind.__name__}. Found {', '.join(found)}.")

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from tiltmeter.interventions.stored_fields import field_to_json
 from tiltmeter.record.labelled import JSON
-from tiltmeter.schedule import breaks_of
+from tiltmeter.schedules import breaks_of
 
 #: The group labels that an intervention must know.
-Needs: TypeAlias = Literal["training groups", "held-out groups", "no groups"]
+Needs: TypeAlias = Literal["training groups", "validation groups", "no groups"]
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Intervention:
         return tuple(sorted(found))
 
     def to_json(self) -> dict[str, JSON]:
-        """Return class name and fields; `stored.intervention_from_json` rebuilds the laws of this package."""
+        """Return class name and fields; `stored.intervention_from_json` rebuilds the interventions of this package."""
         from tiltmeter.interventions.stored import stored_name
 
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"law": stored_name(self), **{name: field_to_json(value) for name, value in given.items()}}
+        return {"kind": stored_name(self), **{name: field_to_json(value) for name, value in given.items()}}

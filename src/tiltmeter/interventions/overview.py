@@ -1,4 +1,5 @@
-"""overview: all laws in one table, from their own words (`python -m tiltmeter.interventions.overview docs`)."""
+"""overview: all interventions in one table, from their own words (`python -m tiltmeter.interventions.overview
+docs`)."""
 
 from __future__ import annotations
 
@@ -8,27 +9,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.interventions import LAWS
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions import INTERVENTIONS
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.point_law import PointLaw
-from tiltmeter.interventions.stored import law_named
+from tiltmeter.interventions.kinds import PointIntervention
+from tiltmeter.interventions.stored import intervention_named
 
 #: The table is between these lines of `interventions.md`.
 START, END = "<!-- table -->", "<!-- end of table -->"
-#: Fields that have no default, for an example of their law.
+#: Fields that have no default, for an example of their intervention.
 GIVEN: dict[str, dict[str, Any]] = {
     "PullSchedule": {"pulls": {"a": 0.5, "b": 0.5}},
     "DualAscent": {"bound": 0.3},
     "AttributionPrior": {"mask": (0,)},
 }
-#: Fields that many laws have; the pages explain them once.
+#: Fields that many interventions have; the pages explain them once.
 COMMON = ("by", "memory", "every", "seed")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One law: its name with its fields, its kind, what it does, what it needs, what it costs and where it goes."""
+    """One intervention: its name with its fields, its kind, what it does, what it needs, what it costs and where it
+    goes."""
 
     name: str
     settings: str
@@ -42,18 +44,18 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """One row for every law, in the order of `LAWS`.
+    """One row for every intervention, in the order of `INTERVENTIONS`.
 
     >>> [row.cost for row in rows() if row.name in ("GroupDRO", "UPGrad", "JTT")]
     ['1', 'G + 1', '1 + 75 / steps']
     """
-    return [_row(name) for name in LAWS]
+    return [_row(name) for name in INTERVENTIONS]
 
 
 def markdown() -> str:
-    """The table for the docs; each law links to the page of its kind."""
+    """The table for the docs; each intervention links to the page of its kind."""
     lines = [
-        "| law | what it does | needs | cost | routes | exact in | cannot |",
+        "| intervention | what it does | needs | cost | routes | exact in | cannot |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows():
@@ -64,15 +66,15 @@ def markdown() -> str:
 
 
 def _row(name: str) -> Row:
-    kind = law_named(name)
+    kind = intervention_named(name)
     law = kind(**GIVEN.get(name, {}))
     shown = sorted((field for field in fields(law) if field.name not in COMMON), key=lambda field: bool(field.kw_only))
     settings = [
         f"{field.name}=" if field.kw_only else field.name for field in shown if field.name != "scout" or field.default
     ]
-    room = LAWS[name].split(".")[1]
+    room = INTERVENTIONS[name].split(".")[2]
     first = (import_module(kind.__module__).__doc__ or "").splitlines()[0]
-    own_loop = ("`Steering`",) if isinstance(law, (GroupLaw, PointLaw)) else ()
+    own_loop = ("`Steering`",) if isinstance(law, (GroupIntervention, PointIntervention)) else ()
     return Row(
         name,
         f"({', '.join(settings)})",
@@ -97,7 +99,7 @@ def _cost(law: Intervention) -> str:
 
 
 def _exact(law: Intervention) -> str:
-    if not isinstance(law, GroupLaw):
+    if not isinstance(law, GroupIntervention):
         return "–"
     if law.sees_gram:
         return "`simulate`"

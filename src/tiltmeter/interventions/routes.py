@@ -1,15 +1,15 @@
-"""Who applies a law: refused elsewhere, by name."""
+"""Who applies an intervention: refused elsewhere, by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
 
 
 def refuse_elsewhere(laws: Iterable[Intervention], route: str, called: str | None = None) -> None:
-    """Raise for a law that this route does not apply, naming one that does; `called` is what the user called.
+    """Raise for an intervention that this route does not apply, naming one that does; `called` is what the user called.
 
     >>> from tiltmeter.interventions import GroupDRO, UPGrad
     >>> refuse_elsewhere([GroupDRO()], "ensemble")
@@ -23,14 +23,14 @@ def refuse_elsewhere(laws: Iterable[Intervention], route: str, called: str | Non
 
 
 def other_door(law: Intervention, route: str) -> str:
-    """Where to take a law that a route refuses: what trains networks sends to what trains networks."""
+    """Where to take an intervention that a route refuses: what trains networks sends to what trains networks."""
     networks = ("train",) if route in ("train", "ensemble", "forecast") else ()
     return next((door for door in (*networks, *law.routes) if door in law.routes), law.routes[0])
 
 
 def _named(law: Intervention) -> str:
     name = type(law).__name__
-    if isinstance(law, GroupLaw):
+    if isinstance(law, GroupIntervention):
         if law.sees_gram:
             return f"{name}, which sees the gradients of every batch"
         if law.by == "draws":

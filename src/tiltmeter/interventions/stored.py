@@ -8,53 +8,54 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
-from tiltmeter.interventions import LAWS
+from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.stored_fields import field_from_json
 
 
 def stored_name(law: Intervention) -> str:
-    """Return the class name of a law of this package; a user's law has its module too and cannot be rebuilt.
+    """Return the class name of an intervention of this package; a user's intervention has its module too and cannot be
+    rebuilt.
 
     >>> from tiltmeter.interventions import UPGrad
     >>> stored_name(UPGrad())
     'UPGrad'
     """
     kind = type(law)
-    known = kind.__module__ == f"tiltmeter.{LAWS.get(kind.__name__, '')}"
+    known = kind.__module__ == INTERVENTIONS.get(kind.__name__, "")
     return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def law_named(name: str) -> type[Intervention]:
+def intervention_named(name: str) -> type[Intervention]:
     """The class of this name; "group-dro" and "GroupDRO" are the same.
 
-    >>> law_named("group-dro").__name__
+    >>> intervention_named("group-dro").__name__
     'GroupDRO'
     """
-    plain = {known.lower(): known for known in LAWS}
+    plain = {known.lower(): known for known in INTERVENTIONS}
     asked = str(name).lower().replace("-", "").replace("_", "")
     if asked not in plain:
         near = get_close_matches(asked, plain, n=1)
         guess = f" Did you mean {plain[near[0]]}?" if near else ""
-        raise KeyError(f"There is no law {name!r}.{guess} There are: {', '.join(LAWS)}.")
-    found: type[Intervention] = getattr(import_module(f"tiltmeter.{LAWS[plain[asked]]}"), plain[asked])
+        raise KeyError(f"There is no intervention {name!r}.{guess} There are: {', '.join(INTERVENTIONS)}.")
+    found: type[Intervention] = getattr(import_module(INTERVENTIONS[plain[asked]]), plain[asked])
     return found
 
 
 def intervention_from_json(value: Mapping[str, Any]) -> Intervention:
-    """Rebuild the law that `to_json` wrote, or that a table of a TOML file describes: `law` and its fields.
+    """Rebuild the intervention that `to_json` wrote, or that a table of a TOML file describes: `kind` and its fields.
 
     >>> from tiltmeter.interventions import Tilted
-    >>> intervention_from_json({"law": "Tilted", "strength": 2.0}) == Tilted(2.0)
+    >>> intervention_from_json({"kind": "Tilted", "strength": 2.0}) == Tilted(2.0)
     True
     """
     given = dict(value)
-    if "law" not in given:
-        raise KeyError(f"A stored intervention should have a key `law`. Found: {', '.join(map(repr, given))}.")
-    name = given.pop("law")
+    if "kind" not in given:
+        raise KeyError(f"A stored intervention should have a key `kind`. Found: {', '.join(map(repr, given))}.")
+    name = given.pop("kind")
     if "." in str(name):
-        raise ValueError(f"The law {name} is not part of tiltmeter and cannot be rebuilt from a file.")
-    kind = law_named(name)
+        raise ValueError(f"The intervention {name} is not part of tiltmeter and cannot be rebuilt from a file.")
+    kind = intervention_named(name)
     known = [field.name for field in fields(kind)]
     for key in given:
         if key not in known:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tiltmeter.record.labelled import JSON, label_from_json, label_to_json
-from tiltmeter.schedule import schedule_from_json, schedule_to_json
+from tiltmeter.schedules import schedule_from_json, schedule_to_json
 
 
 def field_to_json(value: Any) -> JSON:

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.interventions.shared.group_scores import GroupScores
+from tiltmeter.interventions.shared.by_group import GroupScores
 from tiltmeter.measures.output_kind import gives_probabilities, loss_of_probabilities, say_probabilities
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task, decided, task_of
-from tiltmeter.passes.forward import Read, scores
+from tiltmeter.modules.forward import Read, scores
 
 #: Number of points on which the model and the loss are tried before training.
 TRIED = 8
@@ -77,7 +77,7 @@ class Answers:
         """
         if not self._own:
             raise TypeError(
-                "A look set in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
+                "A held-out data in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
             )
         bare = model.model if isinstance(model, GroupScores) else model
         seen = SeenModel(bare, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.names import CURVES, Better
+from tiltmeter.record import When
+
+
+@dataclass(frozen=True)
+class Sometimes:
+    """The measure, evaluated only at the steps that `when` selects, and at the last one.
+
+    >>> from tiltmeter.measures.default_curves import error
+    >>> from tiltmeter.record import every
+    >>> Sometimes(error, every(500)).when(1000)
+    True
+    """
+
+    measure: Measure
+    when: When
+
+    def __call__(self, snapshot: Snapshot) -> Mapping[str, xr.DataArray]:
+        return self.measure(snapshot)
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.data.public.digits import digits
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.catalogue import find
 from tiltmeter.measures.snapshot import Measure, Snapshot
-from tiltmeter.passes.forward import Read, bare
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.forward import Read, bare
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.untouched import put_back, streams, untouched
+
+#: Number of points of each group of the digits.
+POINTS = 40
+
+
+def example_of(kind: Any, seed: int = 0) -> tuple[Any, nn.Module, GroupedData]:
+    """(measure, model, data): from the class's own `example(seed)`, otherwise its defaults on a few digits.
+
+    >>> class Nothing:
+    ...     pass
+    >>> _, model, data = example_of(Nothing)
+    >>> data.sizes, sum(p.numel() for p in model.parameters())
+    ({'turned': 40, 'upright': 40}, 1210)
+    """
+    before = streams()
+    try:
+        torch.manual_seed(seed)
+        own = getattr(kind, "example", None)
+        if own is not None:
+            measure, model, data = own(seed)
+            return measure, model, data
+        return kind(), mlp(64, (16,), 10), few_digits(seed)
+    finally:
+        put_back(before)
+
+
+def few_digits(seed: int = 0) -> GroupedData:
+    """A few of the digits, the same number from both groups."""
+    _, held_out = digits(seed=seed)
+    places = [place for group in held_out.groups for place in held_out.of_group(group)[:POINTS]]
+    return held_out.take(places)
+
+
+def two_labels(seed: int = 0) -> tuple[nn.Module, GroupedData]:
+    """The same digits with two labels (5 and above are positive), and a model with one output."""
+    found = few_digits(seed)
+    members = [found.groups[code] for code in found.codes]
+    return mlp(64, (16,), 1), GroupedData(found.x, (found.y >= 5).astype(int), members)
 
 
 def measure(
@@ -38,6 +79,8 @@ def measure(
     The model, its gradients and the random streams are left unchanged.
     """
     taken = find(chosen)() if isinstance(chosen, str) else chosen
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     inner = bare(model)
     with untouched(inner):
         return taken(snapshot_of(inner, data, loss, decide=decide, read=read, chunk=chunk, step=step))

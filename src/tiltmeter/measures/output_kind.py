@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.measures.task import Link
-from tiltmeter.passes.forward import Read, scores
+from tiltmeter.modules.forward import Read, scores
 
 #: Inputs this much larger drive every score far from where a probability could be.
 STRETCH = 1000.0

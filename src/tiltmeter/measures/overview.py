@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.example import example_of
-from tiltmeter.measures.measure import snapshot_of
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.measures.measure import example_of, snapshot_of
+from tiltmeter.modules.untouched import untouched
 
 #: The table is between these lines of `measures.md`.
 START, END = "<!-- table -->", "<!-- end of table -->"

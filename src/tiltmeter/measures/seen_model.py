@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.nested import Nested
-from tiltmeter.data.streamed import Streamed
+from tiltmeter.data.nested import Nested, Streamed
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.measures.task import Task, decided
-from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights, scores
+from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights, scores
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,15 +22,15 @@ class Task:
     threshold: float | None = None
     link: Link = "none"
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         return bool(self.labels)
 
-    @property
+    @cached_property
     def binary(self) -> bool:
         return len(self.labels) == 2
 
-    @property
+    @cached_property
     def positive(self) -> float:
         """The larger of two labels."""
         return self.labels[1]

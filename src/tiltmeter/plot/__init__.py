@@ -4,7 +4,7 @@
 >>> import tiltmeter as tm
 >>> problem, sgd, times = tm.cases.three_phases()
 >>> theory = tm.predict(problem, sgd, times, curves=("loss", "M", "R", "Q"))
->>> chart = tm.plot.curves(theory, phases=tm.phases(theory), timescales=tm.timescales(problem, sgd))
+>>> chart = tm.plot.curves(theory, leaders=tm.leaders(theory), timescales=tm.timescales(problem, sgd))
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     tm.plot.save(chart, folder + "/three_phases.svg").suffix  # or .png, .pdf, .html, .json
 '.svg'
@@ -26,32 +26,31 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
-    from tiltmeter.plot.areas import areas as areas
-    from tiltmeter.plot.cell_means import cell_means as cell_means
-    from tiltmeter.plot.class_curves import class_curves as class_curves
+    from tiltmeter.plot import theme as theme
     from tiltmeter.plot.curves import curves as curves
-    from tiltmeter.plot.double_descent import double_descent as double_descent
+    from tiltmeter.plot.drivers import class_curves as class_curves
     from tiltmeter.plot.drivers import drivers as drivers
+    from tiltmeter.plot.drivers import memorisation as memorisation
+    from tiltmeter.plot.drivers import order_parameters as order_parameters
+    from tiltmeter.plot.equilibrium_sweep import double_descent as double_descent
     from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
-    from tiltmeter.plot.feature_sweep import feature_sweep as feature_sweep
+    from tiltmeter.plot.equilibrium_sweep import feature_sweep as feature_sweep
     from tiltmeter.plot.frontier import frontier as frontier
+    from tiltmeter.plot.labelled_lines import angles as angles
+    from tiltmeter.plot.labelled_lines import as_groups as as_groups
+    from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines
+    from tiltmeter.plot.labelled_lines import labelled_points as labelled_points
+    from tiltmeter.plot.labelled_lines import reliance as reliance
+    from tiltmeter.plot.loss_plane import areas as areas
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane
+    from tiltmeter.plot.loss_plane import pulls as pulls
+    from tiltmeter.plot.loss_plane import who_paid as who_paid
     from tiltmeter.plot.loss_slices import loss_slices as loss_slices
-    from tiltmeter.plot.memorisation import memorisation as memorisation
-    from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
-    from tiltmeter.plot.pulls import pulls as pulls
     from tiltmeter.plot.save import save as save
+    from tiltmeter.plot.theme import run_channels as run_channels
+    from tiltmeter.plot.variance_shares import cell_means as cell_means
     from tiltmeter.plot.variance_shares import variance_shares as variance_shares
-    from tiltmeter.plot.who_paid import who_paid as who_paid
 
-_HOMES = {
-    name: f"plot.{name}"
-    for name in (
-        *("areas", "cell_means", "class_curves", "curves", "double_descent", "drivers", "equilibrium_sweep"),
-        *("feature_sweep", "frontier", "loss_plane", "loss_slices", "memorisation", "order_parameters"),
-        *("phase_diagram", "pulls", "save", "variance_shares", "who_paid"),
-    )
-}
 
-__all__ = offer(__name__, _HOMES)  # noqa: PLE0605
+__all__ = offer(__name__)  # noqa: PLE0605

@@ -9,12 +9,11 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.phases import Phases
-from tiltmeter.plot.horizon_rule import horizon_layers
-from tiltmeter.plot.marks import series_layers
+from tiltmeter.leaders.leaders import Leaders
+from tiltmeter.plot.marks import groups_among, series_layers, series_of
 from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.phase_shades import phase_layers
-from tiltmeter.plot.series import groups_among, series_of
+from tiltmeter.plot.promise_rule import promise_layers
 from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, style_of
 from tiltmeter.plot.time_axis import time_axis, time_domain
 from tiltmeter.plot.timescale_rules import timescale_layers
@@ -24,7 +23,7 @@ from tiltmeter.record.trajectory import Trajectory
 def curves(
     *trajectories: Trajectory,
     curve: str = "loss",
-    phases: Phases | None = None,
+    leaders: Leaders | None = None,
     timescales: xr.Dataset | None = None,
     groups: Sequence[Hashable] | None = None,
     labels: Sequence[str] | None = None,
@@ -32,30 +31,29 @@ def curves(
 ) -> alt.LayerChart:
     """One curve of one or several trajectories against log time, with one colour, dash pattern and shape per group.
 
-    >>> from tiltmeter import phases, predict, timescales
+    >>> from tiltmeter import leaders, predict, timescales
     >>> from tiltmeter.problem import cases
     >>> problem, sgd, times = cases.three_phases()
     >>> theory = predict(problem, sgd, times, curves=("loss",))
-    >>> chart = curves(theory, phases=phases(theory), timescales=timescales(problem, sgd))
+    >>> chart = curves(theory, leaders=leaders(theory), timescales=timescales(problem, sgd))
     >>> chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["type"]
     'log'
 
     Calculated curves (theory, forecast) are lines. Measured curves (simulation, training) are lines when drawn alone,
     and marks when drawn together with a calculation. They are averaged over `seed`, with a band of two standard errors
     of that mean (from the scatter over seeds, or from `<curve>_se`). The band shows how well the *mean* is known, not
-    how far single runs scatter. That of a forecast is its calibrated band, in which 90 % of whole trainings stay (see
-    `forecast_band`). Beyond its horizon, a forecast is drawn with thin dashed lines.
+    how far single runs scatter. Where a forecast promises nothing, it is drawn with thin dashed lines.
 
-    `phases` shades the background by leader; `timescales` marks vertical lines; `groups` selects groups (or pairs);
+    `leaders` shades the background by leader; `timescales` marks vertical lines; `groups` selects groups (or pairs);
     `labels` names the trajectories (default: what made them). Time 0 is left out because the axis is logarithmic, and
     curves with more than 500 times are thinned.
     """
     _check(trajectories, curve, labels)
     clock = trajectories[0].clock
-    if phases is not None:
-        if not isinstance(phases, Phases):
-            raise TypeError(f"`phases` should be the result of `tm.phases`. Found {type(phases).__name__}.")
-        same_clock("phases", phases.clock, clock)
+    if leaders is not None:
+        if not isinstance(leaders, Leaders):
+            raise TypeError(f"`leaders` should be the result of `tm.leaders`. Found {type(leaders).__name__}.")
+        same_clock("leaders", leaders.clock, clock)
     if timescales is not None:
         same_clock("timescales", "t", clock)
     every = groups_among(trajectories, curve)
@@ -64,11 +62,11 @@ def curves(
     x = time_axis(clock, domain)
     rules, above = ([], 0.0) if timescales is None else timescale_layers(timescales, domain, WIDTH, HEIGHT)
     shades: list[alt.Chart] = []
-    if phases is not None:
+    if leaders is not None:
         colours = {group_name(group): style_of(group, every).colour for group in every}
-        shades = phase_layers(phases, curve, colours, domain, WIDTH, HEIGHT, above)
+        shades = phase_layers(leaders, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
-    ends = horizon_layers(trajectories, domain, HEIGHT, curve)
+    ends = promise_layers(trajectories, domain, HEIGHT)
     return Layers(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
 
 

@@ -10,9 +10,11 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.over_seeds import over_seeds
-from tiltmeter.analysis.pairs import SURE
+from tiltmeter.names import CURVES
+from tiltmeter.over_seeds import over_seeds
+from tiltmeter.pairs import SURE, groups_of, leader_sign
 from tiltmeter.plot.offline_charts import Layers, Panels
+from tiltmeter.plot.phase_diagram import is_log_spaced
 from tiltmeter.plot.theme import (
     HEIGHT,
     INK,
@@ -21,6 +23,7 @@ from tiltmeter.plot.theme import (
     WIDTH,
     airy,
     axis,
+    frame,
     group_name,
     heading,
     legend,
@@ -28,6 +31,147 @@ from tiltmeter.plot.theme import (
     short,
     style_of,
 )
+from tiltmeter.plot.time_axis import log_ticks, tick_labels
+from tiltmeter.record.trajectory import Trajectory
+
+END, BEST = "at the last time", "at its best time"
+
+
+def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | None = None) -> alt.LayerChart:
+    """Solid lines: every group at the last time; dashed: at the time that is best for it. Both axes may be logarithmic.
+
+    >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> sizes = Fixed(("samples", np.geomspace(0.4, 4.0, 9)))
+    >>> few = predict(problem, Flow(lr=1.0), np.geomspace(0.1, 300.0, 60), data=sizes, curves=("loss",))
+    >>> double_descent(few).to_dict()["layer"][0]["mark"]["type"]
+    'line'
+
+    `trajectory` comes from `predict` over one grid dimension, usually `samples`. If there are about as many examples as
+    dimensions, groups that are trained to the end have a peak; groups that are stopped in time do not.
+
+    The last time is not the end of training unless the times reach that far.
+    """
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(f"`plot.double_descent` draws a trajectory of `predict`. Found {type(trajectory).__name__}.")
+    values = trajectory[curve]
+    groups = groups_of(values)
+    over = [str(dim) for dim in values.dims if dim not in ("time", "group")]
+    if len(over) != 1:
+        raise ValueError(
+            f"`plot.double_descent` draws over exactly one grid dimension. Found {', '.join(over) or 'none'}: pass "
+            'data=Fixed(("samples", [...])).'
+        )
+    sizes = values.coords[over[0]].values
+    better = leader_sign(curve, values)
+    last = values.isel(time=-1)
+    best = (values * better).min("time") * better
+    data: list[dict[str, Any]] = []
+    for group in groups:
+        for kind, there in ((END, last), (BEST, best)):
+            heights = there.sel(group=group).values
+            data += [
+                {"x": short(size), "y": short(height), "group": group_name(group), "when": kind}
+                for size, height in zip(sizes, heights, strict=True)
+            ]
+    names = [group_name(group) for group in groups]
+    heights = np.concatenate([last.values.ravel(), best.values.ravel()])
+    heights = heights[np.isfinite(heights)]
+    if not heights.size:
+        raise ValueError(f"There is nothing to draw: {curve!r} has no value.")
+    horizontal = alt.X(
+        "x:Q", **_axis(sizes, f"{over[0]} (examples per dimension)" if over[0] == "samples" else over[0])
+    )
+    wide = heights.min() > 0 and heights.max() / heights.min() > 5.0
+    vertical = alt.Y("y:Q", **_axis(heights, CURVES[curve].meaning if curve in CURVES else curve, wide))
+    colours = [style_of(group, groups).colour for group in groups]
+    colour = alt.Color("group:N", sort=None, scale=alt.Scale(domain=names, range=colours), legend=legend("group"))
+    dash = alt.StrokeDash(
+        "when:N", sort=None, scale=alt.Scale(domain=[END, BEST], range=[[1, 0], [5, 3]]), legend=legend(None)
+    )
+    line = alt.Chart(rows(data)).mark_line(strokeWidth=2, clip=True).encode(horizontal, vertical, colour, dash)
+    return Layers(layer=[line]).properties(**frame(title, WIDTH, HEIGHT))
+
+
+def _axis(values: np.ndarray, title: str, log: bool | None = None) -> dict[str, Any]:
+    low, high = float(np.min(values)), float(np.max(values))
+    if log if log is not None else is_log_spaced(np.sort(values)):
+        ticks = log_ticks(low, high)
+        scale = alt.Scale(type="log", domain=[low, high], nice=False)
+        return {"scale": scale, "axis": axis(title, values=ticks, labelExpr=tick_labels(ticks))}
+    return {"scale": alt.Scale(domain=[low, high], nice=False, zero=False), "axis": axis(title)}
+
+
+#: Lines of what was trained on are thinner, whatever the group.
+THIN, WIDE = 1.1, 2.2
+
+
+def feature_sweep(
+    found: xr.Dataset,
+    x: str = "features",
+    curves: Sequence[str] = ("error", "training_error"),
+    samples: float | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """Curves of every group against `x`, on a log axis; those of training are thin. `samples` marks x = samples.
+
+    >>> from tiltmeter import teacher_mixture, theory
+    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> found = theory.random_features(problem, [0.5, 1.0, 2.0, 4.0], samples=2.0)
+    >>> [layer["mark"]["type"] for layer in feature_sweep(found, samples=2.0).to_dict()["layer"]]
+    ['line', 'line', 'rule']
+    """
+    if not isinstance(found, xr.Dataset):
+        raise TypeError(
+            f"`feature_sweep` draws a Dataset, as of `theory.random_features`. Found {type(found).__name__}."
+        )
+    for name in curves:
+        if name not in found:
+            raise KeyError(f"No curve {name!r}. There are: {', '.join(map(str, found))}.")
+        if set(found[name].dims) != {x, "group"}:
+            raise ValueError(f"`{name}` should have the dimensions {x!r} and 'group'. Found {found[name].dims}.")
+    if not curves:
+        raise ValueError("`curves` should name at least one curve. Found none.")
+    groups = found.coords["group"].values.tolist()
+    evaluations, names = [style_of(group, groups) for group in groups], [group_name(group) for group in groups]
+    places = np.asarray(found.coords[x].values, dtype=float)
+    values = np.concatenate([found[name].values.ravel() for name in curves])
+    low, high = airy(float(np.nanmin(values)), float(np.nanmax(values)))
+    across = alt.X(
+        "x:Q", scale=alt.Scale(type="log", domain=[float(places.min()), float(places.max())], nice=False),
+        axis=axis("features per dimension" if x == "features" else x, format="~g"),
+    )  # fmt: skip
+    meaning = CURVES[curves[0]].meaning if curves[0] in CURVES else curves[0]
+    up = alt.Y("y:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=axis(meaning))
+    both = len({name.startswith("training") for name in curves}) > 1
+    key = "group (thin: training)" if both else "group"
+    colour = alt.Color(
+        "group:N",
+        sort=None,
+        legend=legend(key),
+        scale=alt.Scale(domain=names, range=[evaluation.colour for evaluation in evaluations]),
+    )
+    dash = alt.StrokeDash(
+        "group:N",
+        sort=None,
+        legend=legend(key),
+        scale=alt.Scale(domain=names, range=[evaluation.dash for evaluation in evaluations]),
+    )
+    layers: list[alt.Chart] = []
+    for name in curves:
+        table = [
+            {"x": short(place), "y": short(float(found[name].sel({x: place, "group": group}))), "group": text}
+            for group, text in zip(groups, names, strict=True)
+            for place in sorted(places.tolist())
+        ]
+        width = THIN if name.startswith("training") else WIDE
+        layers.append(alt.Chart(rows(table)).mark_line(strokeWidth=width, clip=True).encode(across, up, colour, dash))
+    if samples is not None:
+        mark = alt.Chart(rows([{"x": float(samples)}])).mark_rule(color=INK, strokeDash=[2, 3], strokeWidth=1)
+        layers.append(mark.encode(across))
+    chart = Layers(layer=layers).properties(**frame(None))
+    return chart if title is None else chart.properties(title=heading(title))
+
 
 #: Dimensions that belong to a curve and not to the grid over which it is drawn.
 OWN = ("group", "pair", "seed")
@@ -74,7 +218,7 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
     across = _grid_dimension(theory, name, x)
     places = np.asarray(theory.coords[across].values, dtype=float)
     every = labels_of(theory)
-    looks = [style_of(label, every) for label in every]
+    evaluations = [style_of(label, every) for label in every]
     texts = ["" if label is None else group_name(label) for label in every]
     lines: list[dict[str, Any]] = []
     marks: list[dict[str, Any]] = []
@@ -98,8 +242,8 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
     horizontal = alt.X("x:Q", scale=_x_scale(places), axis=axis(_x_title(across), **_ticks(places)))
     y = alt.Y("value:Q", scale=scale, axis=axis(wrap(f"{name} ({meaning})", int(0.7 * HEIGHT / (LETTER * 13)))))
     shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(_legend(theory))}
-    colour = alt.Color(scale=alt.Scale(domain=texts, range=[one.colour for one in looks]), **shared)
-    dash = alt.StrokeDash(scale=alt.Scale(domain=texts, range=[one.dash for one in looks]), **shared)
+    colour = alt.Color(scale=alt.Scale(domain=texts, range=[one.colour for one in evaluations]), **shared)
+    dash = alt.StrokeDash(scale=alt.Scale(domain=texts, range=[one.dash for one in evaluations]), **shared)
     symbol = alt.Shape(scale=alt.Scale(domain=texts, range=[LINE_SYMBOL] * len(texts)), **shared)
     alone = every == [None]
     told = [] if alone else [colour, dash]

@@ -10,8 +10,7 @@ import xarray as xr
 
 from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import PALETTE, SHAPES, airy, axis, frame, legend, rows, short
-from tiltmeter.population.criteria import Criterion
-from tiltmeter.population.frontier import trade_off, unbeaten
+from tiltmeter.population.criteria import Criterion, trade_off, unbeaten
 
 SIDE = 340
 

@@ -2,19 +2,167 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
+from typing import Any
 
 import altair as alt
+import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.over_seeds import over_seeds
-from tiltmeter.analysis.pairs import SURE
-from tiltmeter.plot.marks import series_layers
+from tiltmeter.over_seeds import over_seeds
+from tiltmeter.pairs import SURE
+from tiltmeter.plot.marks import Series, series_layers
 from tiltmeter.plot.offline_charts import Layers
-from tiltmeter.plot.series import Series
-from tiltmeter.plot.theme import DASHES, HEIGHT, INK, LETTER, PALETTE, GroupStyle, axis, frame
+from tiltmeter.plot.theme import (
+    DASHES,
+    FAINT,
+    HEIGHT,
+    INK,
+    LETTER,
+    PALETTE,
+    GroupStyle,
+    airy,
+    axis,
+    frame,
+    legend,
+    rows,
+    run_channels,
+    short,
+)
 from tiltmeter.plot.time_axis import log_scale, time_axis, time_domain
-from tiltmeter.record.trajectory import Clock
+from tiltmeter.record.trajectory import Clock, Trajectory
+from tiltmeter.shown_text import visible
+
+SIDE = 340
+
+
+def labelled_points(
+    marks: Sequence[tuple[str, str, float, float]], x_title: str, y_title: str, title: str | None = None
+) -> alt.LayerChart:
+    """Marks (series, label, x, y): series differ in colour and shape, labels show on hover.
+
+    >>> chart = labelled_points([("digits", "balanced", 0.5, 0.6), ("digits", "plain", 1, 1)], "forecast", "trained")
+    >>> chart.to_dict()["layer"][0]["mark"]["type"]
+    'line'
+    """
+    drawn: list[dict[str, Any]] = [
+        {"run": visible(series), "label": visible(label), "x": short(x), "y": short(y)} for series, label, x, y in marks
+    ]
+    known = [value for row in drawn for value in (row["x"], row["y"]) if value is not None]
+    if not known:
+        raise ValueError("There is nothing to draw: no mark has a value.")
+    low, high = airy(min(known), max(known))
+    scale = alt.Scale(domain=[low, high], nice=False)
+    x, y = alt.X("x:Q", scale=scale, axis=axis(x_title)), alt.Y("y:Q", scale=scale, axis=axis(y_title))
+    channels = run_channels(list(dict.fromkeys(series for series, *_ in marks)), title=None)
+    ends = [{"x": short(low), "y": short(low)}, {"x": short(high), "y": short(high)}]
+    layers = [
+        alt.Chart(rows(ends)).mark_line(color=FAINT, strokeDash=[4, 4], strokeWidth=1).encode(x, y),
+        alt.Chart(rows(drawn))
+        .mark_point(size=46, strokeWidth=1.6, opacity=0.9)
+        .encode(x, y, channels.colour, channels.shape, alt.Tooltip("label:N")),
+    ]
+    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE, SIDE))
+
+
+def as_groups(trajectory: Trajectory, curve: str, dim: str) -> Trajectory:
+    """The trajectory with only this curve and with its dimension renamed to `group`, so that `curves` gives each label
+    a colour.
+
+    >>> import xarray as xr
+    >>> from tiltmeter.record import Origin
+    >>> share = xr.DataArray([[0.2, 0.8]], dims=("time", "cue"), coords={"time": [1], "cue": ["shape", "colour"]})
+    >>> as_groups(Trajectory({"share": share}, "step", Origin("example")), "share", "cue")["share"].dims
+    ('time', 'group')
+    """
+    values = trajectory[curve]
+    if dim not in values.dims:
+        raise ValueError(f"Curve {curve!r} has no dimension {dim!r}. There are: {', '.join(map(str, values.dims))}.")
+    kept = {curve: values.rename({dim: "group"})}
+    if f"{curve}_se" in trajectory:
+        kept[f"{curve}_se"] = trajectory[f"{curve}_se"].rename({dim: "group"})
+    return trajectory.replace(kept)
+
+
+def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
+    """Values over `angle` in degrees as a line, averaged over seeds; dots mark the extremes.
+
+    >>> wave = xr.DataArray(np.cos(np.radians(np.arange(0, 360, 5))), coords={"angle": np.arange(0, 360, 5)})
+    >>> len(angles(wave).layer)
+    3
+    """
+    if "angle" not in values.dims:
+        raise ValueError(f"`values` should have a dimension `angle`. Found dims {values.dims}.")
+    mean = values.mean([dim for dim in values.dims if dim != "angle"])
+    degrees = mean.coords["angle"].values
+    height = np.abs(mean.values)
+    top = (height > np.roll(height, 1)) & (height > np.roll(height, -1)) & (height > 0.5 * height.max())
+    x = alt.X(
+        "angle:Q",
+        scale=alt.Scale(domain=[0, 360]),
+        axis=axis("direction of the neuron, degrees", values=[*range(0, 361, 45)]),
+    )
+    y = alt.Y(
+        "value:Q",
+        scale=alt.Scale(domain=list(airy(float(values.min()), float(values.max()))), nice=False, zero=False),
+        axis=axis(str(values.attrs.get("long_name", values.name or "value"))),
+    )
+    line = [{"angle": float(a), "value": short(v)} for a, v in zip(degrees, mean.values, strict=True)]
+    dots = [row for row, chosen in zip(line, top, strict=True) if chosen]
+    return Layers(
+        layer=[
+            alt.Chart(rows([{"value": 0.0}])).mark_rule(color=FAINT, strokeDash=[2, 2]).encode(y),
+            alt.Chart(rows(line)).mark_line(color=PALETTE[0], strokeWidth=2).encode(x, y),
+            alt.Chart(rows(dots)).mark_point(color=PALETTE[1], filled=True, size=80, opacity=1.0).encode(x, y),
+        ]
+    ).properties(**frame(title))
+
+
+def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.LayerChart:
+    """Means over seeds with error bars of two standard errors, over the dimension `ratio`, at the last observation.
+
+    >>> made = xr.DataArray([[[0.0, 0.1]]], dims=("time", "seed", "ratio"), coords={"time": [0], "ratio": [1.0, 10.0]})
+    >>> len(reliance({"linear": made}).layer)
+    3
+    """
+    if not bias:
+        raise ValueError("There is nothing to draw: no kind of model.")
+    drawn: list[dict[str, Any]] = []
+    names, ends, ratios = list(bias), list[float](), list[float]()
+    for name, values in bias.items():
+        last = values.isel(time=-1)
+        mean, scatter = over_seeds(last) if "seed" in last.dims else (last, 0.0 * last)
+        error = SURE * scatter.fillna(0.0)
+        ends += [*(mean - error).values.tolist(), *(mean + error).values.tolist()]
+        ratios += mean["ratio"].values.tolist()
+        drawn += [
+            {"ratio": float(r), "value": short(m), "low": short(m - e), "high": short(m + e), "model": name}
+            for r, m, e in zip(mean["ratio"].values, mean.values, error.values, strict=True)
+        ]
+    y_scale = alt.Scale(domain=list(airy(min(0.0, *ends), max(0.0, *ends))), nice=False, zero=False)
+    ratios = sorted(set(ratios))
+    x = alt.X(
+        "ratio:Q",
+        scale=alt.Scale(type="log", domain=[ratios[0], ratios[-1]]),
+        axis=axis("amplification of the shortcut relative to the core", values=ratios),
+    )
+    y, low = (alt.Y(f"{part}:Q", scale=y_scale, axis=axis("bias towards the shortcut")) for part in ("value", "low"))
+    scale = alt.Scale(domain=names, range=[PALETTE[i % len(PALETTE)] for i in range(len(names))])
+    dashes = alt.Scale(domain=names, range=[DASHES[i % len(DASHES)] for i in range(len(names))])
+    colour = alt.Color("model:N", scale=scale, sort=None, legend=legend(["bars: ± 2 standard errors"]))
+    dash = alt.StrokeDash("model:N", scale=dashes, sort=None, legend=legend(["bars: ± 2 standard errors"]))
+    zero = alt.Chart(rows([{"value": 0.0}])).mark_rule(color=FAINT, strokeDash=[2, 2]).encode(y)
+    chart = alt.Chart(rows(drawn))
+    return Layers(
+        layer=[
+            zero,
+            chart.mark_rule(strokeWidth=1.5).encode(
+                x, low, alt.Y2("high:Q"), alt.Color("model:N", scale=scale, sort=None)
+            ),
+            chart.mark_line(strokeWidth=2).encode(x, y, colour, dash),
+        ]
+    ).properties(**frame(title))
 
 
 def labelled_lines(
@@ -49,8 +197,8 @@ def labelled_lines(
             mean, error = over_seeds(values)
             middle, margin = mean.values, SURE * error.values if values.sizes["seed"] > 1 else None
         low, high = (None, None) if margin is None else (middle - margin, middle + margin)
-        looks = GroupStyle(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
-        series.append(Series(str(label), "line", looks, places, middle, low, high))
+        evaluations = GroupStyle(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
+        series.append(Series(str(label), "line", evaluations, places, middle, low, high))
     if null is not None:
         level = xr.zeros_like(curve) + null
         flat = level.mean([d for d in level.dims if d != along]).values

@@ -25,10 +25,9 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     >>> [panel["title"] for panel in loss_slices(run).to_dict()["hconcat"]]
     ['step 0', 'step 5', 'step 10']
 
-    To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the looks, each
-    with its own scale. Seeds are averaged. What it does not show: other directions, in which the loss may look
-    different.
-    """
+    To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the evaluations,
+    each with its own scale. Seeds are averaged. What it does not show: other directions, in which the loss may look
+    different."""
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.loss_slices` draws a trajectory. Found {type(trajectory).__name__}.")
     if "loss_slice" not in trajectory:
@@ -41,7 +40,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     styles = [style_of(group, groups) for group in groups]
     shown = curve.isel(time=chosen)
     if not np.isfinite(shown.values).any():
-        raise ValueError("There is nothing to draw: no look has a value.")
+        raise ValueError("There is nothing to draw: no evaluation has a value.")
     offsets = curve["offset"].values
     x = alt.X("offset:Q", scale=alt.Scale(domain=[float(offsets[0]), float(offsets[-1])], nice=False),
               axis=axis("offset, over the length of the weights", titleFontSize=11, tickCount=5))  # fmt: skip
@@ -69,7 +68,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
 
 
 def _chosen(known: np.ndarray, times: Sequence[float] | None) -> list[int]:
-    """Places of the looks to draw: the last one at or before each time."""
+    """Places of the evaluations to draw: the last one at or before each time."""
     if times is None:
         even = np.linspace(0, len(known) - 1, min(MOST, len(known))).round()
         return sorted({int(place) for place in even})

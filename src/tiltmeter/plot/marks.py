@@ -1,16 +1,138 @@
-"""Marks: series as layers of a chart (bands, lines, points) with one legend for all."""
+"""Series: one curve of one or several trajectories as series for a chart, one per group and trajectory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
+import xarray as xr
 
-from tiltmeter.plot.series import Series
-from tiltmeter.plot.theme import INK, LINE_SYMBOL, airy, axis, legend, rows, short
+from tiltmeter.over_seeds import over_seeds
+from tiltmeter.pairs import SURE
+from tiltmeter.plot.promise_rule import promised_since
+from tiltmeter.plot.theme import INK, LINE_SYMBOL, GroupStyle, airy, axis, group_name, legend, rows, short, style_of
 from tiltmeter.plot.time_axis import thinned
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import numbered
+
+#: Origins that are calculated, not measured: drawn as lines if a chart has both kinds.
+CALCULATED = ("theory", "forecast", "moments")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or one row of marks, with a band of two standard errors if they are known.
+
+    The label names group and trajectory as far as needed; it is empty if there is only one of each. Before `since` a
+    forecast promises nothing.
+    """
+
+    label: str
+    mark: Literal["line", "points"]
+    style: GroupStyle
+    times: np.ndarray
+    middle: np.ndarray
+    low: np.ndarray | None
+    high: np.ndarray | None
+    since: float | None = None
+
+
+def series_of(
+    trajectories: Sequence[Trajectory], curve: str, groups: Sequence[Hashable] | None, labels: Sequence[str] | None
+) -> list[Series]:
+    """All series of a chart, in the order of the legend: trajectory by trajectory, group by group."""
+    names = numbered([one.origin.source for one in trajectories]) if labels is None else list(labels)
+    every = groups_among(trajectories, curve)
+    wanted = every if groups is None else chosen(every, groups)
+    together = any(t.origin.source in CALCULATED for t in trajectories)
+    found: list[Series] = []
+    layers = {"line": 0, "points": 0}
+    for trajectory, name in zip(trajectories, names, strict=True):
+        middle, margin = band(trajectory, curve)
+        times = middle.coords["time"].values
+        marks = times[times > 0].size < 2 or (together and trajectory.origin.source not in CALCULATED)
+        mark: Literal["line", "points"] = "points" if marks else "line"
+        for group in wanted:
+            if (values := _of_group(middle, group)) is None:
+                continue
+            error = None if margin is None else _of_group(margin, group)
+            parts = ([] if group is None else [group_name(group)]) + ([name] if len(trajectories) > 1 else [])
+            found.append(
+                Series(
+                    label=", ".join(parts),
+                    mark=mark,
+                    style=style_of(group, every, layers[mark]),
+                    times=times,
+                    middle=values,
+                    low=None if error is None else values - error,
+                    high=None if error is None else values + error,
+                    since=promised_since(trajectory),
+                )
+            )
+        layers[mark] += 1
+    return found
+
+
+def groups_among(trajectories: Sequence[Trajectory], curve: str) -> list[Hashable]:
+    """Every group (or pair of groups) of a curve, in order of appearance; None for a curve without any."""
+    found: dict[Hashable, None] = {}
+    for trajectory in trajectories:
+        values = trajectory[curve]
+        extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "pair", "seed")]
+        if extra:
+            if extra == ["class"]:
+                raise ValueError(
+                    f"Curve {curve!r} has one value per class: use `plot.class_curves`, or select a class."
+                )
+            places = ", ".join(f"{dim}=..." for dim in extra)
+            raise ValueError(
+                f"Curve {curve!r} has a grid over {', '.join(extra)}, and a picture over time shows one run. Select a "
+                f"point: trajectory.replace({{{curve!r}: trajectory[{curve!r}].sel({places})}})."
+            )
+        dim = _dimension(values)
+        found.update(dict.fromkeys([None] if dim is None else values.coords[dim].values.tolist()))
+    return list(found)
+
+
+def chosen(every: Sequence[Hashable], groups: Sequence[Hashable]) -> list[Hashable]:
+    """The requested groups, checked."""
+    for group in groups:
+        if group not in every:
+            raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, every))}.")
+    return list(groups)
+
+
+def band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray | None]:
+    """The curve, averaged over seeds, and half the width of its band, two standard errors."""
+    values = trajectory[curve]
+    values = values.where(np.isfinite(values))
+    if "seed" in values.dims:
+        mean, error = over_seeds(values)
+        if values.sizes["seed"] > 1:
+            return mean, SURE * error
+        values = mean
+    if f"{curve}_se" in trajectory:
+        error = trajectory[f"{curve}_se"]
+        error = error.mean("seed") if "seed" in error.dims else error
+        return values, SURE * error.reindex(time=values.coords["time"])
+    return values, None
+
+
+def _dimension(values: xr.DataArray) -> str | None:
+    return next((dim for dim in ("group", "pair") if dim in values.dims), None)
+
+
+def _of_group(values: xr.DataArray, group: Hashable) -> np.ndarray | None:
+    dim = _dimension(values)
+    labels: list[Any] = [None] if dim is None else values.coords[dim].values.tolist()
+    if group not in labels:
+        return None
+    one = values if dim is None else values.isel({dim: labels.index(group)})
+    return one.values
+
 
 #: Number of marks of one series: few enough to distinguish circles from triangles.
 MARKS = 32
@@ -43,9 +165,9 @@ def series_layers(
         for one in series
         if one.low is not None
     ]
-    lines = [row for one in series if one.mark == "line" for row in _within(_rows(one), one.until)]
-    # Beyond its horizon a forecast is thin and in short dashes, whatever the dash pattern of its group.
-    pale = [row for one in series if one.mark == "line" for row in _beyond(_rows(one), one.until)]
+    lines = [row for one in series if one.mark == "line" for row in _promised(_rows(one), one.since)]
+    # Where it promises nothing a forecast is thin and in short dashes, whatever the dash pattern of its group.
+    pale = [row for one in series if one.mark == "line" for row in _not_promised(_rows(one), one.since)]
     points = [row for one in series if one.mark == "points" for row in _rows(one, MARKS) if row["value"] is not None]
     line = alt.Chart(rows(lines)).mark_line(strokeWidth=2, clip=True, strokeJoin="round", color=INK).encode(x, y)
     dots = alt.Chart(rows(points)).mark_point(size=42, strokeWidth=1.6, fill="white", opacity=1.0, color=INK)
@@ -64,23 +186,19 @@ def series_layers(
 
 def _meanings(series: Sequence[Series]) -> list[str]:
     """What the bands of a chart are."""
-    promised = {one.promised for one in series if one.low is not None}
-    return [
-        "bands: ± 2 standard errors" if share is None else f"bands: {share:.0%} of trainings"
-        for share in sorted(promised, key=lambda share: share or 0.0)
-    ]
+    return ["bands: ± 2 standard errors"] if any(one.low is not None for one in series) else []
 
 
-def _within(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:
-    return drawn if until is None else [row for row in drawn if row["time"] <= until]
+def _promised(drawn: list[dict[str, Any]], since: float | None) -> list[dict[str, Any]]:
+    return drawn if since is None else [row for row in drawn if row["time"] >= since]
 
 
-def _beyond(drawn: list[dict[str, Any]], until: float | None) -> list[dict[str, Any]]:
-    """The rest of a line, starting from the last row before `until`, so that the two parts join."""
-    if until is None:
+def _not_promised(drawn: list[dict[str, Any]], since: float | None) -> list[dict[str, Any]]:
+    """The first part of a line, up to the first row that is promised, so that the two parts join."""
+    if since is None:
         return []
-    inside = len(_within(drawn, until))
-    return drawn[max(0, inside - 1) :] if inside < len(drawn) else []
+    before = len(drawn) - len(_promised(drawn, since))
+    return drawn[: before + 1] if before else []
 
 
 def value_domain(series: Sequence[Series]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
 
 #: Vega draws through an interpreter of its expressions, so that the page may forbid `eval`.
 _DRAW = (

@@ -7,7 +7,8 @@ from textwrap import wrap
 
 import altair as alt
 
-from tiltmeter.analysis.phases import Phase, Phases
+from tiltmeter.leaders.leaders import Leaders
+from tiltmeter.leaders.phases import Phase
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import FAINT, INK, LETTER, group_name, rows
 from tiltmeter.plot.time_axis import Domain, log_scale, pixels
@@ -16,22 +17,22 @@ FONT, LINE, STRIP = 11, 14, 4
 
 
 def phase_layers(
-    phases: Phases, curve: str, colours: Mapping[str, str], domain: Domain, width: float, height: float, above: float
+    leaders: Leaders, curve: str, colours: Mapping[str, str], domain: Domain, width: float, height: float, above: float
 ) -> list[alt.Chart]:
     """Shades behind the curves, and a strip and text above them, starting `above` pixels over the frame.
 
-    Stretches in which nobody is shown to lead stay white.
+    Stretches in which no leader is clear stay white.
 
     The text depends on the width of the phase: leader and driver, the leader alone, or only the tooltip.
     """
     visible = [
         phase
-        for phase in phases
+        for phase in leaders.phases
         if phase.leader != NOBODY and phase.stop > max(phase.start, domain[0]) and phase.start < domain[1]
     ]
     if not visible:
         return []
-    suffix = "" if phases.curve == curve else f" in {phases.curve}"
+    suffix = "" if leaders.curve == curve else f" in {leaders.curve}"
     texts = [phase_text(phase, suffix, _span(phase, domain, width)) for phase in visible]
     tallest = max(len(who) + len(why) for who, why in texts)
     shades, words = [], []

@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from tiltmeter.plot.offline_page import page_html
+from tiltmeter.record.directory.atomic_files import write_atomically
 
 FORMATS = ("png", "svg", "pdf", "html", "json")
 STYLE = "body { font: 16px/1.5 system-ui, sans-serif; margin: 1rem; }"
@@ -36,7 +37,7 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"`path` should lie in an existing directory. Found none at {target.parent}.")
     if suffix == "html":
         body = '<div id="chart0"></div>'
-        target.write_text(page_html(target.stem, STYLE, body, [chart.to_dict()], menu=True), encoding="utf-8")
+        write_atomically(target, page_html(target.stem, STYLE, body, [chart.to_dict()], menu=True).encode())
         return target
     options: dict[str, Any] = {"scale_factor": 2} if suffix == "png" else {}
     chart.save(str(target), format=suffix, **options)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Theme: colours, dashes, shapes and sizes, so that a group looks the same in every picture, in colour and in grey."""
+"""Theme: colours, dashes, shapes and sizes, so that a group looks the same in every picture, in colour and in
+grey."""
 
 from __future__ import annotations
 
@@ -8,7 +9,11 @@ from typing import Any
 
 import altair as alt
 
-from tiltmeter.visible_text import group_name as group_name
+from tiltmeter.shown_text import group_name as group_name
+from tiltmeter.shown_text import visible
+
+__all__ = ["DASHES", "INK", "PALETTE", "airy", "axis", "frame", "legend", "rows", "short"]
+
 
 # Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
 # none, there and in the exported notebook. What the user chose stays.
@@ -145,3 +150,32 @@ def short(value: float) -> float | None:
     (0.3333333, None)
     """
     return float(f"{value:.7g}") if abs(value) < float("inf") else None
+
+
+@dataclass(frozen=True, eq=False)
+class RunChannels:
+    """The channels of pictures with the field "run"."""
+
+    colour: alt.Color
+    shape: alt.Shape
+    dash: alt.StrokeDash
+
+
+def run_channels(names: Sequence[str], lines: bool = False, title: str | None = "run") -> RunChannels:
+    """Colours, shapes and dashes for runs in this order; with `lines` the legend shows strokes instead of marks.
+
+    >>> run_channels(["plain", "balanced"]).colour.to_dict()["scale"]["domain"]
+    ['plain', 'balanced']
+    """
+    domain = [visible(name) for name in names]
+    settings = {"symbolType": LINE_SYMBOL, "symbolSize": 260} if lines else {}
+    shared: dict[str, Any] = {"field": "run", "type": "nominal", "sort": None, "legend": legend(title, **settings)}
+
+    def ranged(values: Sequence[Any]) -> alt.Scale:
+        return alt.Scale(domain=domain, range=[values[i % len(values)] for i in range(len(domain))])
+
+    return RunChannels(
+        alt.Color(scale=ranged(PALETTE), **shared),
+        alt.Shape(scale=ranged(SHAPES), **shared),
+        alt.StrokeDash(scale=ranged(DASHES), **shared),
+    )

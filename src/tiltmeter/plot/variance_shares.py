@@ -6,10 +6,78 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
+import xarray as xr
 
-from tiltmeter.analysis.variance.shares import Shares
 from tiltmeter.plot.offline_charts import Layers
-from tiltmeter.plot.theme import INK, axis, frame, legend, rows, short
+from tiltmeter.plot.theme import INK, PALETTE, SHAPES, airy, axis, frame, legend, rows, short
+from tiltmeter.shown_text import visible
+from tiltmeter.study.variance.shares import Shares
+
+
+def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = None) -> Any:
+    """The mean over seeds for each pair of levels, with 90 % intervals; other factors are averaged over first.
+
+    >>> grid = xr.DataArray(np.arange(24.0).reshape(2, 3, 4), dims=("width", "lr", "seed"), name="gap")
+    >>> picture = cell_means(grid, x="lr", colour="width")
+    >>> [layer["mark"]["type"] for layer in picture.to_dict()["layer"]]
+    ['circle', 'line', 'rule', 'point']
+
+    The interval is that of the mean over seeds (Student's t). It does not show how other factors change the response.
+    """
+    for name in (x, colour):
+        if name not in table.dims or name == "seed":
+            listed = ", ".join(str(dim) for dim in table.dims if dim != "seed")
+            raise KeyError(f"`cell_means` needs two factors of the table: {listed}. Found {name!r}.")
+    if "seed" not in table.dims:
+        raise ValueError("`cell_means` needs a table with the dimension `seed`.")
+    from scipy.stats import t
+
+    others = [dim for dim in table.dims if dim not in (x, colour, "seed")]
+    values = table.mean(others).transpose(x, colour, "seed")
+    labels = {name: _labels(table, name) for name in (x, colour)}
+    dots: list[dict[str, Any]] = []
+    means: list[dict[str, Any]] = []
+    for i, across in enumerate(labels[x]):
+        for j, shade in enumerate(labels[colour]):
+            runs = values.values[i, j][np.isfinite(values.values[i, j])]
+            if not len(runs):
+                continue
+            place = {"x": across, "colour": shade}
+            dots += [{**place, "y": short(run)} for run in runs]
+            half = t.ppf(0.95, len(runs) - 1) * runs.std(ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0.0
+            mean = runs.mean()
+            means.append({**place, "y": short(mean), "low": short(mean - half), "high": short(mean + half)})
+    if not means:
+        raise ValueError("There is nothing to draw: no cell has a value.")
+    spread = [one["y"] for one in dots] + [one["low"] for one in means] + [one["high"] for one in means]
+    domain = list(airy(min(spread), max(spread)))
+    places = alt.X("x:N", sort=labels[x], axis=axis(x, labelAngle=0))
+    shift = alt.XOffset("colour:N", sort=labels[colour])
+    colours = [PALETTE[k % len(PALETTE)] for k in range(len(labels[colour]))]
+    shades = alt.Color(
+        "colour:N", sort=labels[colour], scale=alt.Scale(domain=labels[colour], range=colours), legend=legend(colour)
+    )
+    shapes = alt.Shape(
+        "colour:N",
+        sort=labels[colour],
+        scale=alt.Scale(domain=labels[colour], range=[SHAPES[k % len(SHAPES)] for k in range(len(labels[colour]))]),
+        legend=legend(colour),
+    )
+    up = alt.Y("y:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis(str(table.name or "response")))
+    summary = alt.Chart(rows(means)).encode(places, shift, shades)
+    layers = [
+        alt.Chart(rows(dots)).mark_circle(size=14, opacity=0.35).encode(places, shift, shades, up),
+        summary.mark_line(strokeWidth=1, opacity=0.5).encode(up),
+        summary.mark_rule(strokeWidth=2).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
+        summary.mark_point(size=50, filled=True, opacity=1.0).encode(up, shapes),
+    ]
+    return Layers(layer=layers).properties(**frame(title))
+
+
+def _labels(table: xr.DataArray, name: str) -> list[str]:
+    return [visible(str(value)) for value in (table[name].values if name in table.coords else range(table.sizes[name]))]
+
 
 SIZE = 54
 

@@ -115,7 +115,7 @@ def _equal_edges(panels: int, groups: int) -> np.ndarray:
     return edges
 
 
-def score_law(
+def score_intervention(
     M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray, D: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(mean, scale, r, rest) of the score in each group, from the overlaps of the student that scores it."""

@@ -18,33 +18,33 @@ from __future__ import annotations
 from math import erf, exp, pi, sqrt
 
 import numpy as np
-from numba import njit
 
+from tiltmeter.compiled import compiled
 from tiltmeter.population.compiled_normal import Phi, bivariate
 
 STEEP = sqrt(2.0 / pi)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def noise_of(cov, i):  # type: ignore[no-untyped-def]
     """1 + C_ii for a unit, C_hh for the label's field, which comes last."""
     return cov[i, i] + (1.0 if i < cov.shape[0] - 1 else 0.0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def mean_output(mean, cov, i):  # type: ignore[no-untyped-def]
     """E[g(u_i)], or the mean label for the last."""
     return erf(mean[i] / sqrt(2.0 * noise_of(cov, i)))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def mean_slope(mean, cov, i):  # type: ignore[no-untyped-def]
     """E[g'(u_i)], or the mean derivative of the label with respect to its field for the last."""
     noise = noise_of(cov, i)
     return STEEP / sqrt(noise) * exp(-0.5 * mean[i] * mean[i] / noise)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def mean_product(mean, cov, i, j):  # type: ignore[no-untyped-def]
     """E[g(u_i) g(u_j)], with the label for the last."""
     one, two = noise_of(cov, i), noise_of(cov, j)
@@ -52,7 +52,7 @@ def mean_product(mean, cov, i, j):  # type: ignore[no-untyped-def]
     return 4.0 * bivariate(p, q, cov[i, j] / sqrt(one * two)) - 2.0 * Phi(p) - 2.0 * Phi(q) + 1.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def tilt(mean, cov, i, new_mean, new_cov):  # type: ignore[no-untyped-def]
     """Fill mean and covariance of the distribution tilted by g'(u_i), and return the weight E[g'(u_i)]."""
     noise = 1.0 + cov[i, i]
@@ -63,7 +63,7 @@ def tilt(mean, cov, i, new_mean, new_cov):  # type: ignore[no-untyped-def]
     return STEEP / sqrt(noise) * exp(-0.5 * mean[i] * mean[i] / noise)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def mean_square(mean, cov, second, bias):  # type: ignore[no-untyped-def]
     """E[(score - y)^2] of score = sum_k second_k g(u_k) + bias."""
     units = second.shape[0]
@@ -77,7 +77,7 @@ def mean_square(mean, cov, second, bias):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def fill_losses(start, stop, M, R, Q, second, bias, D, a, loss):  # type: ignore[no-untyped-def]
     """Half squared errors (N, T, G) of items start..stop from M, R (N, T, G, K), Q, second layer and bias."""
     units = M.shape[3]
@@ -85,12 +85,12 @@ def fill_losses(start, stop, M, R, Q, second, bias, D, a, loss):  # type: ignore
     for n in range(start, stop):
         for t in range(M.shape[1]):
             for g in range(M.shape[2]):
-                fill_law(M[n, t, g], R[n, t, g], Q[n, t], D[n, g], a[n, g], mean, cov)
+                fill_intervention(M[n, t, g], R[n, t, g], Q[n, t], D[n, g], a[n, g], mean, cov)
                 loss[n, t, g] = 0.5 * mean_square(mean, cov, second[n, t], bias[n, t])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def fill_law(M, R, Q, D, a, mean, cov):  # type: ignore[no-untyped-def]
+@compiled
+def fill_intervention(M, R, Q, D, a, mean, cov):  # type: ignore[no-untyped-def]
     """Means and covariances of the units' fields and of the label's field, scaled to variance one, in one group."""
     units = M.shape[0]
     for k in range(units):

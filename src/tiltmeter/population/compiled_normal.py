@@ -25,32 +25,11 @@ the fewest digits:
 
 import math
 from collections.abc import Callable
-from typing import TypeVar, cast
 
 import numpy as np
-from numba import njit
 from numpy.polynomial.legendre import leggauss
 
-Compiled = TypeVar("Compiled", bound=Callable[..., object])
-
-
-def compiled(function: Compiled) -> Compiled:
-    """Compile, allowing fused multiply-adds. The options are explicit so that a caller's fastmath does not apply
-    here.
-    """
-    compiler = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-    return cast(Compiled, compiler(function))
-
-
-def compiled_sum(function: Compiled) -> Compiled:
-    """Compile a loop that adds up terms, in any order that uses the vector registers well.
-
-    It is not cached by itself. Rules of different lengths share one name, and so would share one file of the cache,
-    where two processes that compile at the same time can mix them up. The cached functions that call it hold its code.
-    """
-    compiler = njit(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-    return cast(Compiled, compiler(function))
-
+from tiltmeter.compiled import compiled_fused, compiled_rule
 
 SERIES_FROM = 0.85  # |r| above which the calculation starts from r = ±1
 FAR = 9.0  # |h| or |k| above which the quadrature from r = 0 would need more nodes than it has
@@ -73,19 +52,19 @@ EXPONENT_ONE = np.int64(1023 << 52)  # the bits of 1.0
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = (1 / math.factorial(n) for n in range(2, 14))
 
 
-@compiled
+@compiled_fused
 def phi(x: float) -> float:
     """Density of the standard normal distribution at `x`."""
     return DENSITY_AT_ZERO * math.exp(-0.5 * x * x)
 
 
-@compiled
+@compiled_fused
 def Phi(x: float) -> float:
     """Probability that a standard normal variable is at most `x`; relative error about (1 + x²) 1e-16."""
     return 0.5 * math.erfc(-x * ROOT_HALF)
 
 
-@compiled
+@compiled_fused
 def _exp(x: float) -> float:
     """e**x to 2e-16 for |x| < 700, without calls and branches, so that loops over nodes can be vectorised."""
     shifted = x * LOG2_E + ROUNDER
@@ -105,7 +84,7 @@ def _rule_from_zero(n: int) -> Callable[[float, float, float], float]:
     x, w = leggauss(n)
     node, weight = (1 + x) / 2, w / (2 * math.pi)
 
-    @compiled_sum
+    @compiled_rule(f"rule_from_zero_{n}")
     def rule(end: float, a: float, b: float) -> float:
         total = 0.0
         for i in range(n):
@@ -125,7 +104,7 @@ def _rule_from_minus_one(n: int) -> Callable[[float, float, float, float, float]
     x, w = leggauss(n)
     node, weight = x, w / (2 * math.pi)
 
-    @compiled_sum
+    @compiled_rule(f"rule_from_minus_one_{n}")
     def rule(P: float, Q: float, peak: float, middle: float, half: float) -> float:
         total = 0.0
         at_peak = 1 / peak
@@ -143,7 +122,7 @@ _from_zero_8, _from_zero_12, _from_zero_20, _from_zero_32 = (_rule_from_zero(n) 
 _from_minus_one_24, _from_minus_one_80 = (_rule_from_minus_one(n) for n in (24, 80))
 
 
-@compiled
+@compiled_fused
 def _from_zero(h: float, k: float, r: float) -> float:
     """Φ₂(h, k, r) - Φ(h) Φ(k), for |r| ≤ SERIES_FROM and |h|, |k| ≤ FAR."""
     sign = math.copysign(1.0, r)
@@ -162,7 +141,7 @@ def _from_zero(h: float, k: float, r: float) -> float:
     return sign * t * value
 
 
-@compiled
+@compiled_fused
 def _from_one(A: float, B: float, w2: float) -> float:
     """(1/π) ∫₀ʷ exp(-A (1 + 1/w²) - B (1 + w²)) / (1 + w²) dw, for B w² ≤ 1 and w² ≤ 0.1."""
     a = A / w2
@@ -182,7 +161,7 @@ def _from_one(A: float, B: float, w2: float) -> float:
     return math.exp(-(A + B + a)) * math.sqrt(w2) * total / math.pi
 
 
-@compiled
+@compiled_fused
 def _from_minus_one(h: float, k: float, r: float, corner: bool) -> float:
     """Φ₂(h, k, r) for h + k < 0 to full relative accuracy; `corner`: the density at (h, k) dominates.
 
@@ -209,13 +188,13 @@ def _from_minus_one(h: float, k: float, r: float, corner: bool) -> float:
     return 2 * half * rule * math.exp(-(P + Q + least))
 
 
-@compiled
+@compiled_fused
 def _in_corner(h: float, k: float, r: float) -> bool:
     """Whether r < 0 and Φ₂ is so far below Φ(h) Φ(k) that their difference would lose digits."""
     return r < 0 and h + k < 0 and (h - r * k) * (k - r * h) > 12 * (1 - r) * (1 + r)
 
 
-@compiled
+@compiled_fused
 def _far(low: float, high: float, r: float) -> float:
     """Φ₂ for low ≤ high and |r| < 1, with 80 nodes: for any h and k, if one of them is large."""
     marginal = Phi(low)
@@ -226,7 +205,7 @@ def _far(low: float, high: float, r: float) -> float:
     return min(marginal - Phi(-high) + _from_minus_one(-high, -low, r, False), marginal)
 
 
-@compiled
+@compiled_fused
 def _outside(h: float, k: float, r: float) -> float:
     """Φ₂ where |h| or |k| is large, r is ±1, or an argument is NaN."""
     if math.isnan(h) or math.isnan(k) or math.isnan(r):
@@ -244,7 +223,7 @@ def _outside(h: float, k: float, r: float) -> float:
     return _far(low, high, r)
 
 
-@compiled
+@compiled_fused
 def bivariate(h: float, k: float, r: float) -> float:
     """Probability that X ≤ h and Y ≤ k, for standard normal X and Y with correlation `r`.
 
@@ -284,7 +263,7 @@ def bivariate(h: float, k: float, r: float) -> float:
     return min(start + _from_one(A, B, w2), marginal)
 
 
-@compiled
+@compiled_fused
 def bivariate_into(h: np.ndarray, k: np.ndarray, r: np.ndarray, out: np.ndarray) -> None:
     """Write `bivariate` of each element into `out`; all four are vectors of one length."""
     for i in range(out.size):

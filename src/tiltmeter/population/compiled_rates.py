@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import inf, isnan, nan, sqrt
 
-from numba import njit
-
+from tiltmeter.compiled import compiled
 from tiltmeter.population.compiled_normal import Phi, bivariate
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def fill_rates(start, stop, M, R, Q, bias, D, a, error, positive_rate, tpr, fpr, ppv):  # type: ignore[no-untyped-def]
     """Fill the rates (N, T, G) of items start..stop from overlaps M, R (N, T, G) and Q, bias (N, T)."""
     for n in range(start, stop):

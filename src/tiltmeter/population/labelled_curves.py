@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeAlias
 
@@ -11,10 +12,38 @@ import xarray as xr
 
 from tiltmeter.names import described
 from tiltmeter.population.fairness import disparate_impact, equalised_odds, gap
-from tiltmeter.population.overlap_curves import OverlapCurves
 from tiltmeter.population.rates import Rates, rates
 from tiltmeter.problem.sgd_arrays import Parameters
-from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.record.trajectory import LazyCurves
+
+
+@dataclass(frozen=True)
+class OverlapCurves:
+    """M, R and loss have shape (N, T, G); Q and bias have shape (N, T)."""
+
+    M: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+    bias: np.ndarray
+    loss: np.ndarray
+
+    @classmethod
+    def empty(cls, points: int, times: int, groups: int) -> OverlapCurves:
+        per_group, single = (points, times, groups), (points, times)
+        return cls(np.empty(per_group), np.empty(per_group), np.empty(single), np.empty(single), np.empty(per_group))
+
+    def blank(self, where: np.ndarray) -> None:
+        """Set the grid points `where` to NaN."""
+        for array in (self.M, self.R, self.Q, self.bias, self.loss):
+            array[where] = np.nan
+
+
+def losses(par: Parameters, M: np.ndarray, R: np.ndarray, Q: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Half squared error per group from overlaps of shapes (N, T, G) and (N, T)."""
+    score = M + bias[:, :, None]
+    m, D, reach = (x[:, None, :] for x in (par.m, par.D, np.sqrt(par.D) * par.g))
+    return np.asarray(0.5 * (score**2 + D * Q[:, :, None] + 1.0 - 2.0 * (m * score + reach * R)))
+
 
 OVERLAPS = ("M", "R", "Q")
 RATES = ("error", "positive_rate", "tpr", "fpr", "ppv")

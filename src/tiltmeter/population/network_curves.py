@@ -9,13 +9,12 @@ from functools import cache, partial
 import numpy as np
 import xarray as xr
 
-from tiltmeter.population.labelled_curves import RATES, Values, label_arrays, one_rate
-from tiltmeter.population.overlap_curves import losses
+from tiltmeter.population.labelled_curves import RATES, Values, label_arrays, losses, one_rate
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.population.rates import Rates, rates
-from tiltmeter.problem.activation import Activation, Erf, Identity
 from tiltmeter.problem.sgd_arrays import Parameters
-from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.problem.students import Activation, Erf, Identity
+from tiltmeter.record.trajectory import LazyCurves
 from tiltmeter.threads import in_blocks
 
 
@@ -94,9 +93,9 @@ def _by_nodes(
     par: Parameters, overlaps: NetworkOverlaps, activation: Activation, quadrature: Sobol
 ) -> tuple[np.ndarray, Rates]:
     """Averages over nodes of (label's field, rest of the units' fields); the labels are the same at every time."""
-    points, looks, groups, units = overlaps.M.shape
+    points, evaluations, groups, units = overlaps.M.shape
     nodes = quadrature.nodes(units + 1)
-    shape = (points, looks, groups)
+    shape = (points, evaluations, groups)
     loss, found = np.empty(shape), Rates(*(np.empty(shape) for _ in range(5)))
     rest = overlaps.Q[:, :, None] - overlaps.R[..., :, None] * overlaps.R[..., None, :]
     roots = square_root(rest)
@@ -106,7 +105,7 @@ def _by_nodes(
             for g in range(groups):
                 positive = nodes[:, 0] + par.a[n, g] > 0.0
                 share = positive.mean()
-                for t in range(looks):
+                for t in range(evaluations):
                     across = nodes[:, 1:] @ roots[n, t, g].T + nodes[:, :1] * overlaps.R[n, t, g]
                     fields = overlaps.M[n, t, g] + np.sqrt(par.D[n, g]) * across
                     score = activation(fields) @ overlaps.second[n, t] + overlaps.bias[n, t]

@@ -11,7 +11,7 @@ import xarray as xr
 
 from tiltmeter.losses import Loss
 from tiltmeter.names import described
-from tiltmeter.population.channel import channel, score_law
+from tiltmeter.population.channel import channel, score_intervention
 from tiltmeter.population.fairness import disparate_impact, equalised_odds, gap, pair_name
 from tiltmeter.population.rates import rates
 
@@ -106,6 +106,6 @@ def population_loss(rest: TrainedStudents, loss: Loss) -> np.ndarray:
         here = slice(start, start + CHUNK)
         M, R, Q, bias, D, a = (part[here] for part in flat)
         cuts = None if kinks is None else np.broadcast_to(kinks, (len(M), *kinks.shape))
-        law = channel(*score_law(M, R, Q, bias, D), a, cuts)
+        law = channel(*score_intervention(M, R, Q, bias, D), a, cuts)
         out[here] = law.mean(loss.value(law.score, law.label))
     return out.reshape(rest.M.shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Start, Zero
+from tiltmeter.problem.starts import Start, Zero
 from tiltmeter.record.labelled import JSON, Number
 
 

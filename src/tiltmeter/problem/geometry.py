@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.problem.start import Overlaps, Start
+from tiltmeter.problem.starts import Overlaps, Start
 
 #: Directions shorter than this, relative to the longest, are rounding errors.
 NEGLIGIBLE = 1e-12

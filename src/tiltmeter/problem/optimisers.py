@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Start, Zero
+from tiltmeter.problem.starts import Start, Zero
 from tiltmeter.record.labelled import JSON
-from tiltmeter.schedule import Schedule
+from tiltmeter.schedules import Schedule
+
+__all__ = ["Adam", "AdamW", "SignSGD"]
 
 
 @dataclass(frozen=True, kw_only=True)

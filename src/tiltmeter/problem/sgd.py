@@ -11,10 +11,10 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.interventions.checked import checked_interventions
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.stored import intervention_from_json
-from tiltmeter.problem.start import Overlaps, Random, Start, Zero, start_from_json, start_to_json
+from tiltmeter.problem.starts import Overlaps, Random, Start, Zero, start_from_json, start_to_json
 from tiltmeter.record.labelled import (
     JSON,
     Number,
@@ -24,7 +24,7 @@ from tiltmeter.record.labelled import (
     label_to_json,
     labelled,
 )
-from tiltmeter.schedule import Schedule, breaks_of, schedule_from_json, schedule_to_json
+from tiltmeter.schedules import Schedule, breaks_of, schedule_from_json, schedule_to_json
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +35,12 @@ class SGD:
     {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}
 
     `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
-    schedule (see `tiltmeter.schedule`) or a labelled grid. `weights` multiply the loss of a group (or of a
+    schedule (see `tiltmeter.schedules`) or a labelled grid. `weights` multiply the loss of a group (or of a
     (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold
     schedules, so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
     `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
     gradient with respect to W. `interventions` are rules that change the bias (see `tiltmeter.interventions`): at most
-    one `GroupLaw` among them, whose pulls multiply with weights and proportions where both are given.
+    one `GroupIntervention` among them, whose pulls multiply with weights and proportions where both are given.
     """
 
     lr: Number | Schedule
@@ -84,7 +84,9 @@ class SGD:
             )
         put(self, "interventions", checked_interventions(self.interventions))
         if self.curriculum and self.law is not None:
-            raise ValueError("A law of groups and proportions that change both decide who is drawn: give one of them.")
+            raise ValueError(
+                "An intervention of groups and proportions that change both decide who is drawn: give one of them."
+            )
 
     @property
     def scheduled(self) -> bool:
@@ -97,14 +99,14 @@ class SGD:
         return any(_is_schedule(share) for share in (self.proportions or {}).values())
 
     @property
-    def law(self) -> GroupLaw | None:
-        """The law of groups among the interventions, if there is one."""
-        return next((law for law in self.interventions if isinstance(law, GroupLaw)), None)
+    def law(self) -> GroupIntervention | None:
+        """The intervention of groups among the interventions, if there is one."""
+        return next((law for law in self.interventions if isinstance(law, GroupIntervention)), None)
 
     @property
     def steered(self) -> bool:
         """Whether an intervention acts during training; one that is constant is as good as a setting."""
-        return any(not (isinstance(law, GroupLaw) and law.constant) for law in self.interventions)
+        return any(not (isinstance(law, GroupIntervention) and law.constant) for law in self.interventions)
 
     @property
     def breaks(self) -> tuple[float, ...]:

@@ -10,13 +10,12 @@ import numpy as np
 import xarray as xr
 from scipy.special import erf
 
-from tiltmeter.problem.laws import lowered
+from tiltmeter.problem.applied_interventions import lowered
 from tiltmeter.problem.mixture import ROUNDING, Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Overlaps, Random
-from tiltmeter.record.grid import common_grid
-from tiltmeter.record.grid import flat as flat_over
-from tiltmeter.record.labelled import labels_array
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.record.labelled import common_grid, labels_array
+from tiltmeter.record.labelled import flat as flat_over
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def parameters(problem: Mixture, sgd: SGD, more: Sequence[xr.DataArray] = ()) ->
     if not isinstance(sgd, SGD):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     sgd = lowered(problem, sgd)
-    if sgd.interventions:  # functions refuse by name before this; those that apply a law take it out
+    if sgd.interventions:  # functions refuse by name before this; those that apply an intervention take it out
         names = ", ".join(type(law).__name__ for law in sgd.interventions)
         raise ValueError(f"There is no way to apply {names} here. Use `predict` or `simulate`.")
     groups = problem.groups

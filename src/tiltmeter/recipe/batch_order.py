@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.recipe import checks
-from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.sampling import GivenOrder
 
 
 class BatchOrder:

@@ -11,10 +11,9 @@ import numpy as np
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.recipe.optimisers import SHORT, check_optimiser, unwrapped
-from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.rates import is_function_of_step
-from tiltmeter.recipe.sampling import Epochs, Sampling
-from tiltmeter.schedule import SCHEDULES
+from tiltmeter.recipe.sampling import Epochs, GivenOrder, Sampling
+from tiltmeter.schedules import SCHEDULES
 
 if TYPE_CHECKING:
     from tiltmeter.recipe.recipe import Recipe

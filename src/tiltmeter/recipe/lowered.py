@@ -1,4 +1,4 @@
-"""A constant law of groups in a recipe, written as the weights or proportions that it stands for."""
+"""A constant intervention of groups in a recipe, written as the weights or proportions that it stands for."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.problem.laws import refuse_unreachable
-from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.problem.applied_interventions import refuse_unreachable
 from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.sampling import GivenOrder
 
 
-def group_law(recipe: Recipe) -> GroupLaw | None:
-    """The law of groups of a recipe, if it has one."""
-    return next((law for law in recipe.interventions if isinstance(law, GroupLaw)), None)
+def group_intervention(recipe: Recipe) -> GroupIntervention | None:
+    """The intervention of groups of a recipe, if it has one."""
+    return next((law for law in recipe.interventions if isinstance(law, GroupIntervention)), None)
 
 
 def lowered_recipe(recipe: Recipe, data: GroupedData, shares: np.ndarray | None = None) -> Recipe:
-    """Return the recipe with its constant law as weights (P / p) or proportions (P): the shares are known here.
+    """Return the recipe with its constant intervention as weights (P / p) or proportions (P): the shares are known
+    here.
 
     >>> from tiltmeter.interventions import Balanced
     >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
@@ -29,7 +30,7 @@ def lowered_recipe(recipe: Recipe, data: GroupedData, shares: np.ndarray | None 
 
     `shares` are those of the training data, if `data` is only a sample of them.
     """
-    law = group_law(recipe)
+    law = group_intervention(recipe)
     if law is None:
         return recipe
     check_draws(recipe, law)
@@ -49,13 +50,13 @@ def lowered_recipe(recipe: Recipe, data: GroupedData, shares: np.ndarray | None 
     return replace(recipe, weights={**both, **given}, interventions=rest)
 
 
-def constant_pull(law: GroupLaw, data: GroupedData, shares: np.ndarray) -> np.ndarray:
-    """What groups count by a constant law, of shares as drawn."""
+def constant_pull(law: GroupIntervention, data: GroupedData, shares: np.ndarray) -> np.ndarray:
+    """What groups count by a constant intervention, of shares as drawn."""
     return law.pull(law.start(shares), Seen(0.0, data.groups, shares, np.full_like(shares, np.nan)))
 
 
-def check_draws(recipe: Recipe, law: GroupLaw) -> None:
-    """A law that draws decides which points come, so that nothing else may."""
+def check_draws(recipe: Recipe, law: GroupIntervention) -> None:
+    """An intervention that draws decides which points come, so that nothing else may."""
     if law.by != "draws":
         return
     name = type(law).__name__

@@ -30,7 +30,7 @@ class PlainSGD:
             return np.full(self.steps, float(self.lr))
         return self.lr
 
-    def travelled(self, looks: np.ndarray) -> np.ndarray:
+    def travelled(self, evaluations: np.ndarray) -> np.ndarray:
         """Return the time of the gradient flow at these steps: the sum of the rates so far, over 1 - momentum.
 
         >>> PlainSGD(0.1, 100, momentum=0.5).travelled(np.array([0, 10])).tolist()
@@ -38,7 +38,7 @@ class PlainSGD:
         """
         # A constant rate is not expanded into an array: a forecast may have any number of steps.
         fixed = isinstance(self.lr, float)
-        so_far = self.lr * looks if fixed else np.concatenate([[0.0], np.cumsum(self.rates())])[looks]
+        so_far = self.lr * evaluations if fixed else np.concatenate([[0.0], np.cumsum(self.rates())])[evaluations]
         return np.asarray(so_far / (1.0 - self.momentum))
 
     def fastest(self) -> float:

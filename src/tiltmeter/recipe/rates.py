@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
-from tiltmeter.schedule import schedule_from_json, schedule_to_json, value_at
+from tiltmeter.schedules import schedule_from_json, schedule_to_json, value_at
 
 
 def is_function_of_step(schedule: Callable[..., Any]) -> bool:
@@ -85,6 +85,11 @@ class Scheduling:
         self._function = schedule if ours else None
         self._scheduler = None if schedule is None or ours else torch_scheduler(schedule, optimiser)
         self._ratios = _ratios([float(group["lr"]) for group in optimiser.param_groups]) if ours else []
+
+    @property
+    def constant(self) -> bool:
+        """Whether nothing is ever set."""
+        return self._function is None and self._scheduler is None
 
     def before(self, step: int) -> None:
         """Before the update that makes `step` into `step + 1`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,128 @@ import numpy as np
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.recipe import checks, json_form
-from tiltmeter.recipe.optimisers import MakeOptimiser, made_by
-from tiltmeter.recipe.order import GivenOrder
-from tiltmeter.recipe.parts import different_parts
+from tiltmeter.interventions.stored import intervention_from_json
+from tiltmeter.losses import loss_from_json, loss_to_json
+from tiltmeter.recipe import checks
+from tiltmeter.recipe.optimisers import SHORT, MakeOptimiser, made_by, optimiser_from_json, optimiser_to_json, unwrapped
 from tiltmeter.recipe.plain_sgd import PlainSGD
-from tiltmeter.recipe.rates import Scheduling, is_function_of_step, scheduled_rates, torch_rates
-from tiltmeter.recipe.sampling import Draws, Epochs, Sampling
-from tiltmeter.record.labelled import JSON
+from tiltmeter.recipe.rates import (
+    Scheduling,
+    is_function_of_step,
+    recipe_schedule_from_json,
+    recipe_schedule_to_json,
+    scheduled_rates,
+    torch_rates,
+)
+from tiltmeter.recipe.sampling import Draws, Epochs, GivenOrder, Sampling
+from tiltmeter.record.labelled import JSON, label_from_json, plain_pairs
+
+#: All parts except the optimiser: its short form and its long form count as one part.
+OTHERS = (
+    *("schedule", "steps", "epochs", "batch", "sampling", "order", "weights", "proportions", "loss", "clip"),
+    "interventions",
+)
+
+
+def different_parts(one: Recipe, other: Recipe) -> list[str]:
+    """The names of the parts in which two recipes differ."""
+    found = [] if _optimiser(one) == _optimiser(other) else ["optimiser"]
+    return found + [name for name in OTHERS if _part(getattr(one, name)) != _part(getattr(other, name))]
+
+
+def _optimiser(recipe: Recipe) -> Any:
+    if recipe.optimiser is None:
+        return "torch.optim.SGD", {name: getattr(recipe, name) for name in SHORT if getattr(recipe, name)}
+    if _positional(recipe.optimiser):
+        return recipe.optimiser
+    base, settings = unwrapped(recipe.optimiser)
+    if getattr(base, "__module__", None) == "torch.optim.sgd" and base.__name__ == "SGD":
+        return "torch.optim.SGD", {name: one for name, one in settings.items() if one or name not in SHORT}
+    return base, settings
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, partial) and not _positional(value):
+        return unwrapped(value)
+    return value
+
+
+def _positional(make: Any) -> bool:
+    """Whether a partial fixes arguments by position; these are not compared."""
+    while isinstance(make, partial):
+        if make.args:
+            return True
+        make = make.func
+    return False
+
+
+def recipe_to_json(recipe: Recipe) -> dict[str, JSON]:
+    """Write every part by name; leave out parts that are not set."""
+    order = recipe.order
+    parts: dict[str, JSON] = {
+        "optimiser": _short(recipe) if recipe.optimiser is None else optimiser_to_json(recipe.optimiser),
+        "schedule": recipe_schedule_to_json(recipe.schedule),
+        "steps": None if recipe.steps is None else int(recipe.steps),
+        "epochs": None if recipe.epochs is None else int(recipe.epochs),
+        "batch": "all" if recipe.batch is None else int(recipe.batch),
+        "sampling": None if recipe.sampling is None else _sampling(recipe.sampling),
+        "order": order.to_json() if isinstance(order, GivenOrder) else None if order is None else int(order),
+        "weights": plain_pairs(recipe.weights),
+        "proportions": plain_pairs(recipe.proportions),
+        "loss": None if recipe.loss is None else loss_to_json(recipe.loss),
+        "clip": None if recipe.clip is None else float(recipe.clip),
+        "interventions": [one.to_json() for one in recipe.interventions] or None,
+    }
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the recipe."""
+    optimiser = dict(value["optimiser"])
+    found: dict[str, Any] = {}
+    # Without a rate or a schedule of ours, torch's default rate is used.
+    rated = "lr" in optimiser or "schedule" in (value.get("schedule") or {})
+    if optimiser.get("class") == "SGD" and set(optimiser) <= {"class", *SHORT} and rated:
+        found |= {name: optimiser[name] for name in SHORT if name in optimiser}
+    else:
+        found["optimiser"] = optimiser_from_json(optimiser)
+    found |= {name: value[name] for name in ("steps", "epochs", "order", "clip") if name in value}
+    if isinstance(found.get("order"), Mapping):
+        raise ValueError("The order of this recipe is too long to be kept in a file: pass the array again.")
+    found["batch"] = None if value["batch"] == "all" else value["batch"]
+    found["schedule"] = recipe_schedule_from_json(value.get("schedule"))
+    for name in ("weights", "proportions"):
+        if name in value:
+            found[name] = {label_from_json(key): number for key, number in value[name]}
+    if "sampling" in value:
+        found["sampling"] = _sampling_from(value["sampling"])
+    if "loss" in value:
+        found["loss"] = loss_from_json(value["loss"])
+    if value.get("interventions"):
+        found["interventions"] = tuple(intervention_from_json(one) for one in value["interventions"])
+    return found
+
+
+def _short(recipe: Recipe) -> dict[str, JSON]:
+    """Write plain SGD in the short form, whichever form it was given in."""
+    given = {name: getattr(recipe, name) for name in SHORT if getattr(recipe, name)}
+    return {"class": "SGD", **{name: one if isinstance(one, bool) else float(one) for name, one in given.items()}}
+
+
+def _sampling(sampling: Sampling) -> JSON:
+    found: dict[str, JSON] = {"kind": type(sampling).__name__}
+    if isinstance(sampling, Draws) and sampling.proportions is not None:
+        found["proportions"] = plain_pairs(sampling.proportions)
+    return found
+
+
+def _sampling_from(value: Mapping[str, Any]) -> Sampling:
+    if value["kind"] == "Epochs":
+        return Epochs()
+    if value["kind"] == "Draws":
+        pairs = value.get("proportions")
+        return Draws(None if pairs is None else {label_from_json(key): share for key, share in pairs})
+    raise ValueError(f"The sampling {value['kind']!r} is the user's own and cannot be rebuilt from a file.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +156,7 @@ class Recipe:
     - `weights` {group or (group, label): number} multiply losses. `loss` is one of ours or any callable of torch; None
       takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
     - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias, from `tm.interventions`:
-      at most one law of groups, one of steps and one of the model; the others act in the order given.
+      at most one intervention of groups, one of steps and one of the model; the others act in the order given.
 
     The values are checked when the recipe is made. `dataclasses.replace(recipe, lr=0.02)` makes a variant of it.
     """
@@ -155,15 +270,15 @@ class Recipe:
 
     def to_json(self) -> dict[str, JSON]:
         """Write all parts as plain JSON; what `from_json` cannot rebuild is written by its name."""
-        return json_form.recipe_to_json(self)
+        return recipe_to_json(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Recipe:
         """Rebuild the recipe that `to_json` wrote.
 
-        Only optimisers and schedulers of torch.optim and laws of `tm.interventions` are rebuilt, by name.
+        Only optimisers and schedulers of torch.optim and interventions of `tm.interventions` are rebuilt, by name.
         """
-        return cls(**json_form.recipe_from_json(value))
+        return cls(**recipe_from_json(value))
 
     def _defaults(self) -> dict[str, Any]:
         import torch

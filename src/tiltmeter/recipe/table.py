@@ -10,7 +10,7 @@ clip = 1.0
 weights = {rare = 4.0}
 
 [[training.interventions]]
-law = "GroupDRO"           # and its fields
+intervention = "GroupDRO"           # and its fields
 rate = 0.01
 """
 
@@ -24,7 +24,7 @@ from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.schedule import schedule_from_table
+from tiltmeter.schedules import schedule_from_table
 
 #: Keys of the table that belong to the recipe.
 KEYS = (
@@ -99,9 +99,9 @@ def _optimiser(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _law(given: Any, groups: Sequence[Hashable]) -> Any:
-    """A law by its name and fields; a table among the fields has groups for keys, unless it is a schedule."""
+    """An intervention by its name and fields; a table among the fields has groups for keys, unless it is a schedule."""
     if not isinstance(given, Mapping):
-        raise TypeError(f'[training] interventions should be tables, as {{law = "GroupDRO"}}. Found {given!r}.')
+        raise TypeError(f'[training] interventions should be tables, as {{kind = "GroupDRO"}}. Found {given!r}.')
     return intervention_from_json(
         {
             key: _by_group(key, one, groups) if isinstance(one, Mapping) and "schedule" not in one else one

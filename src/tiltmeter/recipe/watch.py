@@ -19,10 +19,9 @@ class Watch:
 
     `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
     or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
-    returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced looks, for the
-    tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider. `sharded` is for a
-    `Probe` in a distributed training whose ranks look at different parts of the held-out points.
-    """
+    returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced evaluations, for
+    the tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider. `sharded` is for a
+    `Probe` in a distributed training whose ranks look at different parts of the held-out points."""
 
     when: When = log_spaced(20)
     measures: tuple[Callable[..., Any], ...] = ()
@@ -53,7 +52,9 @@ def checked_watch(watch: object, sharded: bool = False) -> Watch:
     """Return the watch, or raise an error that shows what one looks like; `sharded` says who can look in parts."""
     if isinstance(watch, Watch):
         if watch.sharded and not sharded:
-            raise ValueError("`watch` should have sharded=False here: only a Probe in your own loop looks in parts.")
+            raise ValueError(
+                "`watch` should have sharded=False here: only a Probe in your own loop evaluations in parts."
+            )
         return watch
     hint = f": pass tm.Watch(when={watch!r})" if isinstance(watch, When) else ""
     raise TypeError(f"`watch` should be a Watch, as tm.Watch(when=tm.every(100)). Found {type(watch).__name__}{hint}.")

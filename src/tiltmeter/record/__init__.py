@@ -1,16 +1,16 @@
 """Recording: the one data type, and the run directories that keep it.
 
 Everything in tiltmeter returns or takes a `Trajectory`: curves over training with labelled dimensions. A `Recorder`
-makes one, look by look, in memory or in a directory that survives `kill -9` at any instant:
+makes one, evaluation by evaluation, in memory or in a directory that survives `kill -9` at any instant:
 
 >>> from tempfile import TemporaryDirectory
 >>> import numpy as np, xarray as xr
 >>> runs = TemporaryDirectory()
 >>> place = f"{runs.name}/mine"
->>> look_at = log_spaced(per_decade=4)
+>>> evaluate_at = log_spaced(per_decade=4)
 >>> with Recorder(place, clock="step", origin=Origin("example", seeds=(0,))) as recorder:
 ...     for step in range(101):
-...         if look_at(step):
+...         if evaluate_at(step):
 ...             loss = xr.DataArray(np.exp([-0.1 * step, -0.02 * step]), dims="group", coords={"group": ["+", "-"]})
 ...             recorder.append(step, {"loss": loss})
 
@@ -21,7 +21,7 @@ makes one, look by look, in memory or in a directory that survives `kill -9` at 
 <Trajectory example, clock step, 1 curve>
   loss  (time: 10, group: 2)  time 0 .. 100
 >>> report = check(place)
->>> report.state, report.looks, report.ok
+>>> report.state, report.evaluations, report.ok
 ('finished', 10, True)
 >>> float(run["loss"].sel(group="-", time=100).round(3))
 0.135
@@ -41,16 +41,21 @@ Runs with different seeds become one trajectory with one more dimension: `stack(
 """
 
 from tiltmeter.record.directory.check import Check, check
-from tiltmeter.record.directory.recorder import Recorder
 from tiltmeter.record.directory.store import load, save
+from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
+from tiltmeter.record.points import HeldPoints, Points
+from tiltmeter.record.recorder import Recorder
 from tiltmeter.record.trajectory import Clock, Trajectory, stack
 from tiltmeter.record.when import When, at, every, log_spaced
 
 __all__ = [
+    "JSON",
     "Check",
     "Clock",
+    "HeldPoints",
     "Origin",
+    "Points",
     "Recorder",
     "Trajectory",
     "When",

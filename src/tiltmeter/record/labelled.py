@@ -5,12 +5,56 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.quoted import quoted
+from tiltmeter.shown_text import quoted
+
+
+def common_grid(grid: xr.Dataset, parts: Sequence[xr.DataArray], what: str) -> xr.Dataset:
+    """Return a grid extended by the dimensions of more numbers; shared dimensions must have the same labels.
+
+    >>> rho = xr.DataArray([0.2, 0.8], dims="rho", coords={"rho": [0.2, 0.8]})
+    >>> dict(common_grid(xr.Dataset(), [rho], "problem and SGD").sizes)
+    {'rho': 2}
+    """
+    parts = [part for part in parts if part.ndim]
+    if not parts:
+        return grid
+    try:
+        xr.align(grid, *parts, join="exact")
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"The grids of {what} do not share their labels: {reason}") from None
+    coords: dict[Hashable, Any] = dict(grid.coords)
+    for part in parts:
+        # Labels given anywhere replace plain indices.
+        coords.update({dim: part.coords[dim].variable for dim in part.dims if dim in part.coords})
+        coords.update({dim: np.arange(size) for dim, size in part.sizes.items() if dim not in coords})
+    return xr.Dataset(coords=coords)
+
+
+def flat(array: Any, grid: xr.Dataset, *lead: str) -> np.ndarray:
+    """A number or labelled array as (N, ...) over the N points of the grid, then its own dimensions `lead`.
+
+    >>> flat(3.0, xr.Dataset(coords={"rho": [0.2, 0.8]}))
+    array([3., 3.])
+    """
+    count = prod(grid.sizes.values())
+    if not isinstance(array, xr.DataArray):
+        return np.full(count, float(array))
+    if not grid.sizes:
+        return np.ascontiguousarray(array.transpose(*lead).values[None])
+    missing = {dim: size for dim, size in grid.sizes.items() if dim not in array.dims}
+    whole = array.expand_dims(missing) if missing else array
+    values = whole.transpose(*grid.sizes, *lead).values
+    return np.ascontiguousarray(values.reshape(count, *values.shape[len(grid.sizes) :]))
+
 
 JSON: TypeAlias = bool | int | float | str | list["JSON"] | dict[str, "JSON"] | None
 Number: TypeAlias = float | int | xr.DataArray | tuple[str | Sequence[str], Any]
@@ -118,17 +162,27 @@ def _all_finite(numbers: Sequence[float]) -> bool:
         return False
 
 
-def label_to_json(label: Hashable) -> JSON:
-    """One coordinate label; tuples (intersections of groups) become lists, NaN and infinities objects."""
+def plain_label(label: Hashable) -> Hashable:
+    """A label as Python's own objects: text, numbers, None or tuples of them. NaN is one object, equal to itself."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, tuple):
-        return [label_to_json(part) for part in label]
-    if label is None or isinstance(label, (bool, int, str)):
+        return tuple(plain_label(part) for part in label)
+    if isinstance(label, float) and math.isnan(label):
+        return math.nan
+    if label is None or isinstance(label, (bool, int, float, str)):
         return label
-    if isinstance(label, float):
-        return label if math.isfinite(label) else {"float": repr(label)}
     raise TypeError(f"Labels should be text, numbers or tuples of them to be stored. Found {type(label).__name__}.")
+
+
+def label_to_json(label: Hashable) -> JSON:
+    """One coordinate label; tuples (intersections of groups) become lists, NaN and infinities objects."""
+    plain = plain_label(label)
+    if isinstance(plain, tuple):
+        return [label_to_json(part) for part in plain]
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return {"float": repr(plain)}
+    return cast(JSON, plain)
 
 
 def label_from_json(value: JSON, depth: int = 0) -> Hashable:
@@ -140,7 +194,7 @@ def label_from_json(value: JSON, depth: int = 0) -> Hashable:
     if isinstance(value, dict):
         if list(value) != ["float"] or value["float"] not in ("nan", "inf", "-inf"):
             raise ValueError(f"A label should be text, a number or a list of them. Found {quoted(value)}.")
-        return float(value["float"])
+        return plain_label(float(value["float"]))
     return value
 
 
@@ -154,6 +208,60 @@ def labels_array(labels: Iterable[Hashable]) -> np.ndarray:
     return np.asarray(labels)
 
 
+def _plain(labels: list[Any]) -> bool:
+    """Whether labels are the same in Python and in JSON."""
+    kinds = set(map(type, labels))
+    return kinds <= {str, int, bool, type(None)} or (kinds <= {int, float} and _all_finite(labels))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of one coordinate in the order of their array, and the dimensions along which they lie.
+
+    >>> Labels(("group",), [("a", 1), ("b", 2)]).to_json("group")
+    [['a', 1], ['b', 2]]
+    """
+
+    dims: tuple[str, ...]
+    labels: list[Any]
+
+    @classmethod
+    def of(cls, name: Hashable, coord: xr.Variable) -> Labels:
+        """The labels of a coordinate of an array; TypeError if they could not be stored."""
+        kind = coord.dtype.kind
+        if kind not in "fiubUTO":
+            raise TypeError(f"Labels should be text, numbers or tuples of them. Found {coord.dtype} in `{name}`.")
+        labels = coord.values.ravel().tolist()
+        if not _plain(labels):
+            labels = [plain_label(label) for label in labels]
+        return cls(tuple(map(str, coord.dims)), labels)
+
+    def array(self, sizes: Mapping[str, int]) -> np.ndarray:
+        """The labels as a coordinate, for dimensions of these sizes."""
+        return self._flat.reshape([sizes[dim] for dim in self.dims])
+
+    @cached_property
+    def _flat(self) -> np.ndarray:
+        flat = labels_array(self.labels)
+        flat.flags.writeable = False
+        return flat
+
+    def to_json(self, name: str) -> JSON:
+        """A list for the labels of the dimension of this name, an object with its dims for any other."""
+        labels: list[JSON] = self.labels if _plain(self.labels) else [label_to_json(label) for label in self.labels]
+        return labels if self.dims == (name,) else {"dims": list(self.dims), "labels": labels}
+
+    @classmethod
+    def from_json(cls, name: str, value: Any) -> Labels:
+        """The labels that `to_json` wrote; a ValueError says what is wrong with them."""
+        dims, labels = (value.get("dims"), value.get("labels")) if isinstance(value, dict) else ([name], value)
+        if not isinstance(labels, list) or not isinstance(dims, list) or not all(isinstance(dim, str) for dim in dims):
+            raise ValueError(f"the coordinate {quoted(name)} should have a list of labels, and the names of its dims")
+        if not _plain(labels):
+            labels = [label_from_json(label) for label in labels]
+        return cls(tuple(dims), labels)
+
+
 def array_to_json(array: xr.DataArray) -> dict[str, JSON]:
     """A DataArray as plain JSON: dims, coordinates, type and values. NaN is null, infinities are words.
 
@@ -161,49 +269,35 @@ def array_to_json(array: xr.DataArray) -> dict[str, JSON]:
     {'dims': ['group'], 'shape': [2], 'coords': {'group': ['+', '-']}, 'dtype': 'float64',
      'values': [1.5, None], 'attrs': {}}
     """
-    return {**layout_to_json(array), "values": values_to_json(array.values), "attrs": dict(array.attrs)}
-
-
-def layout_to_json(array: xr.DataArray) -> dict[str, JSON]:
-    """Return everything about a DataArray except its values and attributes."""
     return {
         "dims": [str(dim) for dim in array.dims],
         "shape": list(array.shape),
-        "coords": coords_to_json(array),
+        "coords": {name: labels.to_json(name) for name, labels in coords_of(array).items()},
         "dtype": str(array.dtype),
+        "values": values_to_json(array.values),
+        "attrs": dict(array.attrs),
     }
 
 
-def coords_to_json(array: xr.DataArray | xr.Dataset) -> dict[str, JSON]:
-    """Coordinates: a list for the labels of a dimension, an object with its dims for any other."""
-    written: dict[str, JSON] = {}
-    # Variables rather than DataArrays, for speed: a recorder calls this at every look.
-    for name in array.coords:
-        coord = array.coords[name].variable
-        if coord.dtype.kind not in "fiubUTO":
-            raise TypeError(f"Labels should be text, numbers or tuples of them. Found {coord.dtype} in `{name}`.")
-        plain = coord.dtype.kind in "iub" or (coord.dtype.kind == "f" and np.isfinite(coord.values).all())
-        flat = coord.values.ravel().tolist()
-        labels: JSON = flat if plain else [label_to_json(label) for label in flat]
-        own = coord.dims == (name,)
-        written[str(name)] = labels if own else {"dims": [str(d) for d in coord.dims], "labels": labels}
-    return written
+def coords_of(array: xr.DataArray | xr.Dataset) -> dict[str, Labels]:
+    """The labels of every coordinate."""
+    return {str(name): Labels.of(name, array.coords[name].variable) for name in array.coords}
 
 
-def coords_from_json(coords: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """The coordinates that `coords_to_json` wrote, for dimensions of these sizes."""
-    read = {}
-    for name, coord in coords.items():
-        dims, labels = (coord["dims"], coord["labels"]) if isinstance(coord, dict) else ([name], coord)
-        flat = labels_array(label_from_json(label) for label in labels)
-        read[name] = (dims, flat.reshape([sizes[dim] for dim in dims]))
-    return read
+def coords_from_json(coords: Mapping[str, Any]) -> dict[str, Labels]:
+    """The labels that `Labels.to_json` wrote, of every coordinate."""
+    return {name: Labels.from_json(name, coord) for name, coord in coords.items()}
+
+
+def coord_arrays(coords: Mapping[str, Labels], sizes: Mapping[str, int]) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """The coordinates as arrays, for dimensions of these sizes."""
+    return {name: (labels.dims, labels.array(sizes)) for name, labels in coords.items()}
 
 
 def array_from_json(value: Mapping[str, Any]) -> xr.DataArray:
     """The DataArray that `array_to_json` wrote."""
     data = values_from_json(value["values"], value["dtype"], value["shape"])
-    coords = coords_from_json(value["coords"], dict(zip(value["dims"], data.shape, strict=True)))
+    coords = coord_arrays(coords_from_json(value["coords"]), dict(zip(value["dims"], data.shape, strict=True)))
     return xr.DataArray(data, dims=value["dims"], coords=coords, attrs=value.get("attrs", {}))
 
 

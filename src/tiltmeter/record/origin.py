@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tiltmeter.record.labelled import JSON, plain_json
-from tiltmeter.record.quoted import quoted
+from tiltmeter.shown_text import quoted
 from tiltmeter.version import __version__
 
 

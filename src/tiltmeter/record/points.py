@@ -1,4 +1,4 @@
-"""Points: arrays kept in addition to the curves, one value per point and look, read only when they are used."""
+"""Points: arrays kept in addition to the curves, one value per point and evaluation, read only when they are used."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ScaledPoints:
 
 @dataclass(frozen=True, eq=False)
 class JoinedPoints:
-    """The arrays of several runs with one more dimension, at the looks that all of them kept."""
+    """The arrays of several runs with one more dimension, at the evaluations that all of them kept."""
 
     name: str
     sources: tuple[PointSource, ...]

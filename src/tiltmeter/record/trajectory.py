@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -11,9 +12,56 @@ import pandas as pd
 import xarray as xr
 
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
-from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points, join_points
+
+
+class LazyCurves(Mapping[str, xr.DataArray]):
+    """Curves by name, each given as an array or as a function that computes it once.
+
+    >>> def gap():
+    ...     print("computed now")
+    ...     return xr.DataArray([0.5, 0.25], dims="time")
+    >>> curves = LazyCurves({"loss_gap": gap})
+    >>> list(curves)
+    ['loss_gap']
+    >>> curves["loss_gap"].values
+    computed now
+    array([0.5 , 0.25])
+    >>> curves["loss_gap"].values
+    array([0.5 , 0.25])
+
+    A function may be called twice by two threads at once, so it should always return the same values.
+    """
+
+    __slots__ = ("_curves",)
+
+    def __init__(self, curves: Mapping[str, xr.DataArray | Callable[[], xr.DataArray]]) -> None:
+        self._curves = dict(curves)
+
+    def __getitem__(self, name: str) -> xr.DataArray:
+        found = self._curves[name]
+        if not isinstance(found, xr.DataArray):
+            found = self._curves[name] = found()
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._curves
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._curves)
+
+    def __len__(self) -> int:
+        return len(self._curves)
+
+    def changed(self, change: Callable[[str, xr.DataArray], xr.DataArray]) -> LazyCurves:
+        """Return the curves after `change(name, curve)`, which is called at the first use of a curve."""
+
+        def make(name: str) -> xr.DataArray:
+            return change(name, self[name])
+
+        return LazyCurves({name: partial(make, name) for name in self})
+
 
 Clock: TypeAlias = Literal["t", "step", "epoch"]
 CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
@@ -46,11 +94,10 @@ class Trajectory(Mapping[str, xr.DataArray]):
     `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. `LazyCurves` are computed at
     their first use.
 
-    `points` holds further arrays, with one value for each point at each kept look (per-point losses, decisions). They
-    are read only when used and are not compared by `==` (compare `a.points == b.points`). `save` stores them, `load`
-    returns them without reading them, `stack` joins them over the looks that all runs kept, `on_clock` and `replace`
-    keep them, `to_json` leaves them out.
-    """
+    `points` holds further arrays, with one value for each point at each kept evaluation (per-point losses, decisions).
+    They are read only when used and are not compared by `==` (compare `a.points == b.points`). `save` stores them,
+    `load` returns them without reading them, `stack` joins them over the evaluations that all runs kept, `on_clock` and
+    `replace` keep them, `to_json` leaves them out."""
 
     __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin", "points")
     _curves: Mapping[str, xr.DataArray]
@@ -245,7 +292,7 @@ def stack(
     array([3, 4])
 
     Labels are by default the seeds of the runs if each has exactly one, else 0, 1, 2, ... Points are joined at their
-    first use, over the looks that all runs kept; those that not all runs kept in the same shape are left out.
+    first use, over the evaluations that all runs kept; those that not all runs kept in the same shape are left out.
     """
     if not trajectories:
         raise ValueError("`stack` needs at least one trajectory.")
@@ -324,4 +371,4 @@ def _shape(curve: xr.DataArray) -> str:
 
 def _span(curve: xr.DataArray) -> str:
     times = curve.coords["time"].values
-    return f"time {times[0]:.4g} .. {times[-1]:.4g}" if len(times) else "no looks"
+    return f"time {times[0]:.4g} .. {times[-1]:.4g}" if len(times) else "no evaluations"

@@ -21,7 +21,7 @@ import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
-#: With more looks per factor of ten, every step of any training is a look.
+#: With more evaluations per factor of ten, every step of any training is an evaluation.
 MOST_PER_DECADE = 10**6
 
 
@@ -30,7 +30,7 @@ class When(ABC):
 
     @abstractmethod
     def __call__(self, step: int) -> bool:
-        """Whether to look after `step` updates."""
+        """Whether to evaluate after `step` updates."""
 
     @abstractmethod
     def steps(self, until: int) -> list[int]:
@@ -128,7 +128,7 @@ class At(When):
 
 
 def every(n: int) -> Every:
-    """Look every `n` steps: 0, n, 2n, ...
+    """Evaluate every `n` steps: 0, n, 2n, ...
 
     >>> every(100).steps(until=300)
     [0, 100, 200, 300]
@@ -137,7 +137,7 @@ def every(n: int) -> Every:
 
 
 def log_spaced(per_decade: int) -> LogSpaced:
-    """Look at step 0 and at `per_decade` steps per factor of ten, evenly spaced on a log axis.
+    """Evaluate at step 0 and at `per_decade` steps per factor of ten, evenly spaced on a log axis.
 
     >>> log_spaced(3).steps(until=100)
     [0, 1, 2, 5, 10, 22, 46, 100]
@@ -149,7 +149,7 @@ def log_spaced(per_decade: int) -> LogSpaced:
 
 
 def at(steps: Iterable[int]) -> At:
-    """Look at exactly these steps, given in any order.
+    """Evaluate at exactly these steps, given in any order.
 
     >>> at([500, 0, 20]).steps(until=100)
     [0, 20]

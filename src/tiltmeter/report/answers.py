@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiltmeter.analysis.estimate import Estimate
-from tiltmeter.analysis.look_facts import looked_at
-from tiltmeter.analysis.shuffled_groups import shuffled_groups
+from tiltmeter.fairness.estimate import Estimate, shuffled_groups
+from tiltmeter.leaders.points import held_out_facts
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.claim import claim
@@ -81,7 +80,7 @@ def _elsewhere(found: Findings) -> str:
 
 def _could_be_worst(found: Findings) -> str:
     """Whoever is not shown to be better off than the mean may be the worst."""
-    names = [group_name(group) for group in found.standing.could_be_worst(found.headline.term.curve)]
+    names = [group_name(group) for group in found.judged.could_be_worst(found.headline.term.curve)]
     worse = found.headline.worse_off(found.groups)
     if not names or found.headline.term.better == "neither" or (worse and len(found.groups) < MANY):
         return ""
@@ -140,7 +139,7 @@ def chance(found: Findings) -> str:
     """The error rate of the limits, random groups, and other starts."""
     if found.scope == "exact":
         return "These values are exact, or come without a known error: chance has no part in them that could be judged."
-    if not found.standing.differences:
+    if not found.judged.differences:
         return f"Not judged: {_reason(found)}."
     shown = any(one.shown for one in found.headline.differences)
     parts = ["Hardly." if shown else "That is not ruled out."]
@@ -149,11 +148,13 @@ def chance(found: Findings) -> str:
         if level is not None:
             of = {"tpr": " among the positives", "fpr": " among the negatives"}.get(found.headline.term.curve, "")
             size = points(level) if found.headline.term.share else number(level)
-            parts.append(f"With groups shuffled{of}, 95 of 100 differences at this look stay below {size}.")
+            parts.append(f"With groups shuffled{of}, 95 of 100 differences at this evaluation stay below {size}.")
             if not shown and abs(found.headline.differences[0].value) > level:
-                parts.append("This one is larger, but among so many looks and measures one of that size is not rare.")
-    parts.append(f"The limits hold for {found.standing.family.rsplit(',', 1)[0]}; {_wrong(found)}.")
-    if found.standing.scope == "run":
+                parts.append(
+                    "This one is larger, but among so many evaluations and measures one of that size is not rare."
+                )
+    parts.append(f"The limits hold for {found.judged.family}; {_wrong(found)}.")
+    if found.judged.scope == "run":
         parts.append("One run only: another start may differ.")
     else:
         parts.append(_starts(found))
@@ -161,7 +162,7 @@ def chance(found: Findings) -> str:
 
 
 def _wrong(found: Findings) -> str:
-    return f"any of them is wrong in at most {100 * found.standing.level:g}% of such runs"
+    return f"any of them is wrong in at most {100 * found.judged.level:g}% of such runs"
 
 
 def _starts(found: Findings) -> str:
@@ -180,7 +181,7 @@ def _starts(found: Findings) -> str:
         if row.term.share
         else f"{number(size[0])} to {number(size[-1])}"
     )
-    few = " With fewer than five starts the limits are about these runs only." if found.standing.scope == "runs" else ""
+    few = " With fewer than five starts the limits are about these runs only." if found.judged.scope == "runs" else ""
     return f"The sign is the same in {same} of {len(gaps)} starts, the difference {span}.{few}"
 
 
@@ -191,10 +192,10 @@ def measures(found: Findings) -> str:
         if not rest or not found.two:
             return "There is no other measure to compare with." if not rest else _each(found, rest)
         return _each(found, rest)
-    if not found.two or found.look is None:
+    if not found.two or found.evaluation is None:
         # The paragraph above the answers says already who is worse off by which measure.
         return _base_rates(found) or _each(found, [row for row in found.rows.values() if row is not found.headline])
-    row, rates = found.rows["error"], found.look.rates()
+    row, rates = found.rows["error"], found.evaluation.rates()
     low, high = (0, 1) if row.values[0].value <= row.values[1].value else (1, 0)
     errors = percents(row.values[low].value, row.values[high].value)
     shown = "lower" if row.differences[0].shown else "lower, though no difference is shown"
@@ -230,7 +231,7 @@ def reason(found: Findings) -> str:
             parts.append(f"The scores rank {group_name(worse[0])} {how} (AUC {areas}): {cut}.")
         elif worse:
             parts.append(f"The scores also rank {group_name(worse[0])} worse (AUC {areas}).")
-    elif not parts and found.look is None and found.scope != "exact":
+    elif not parts and found.evaluation is None and found.scope != "exact":
         parts.append("The reason is not known from this run.")
     return " ".join(part for part in parts if part)
 
@@ -253,9 +254,9 @@ def _yeses(found: Findings) -> str:
 
 def _base_rates(found: Findings) -> str:
     """The share of positives in the groups that are worse off beside that of all others; without any, the range."""
-    if found.look is None:
+    if found.evaluation is None:
         return ""
-    counts, rates = found.look.counts, found.look.rates().base_rate
+    counts, rates = found.evaluation.counts, found.evaluation.rates().base_rate
     worse = [found.groups.index(group) for group in found.headline.worse_off(found.groups)]
     if not worse or len(worse) > 3 or len(worse) == len(found.groups):
         known = [place for place in range(len(found.groups)) if counts[place].sum() >= FEWEST]
@@ -331,12 +332,12 @@ def unknown(found: Findings) -> str:
         parts.append("What another start would give: this is one run.")
     if found.calibration is None:
         parts.append("Calibration: the run kept no probabilities.")
-    if found.look is None and looked_at(found.run):
+    if found.evaluation is None and held_out_facts(found.run):
         parts.append("What base rates contribute: the run kept no decisions between two labels.")
     parts.append("Noise in labels, other places and times, and whether these points chose when to stop.")
     return " ".join(parts)
 
 
 def _reason(found: Findings) -> str:
-    why = [*found.standing.reasons.values(), *found.standing.notes]
+    why = [*found.judged.reasons.values(), *found.judged.notes]
     return why[0] if why else "no errors are known"

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws
-from tiltmeter.analysis.impact_ratio import impact_ratio
-from tiltmeter.analysis.last_look import LastLook
-from tiltmeter.analysis.last_probabilities import last_probabilities
-from tiltmeter.analysis.paired_change import paired_change, same_points
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate, from_draws
+from tiltmeter.fairness.impact_ratio import impact_ratio
+from tiltmeter.fairness.last_evaluation import LastEvaluation, last_probabilities, paired_change, same_points
 from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
@@ -31,12 +29,12 @@ class Change:
 
     `change` is that of the difference between the worst and the best group of the run as trained, corrected for the
     number of rows; negative: in favour of the worse off. `gap` is that difference itself, where it is known over all
-    looks; None: from the last look alone.
+    evaluations; None: from the last evaluation alone.
     """
 
     name: str
     what: str
-    look: LastLook
+    evaluation: LastEvaluation
     uses_group: str
     change: Estimate = UNKNOWN
     gap: Estimate | None = None
@@ -44,28 +42,30 @@ class Change:
 
 def comparable(found: Findings, others: tuple[Findings, ...]) -> tuple[Findings, ...]:
     """The other runs that decided about the same points as this one."""
-    if found.look is None or found.headline.term.curve not in COMPARED:
+    if found.evaluation is None or found.headline.term.curve not in COMPARED:
         return ()
-    return tuple(one for one in others if one.look is not None and same_points(found.look, one.look))
+    return tuple(one for one in others if one.evaluation is not None and same_points(found.evaluation, one.evaluation))
 
 
 def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     """The run, its repeats with other settings, and a threshold of its own for the worse-off group."""
-    if found.look is None or found.headline.term.curve not in COMPARED:
+    if found.evaluation is None or found.headline.term.curve not in COMPARED:
         return []
-    rows = [Change(found.name or "As trained", "the run told above", found.look, uses_group(found), gap=_gap(found))]
+    rows = [
+        Change(found.name or "As trained", "the run told above", found.evaluation, uses_group(found), gap=_gap(found))
+    ]
     for one in comparable(found, others):
-        assert one.look is not None
-        rows.append(Change(one.name, _different(found, one), one.look, uses_group(one), gap=_gap(one)))
-    threshold, chance = threshold_of(found), last_probabilities(found.run, found.look)
+        assert one.evaluation is not None
+        rows.append(Change(one.name, _different(found, one), one.evaluation, uses_group(one), gap=_gap(one)))
+    threshold, chance = threshold_of(found), last_probabilities(found.run, found.evaluation)
     if threshold is not None and chance is not None:
-        own = found.look.codes == found.groups.index(threshold.group)
-        decided = np.where(own, chance > threshold.threshold, found.look.decided)
+        own = found.evaluation.codes == found.groups.index(threshold.group)
+        decided = np.where(own, chance > threshold.threshold, found.evaluation.decided)
         name = f"A threshold of its own for {group_name(threshold.group)}"
         what = f"yes above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
-        rows.append(Change(name, what, replace(found.look, decided=decided), "at every decision"))
-    level = found.standing.level / max(len(rows) - 1, 1)
-    return [rows[0], *(replace(one, change=change_between(found, one.look, level)) for one in rows[1:])]
+        rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
+    level = found.judged.level / max(len(rows) - 1, 1)
+    return [rows[0], *(replace(one, change=change_between(found, one.evaluation, level)) for one in rows[1:])]
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
@@ -76,12 +76,13 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     term = found.headline.term
     head = ["Change", term.title, "Difference", "Error of all", "A yes is right", "Impact ratio", "Uses the group"]
     head.append(f"Against {rows[0].name if found.name else 'the run'}")
-    level = found.standing.level / (len(rows) - 1)
+    level = found.judged.level / (len(rows) - 1)
     body = [_row(found, one, rows[0], level) for one in rows]
     place = "" if found.two else f" Differences are between {_pair(found)}, the worst and the best group of the run."
     caption = (
         f"{term.title}: {term.meaning}; {term.direction}.{place} Limits of the difference between two groups of a run "
-        "hold over all its looks and measures; others are of the last look, from the same points drawn anew for all "
+        "hold over all its evaluations and measures; others are of the last evaluation, from the same points drawn "
+        "anew for all "
         f"rows{_seeds(found)}, and those of changes hold for all rows together. Using the group in a decision, and in "
         "some places in training, may be unlawful: ask first. Only these changes were tried."
     )
@@ -104,16 +105,16 @@ def _pair(found: Findings) -> str:
 
 
 def _row(found: Findings, one: Change, base: Change, level: float) -> list[Cell]:
-    curve, rates = found.headline.term.curve, one.look.rates()
+    curve, rates = found.headline.term.curve, one.evaluation.rates()
     places = (0, 1) if found.two else found.extremes
     values = getattr(rates, curve)
     told = percents(*(float(values[place]) for place in places))
     words = ", ".join(f"{found.names[place]} {value}" for place, value in zip(places, told, strict=True))
-    now = one.gap or _difference(one.look, curve, places)
+    now = one.gap or _difference(one.evaluation, curve, places)
     sizes = rates.count.sum(-1)
     error = float((rates.error * sizes).sum() / sizes.sum())
     right = percents(*(float(rates.ppv[place]) for place in places))
-    ratio = impact_ratio(one.look, found.standing.level).ratio
+    ratio = impact_ratio(one.evaluation, found.judged.level).ratio
     impact = f"{ratio.value:.2f}" if ratio.known else ""
     return [
         Cell(one.name, (one.what,), head=True),
@@ -127,9 +128,9 @@ def _row(found: Findings, one: Change, base: Change, level: float) -> list[Cell]
     ]
 
 
-def _difference(look: LastLook, curve: str, places: tuple[int, int]) -> Estimate:
+def _difference(evaluation: LastEvaluation, curve: str, places: tuple[int, int]) -> Estimate:
     a, b = places
-    values, drawn = getattr(look.rates(), curve), getattr(look.redrawn, curve)
+    values, drawn = getattr(evaluation.rates(), curve), getattr(evaluation.redrawn, curve)
     return from_draws(float(values[a] - values[b]), drawn[:, a] - drawn[:, b])
 
 
@@ -140,7 +141,7 @@ def _turned(one: Estimate) -> Estimate:
 def _error_change(one: Change, base: Change, level: float) -> tuple[str, ...]:
     if one is base:
         return ()
-    change = paired_change(base.look, one.look, "error", level=level)
+    change = paired_change(base.evaluation, one.evaluation, "error", level=level)
     if not change.known:
         return ()
     word = "" if change.shown else ", no change shown"
@@ -187,7 +188,7 @@ def uses_group(found: Findings) -> str:
         by_group |= {needs} - {"no groups"}
     if not by_group:
         return "no"
-    return "on held-out points" if by_group == {"held-out groups"} else "in training"
+    return "on held-out points" if by_group == {"validation groups"} else "in training"
 
 
 def _different(found: Findings, other: Findings) -> str:
@@ -211,7 +212,7 @@ def _part(name: str, value: Any) -> str:
 
 def _law(law: Mapping[str, Any]) -> str:
     given = ", ".join(f"{name}={value:g}" for name, value in law.items() if isinstance(value, float))
-    return f"{law.get('law')}({given})"
+    return f"{law.get('kind')}({given})"
 
 
 def _label(key: Any) -> str:

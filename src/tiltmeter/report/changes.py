@@ -6,18 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiltmeter.analysis.estimate import UNKNOWN, Estimate
-from tiltmeter.analysis.last_look import LastLook
-from tiltmeter.analysis.own_threshold import OwnThreshold, own_threshold
-from tiltmeter.analysis.paired_change import paired_change
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate
+from tiltmeter.fairness.last_evaluation import LastEvaluation, paired_change
+from tiltmeter.fairness.thresholds import OwnThreshold, own_threshold
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.headline import plain_name
 from tiltmeter.report.wording import between, listed, minus, number, percents, points, when
 
-#: Looks whose mean loss is within this part of the best count as trained.
+#: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
-#: Rates of the last look by which runs on the same points are compared.
+#: Rates of the last evaluation by which runs on the same points are compared.
 COMPARED = ("tpr", "fpr", "error", "positive_rate")
 #: What to run when nothing was tried.
 TO_TRY = (
@@ -27,7 +26,7 @@ TO_TRY = (
 
 
 class StopRange(NamedTuple):
-    """The headline's difference over the looks near the best mean loss."""
+    """The headline's difference over the evaluations near the best mean loss."""
 
     smallest: float
     largest: float
@@ -88,17 +87,17 @@ def _others(found: Findings, others: tuple[Findings, ...]) -> list[str]:
 
 def change_of(found: Findings, other: Findings, rows: int) -> Estimate:
     """The change of the headline's difference in another run, one of `rows`; unknown where they cannot be compared."""
-    if other.look is None:
+    if other.evaluation is None:
         return UNKNOWN
-    return change_between(found, other.look, found.standing.level / max(rows, 1))
+    return change_between(found, other.evaluation, found.judged.level / max(rows, 1))
 
 
-def change_between(found: Findings, look: LastLook, level: float) -> Estimate:
+def change_between(found: Findings, evaluation: LastEvaluation, level: float) -> Estimate:
     """The change of the headline's difference with other decisions about the same points; negative: smaller."""
-    if found.look is None or found.headline.term.curve not in COMPARED:
+    if found.evaluation is None or found.headline.term.curve not in COMPARED:
         return UNKNOWN
     places = (0, 1) if found.two else found.extremes
-    change = paired_change(found.look, look, found.headline.term.curve, places, level)
+    change = paired_change(found.evaluation, evaluation, found.headline.term.curve, places, level)
     values = [found.headline.values[place].value for place in places]
     return change.times(1.0 if values[0] >= values[1] else -1.0)
 
@@ -125,9 +124,9 @@ def _other(found: Findings, other: Findings, change: Estimate) -> str:
 
 def _price(found: Findings, other: Findings) -> str:
     """What all points together pay in error, where both runs decided about the same points."""
-    if found.look is None or other.look is None:
+    if found.evaluation is None or other.evaluation is None:
         return ""
-    change = paired_change(found.look, other.look, "error")
+    change = paired_change(found.evaluation, other.evaluation, "error")
     if not change.known:
         return ""
     size = change if change.value >= 0 else change.times(-1.0)
@@ -158,7 +157,7 @@ def threshold_sentence(one: OwnThreshold) -> str:
 
 
 def stop_sentence(found: Findings) -> str:
-    """Whether stopping at another look would help."""
+    """Whether stopping at another evaluation would help."""
     found_range = stop_range(found)
     if found_range is None or found.scope == "exact":
         return ""

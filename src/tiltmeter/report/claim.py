@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tiltmeter.analysis.base_rate_split import BaseRateSplit
+from tiltmeter.fairness.why import BaseRateSplit
 
 
 def claim(split: BaseRateSplit) -> str:
     """Which part makes the difference.
 
-    >>> from tiltmeter.analysis.estimate import Estimate
+    >>> from tiltmeter.fairness.estimate import Estimate
     >>> parts = Estimate(0.06, 0.05, 0.07), Estimate(0.07, 0.06, 0.08), Estimate(-0.01, -0.02, 0.01)
     >>> claim(BaseRateSplit("error", ("men", "women"), *parts, 0.05))
     'Base rates make the difference in error.'

@@ -39,7 +39,9 @@ def _table(runs: list[Findings]) -> str:
         "Error, all groups alike",
         "Shown",
     ]
-    caption = f"{term.title}: {term.meaning}; {term.direction}. Each run at its last look; verdicts hold within a run."
+    caption = (
+        f"{term.title}: {term.meaning}; {term.direction}. Each run at its last evaluation; verdicts hold within a run."
+    )
     return card_table(head, [_row(run, curve) for run in runs], caption)
 
 
@@ -71,7 +73,7 @@ def _row(run: Findings, curve: str) -> list[Cell]:
 def _limits(run: Findings, curve: str) -> tuple[str, ...]:
     row = run.rows[curve]
     one = row.differences[0]
-    if not run.two or not one.known or run.standing.basis == "values":
+    if not run.two or not one.known or run.judged.basis in ("values", "exact"):
         return ()
     turned = one if one.value >= 0 else one.times(-1.0)
     return (between(turned) if row.term.share else f"{number(turned.low)} to {number(turned.high)}",)
@@ -82,7 +84,7 @@ def _shown(run: Findings, curve: str) -> str:
     worse = [run.name_of(group) for group in row.worse_off(run.groups)]
     if not any(one.known for one in row.differences):
         return "not judged"
-    basis = "as calculated, " if run.standing.basis == "values" else ""
+    basis = "as calculated, " if run.judged.basis in ("values", "exact") else ""
     return f"{basis}worse off: {listed(worse, 3)}" if worse else f"{basis}no difference shown"
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from tiltmeter.data.table_reading import label_sentence
+from tiltmeter.data.from_frame import label_sentence
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
@@ -19,9 +19,9 @@ from tiltmeter.report.wording import percent
 def data_section(found: Findings) -> str:
     """Sizes and positives of every group, trained on and held out."""
     problem: Any = found.run.origin.problem
-    look = problem.get("look") if isinstance(problem, Mapping) else None
+    evaluation = problem.get("held_out") if isinstance(problem, Mapping) else None
     train = found.run.origin.settings.get("train")
-    parts = {"Held out": look, "Trained on": train}
+    parts = {"Held out": evaluation, "Trained on": train}
     known: dict[str, Any] = {
         word: part for word, part in parts.items() if isinstance(part, Mapping) and "sizes" in part
     }
@@ -94,7 +94,7 @@ def trained_rows(run: Trajectory) -> list[tuple[str, str]]:
     model = settings.get("model")
     if isinstance(model, dict):
         rows.append(("model", f"{model.get('class')}, {model.get('parameters', 0):,} parameters"))
-    recipe = settings.get("recipe", settings)  # runs of format 1 name the parts of the recipe one by one
+    recipe = settings.get("recipe", settings)
     for name, value in (
         ("loss", settings.get("loss")),
         ("optimiser", recipe.get("optimiser", recipe.get("optimizer"))),

@@ -10,25 +10,23 @@ from statistics import NormalDist
 import numpy as np
 import xarray as xr
 
-from tiltmeter.analysis.base_rate_split import BaseRateSplit, Splittable, base_rate_split
-from tiltmeter.analysis.calibration import Calibration, calibration
-from tiltmeter.analysis.difference import ALL, Difference
-from tiltmeter.analysis.estimate import UNKNOWN, Estimate, from_draws, wilson
-from tiltmeter.analysis.exact import revived
-from tiltmeter.analysis.impact_ratio import ImpactRatio, impact_ratio
-from tiltmeter.analysis.kept_points import kept_points
-from tiltmeter.analysis.last_look import LastLook, Rates, last_look
-from tiltmeter.analysis.last_probabilities import last_probabilities
-from tiltmeter.analysis.look_facts import looked_at
-from tiltmeter.analysis.roc import GroupRoc, roc
-from tiltmeter.analysis.standing import standing
-from tiltmeter.analysis.statements import Standing
+from tiltmeter.fairness.calibration import Calibration, calibration
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate, from_draws, wilson
+from tiltmeter.fairness.impact_ratio import ImpactRatio, impact_ratio
+from tiltmeter.fairness.last_evaluation import LastEvaluation, Rates, last_evaluation, last_probabilities
+from tiltmeter.fairness.thresholds import GroupRoc, roc
+from tiltmeter.fairness.why import BaseRateSplit, Splittable, base_rate_split
+from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.leaders.exact import revived
+from tiltmeter.leaders.leaders import Leaders, leaders
+from tiltmeter.leaders.points import held_out_facts, kept_points
 from tiltmeter.names import better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_of
 
-#: Measures of the last look that no band over all looks judges: their differences share an error rate of their own.
+#: Measures of the last evaluation that no band over all evaluations judges: their differences share an error rate of
+#: their own.
 EXTRA = {
     "ppv": Term("ppv", "A yes is right", "of those said yes (ppv)", "higher"),
     "errors_removed": Term("errors_removed", "Errors removed", "against the best constant answer", "higher"),
@@ -42,7 +40,7 @@ FEWEST = 10
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One measure at the last look: a value for every group, and the differences.
+    """One measure at the last evaluation: a value for every group, and the differences.
 
     `differences` of two groups is one, the first minus the second; of more, one for each group, against all others.
     `counts` are (how many, of how many) of a single run. `course` is the curve over time, mean over seeds.
@@ -56,7 +54,7 @@ class Row:
     judged: tuple[Difference, ...] = ()
 
     def better_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-        """Who is shown to be better off at the last look; nobody where neither way is better."""
+        """Who is shown to be better off at the last evaluation; nobody where neither way is better."""
         return self._shown(groups, 1)
 
     def worse_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
@@ -78,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All about one run. `rows` are judged together over all looks, `extra` at the last look alone."""
+    """All about one run. `rows` are judged together over all evaluations, `extra` at the last evaluation alone."""
 
     run: Trajectory
     name: str
@@ -88,8 +86,8 @@ class Findings:
     headline: Row
     rows: dict[str, Row]
     extra: dict[str, Row]
-    standing: Standing
-    look: LastLook | None
+    judged: Leaders
+    evaluation: LastEvaluation | None
     impact: ImpactRatio | None
     calibration: Calibration | None
     splits: tuple[BaseRateSplit, ...]
@@ -113,14 +111,14 @@ class Findings:
 
     @property
     def base_rates(self) -> np.ndarray | None:
-        return None if self.look is None else self.look.rates().base_rate
+        return None if self.evaluation is None else self.evaluation.rates().base_rate
 
     @property
     def scope(self) -> str:
         """What the numbers speak of."""
-        if self.standing.basis == "values" and not looked_at(self.run):
+        if self.judged.basis in ("values", "exact") and not held_out_facts(self.run):
             return "exact"
-        return self.standing.scope
+        return self.judged.scope
 
     def enough(self, place: int) -> bool:
         """Whether a group has enough counted points for the headline to say something."""
@@ -147,18 +145,21 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     groups = tuple(curves[headline].coords["group"].values.tolist())
     terms = {curve: term_of(curve, positive, better_of(curve, curves[curve])) for curve in curves}
     judged = _judge(run, terms, level)
-    look = None if looked_at(run).get("weighted") or judged.looks == 0 else last_look(run)
-    chance = None if look is None else last_probabilities(run, look)
-    rocs = () if look is None or chance is None else roc(look, chance)
+    evaluation = None if held_out_facts(run).get("weighted") or judged.evaluations == 0 else last_evaluation(run)
+    chance = None if evaluation is None else last_probabilities(run, evaluation)
+    rocs = () if evaluation is None or chance is None else roc(evaluation, chance)
     weights = _weights(run, groups)
-    rows = {curve: _row(term, run, groups, judged.of(curve), look, weights.get(curve)) for curve, term in terms.items()}
+    rows = {
+        curve: _row(term, run, groups, judged.differences_in(curve), evaluation, weights.get(curve))
+        for curve, term in terms.items()
+    }
     splits: tuple[BaseRateSplit, ...] = ()
     impact = None
-    if look is not None:
-        pair = _furthest(rows["error"], groups, look) if "error" in rows else groups[:2]
+    if evaluation is not None:
+        pair = _furthest(rows["error"], groups, evaluation) if "error" in rows else groups[:2]
         # The pair is chosen after looking, so limits allow for all of them.
-        splits = tuple(base_rate_split(look, curve, pair, level / comb(len(groups), 2)) for curve in SPLIT)
-        impact = impact_ratio(look, level)
+        splits = tuple(base_rate_split(evaluation, curve, pair, level / comb(len(groups), 2)) for curve in SPLIT)
+        impact = impact_ratio(evaluation, level)
     return Findings(
         run,
         name,
@@ -167,11 +168,11 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
         float(curves[headline].coords["time"].values[-1]),
         rows[headline],
         rows,
-        {} if look is None else _extra(look, level) | _ranking(groups, rocs, level),
+        {} if evaluation is None else _extra(evaluation, level) | _ranking(groups, rocs, level),
         judged,
-        look,
+        evaluation,
         impact,
-        None if look is None and "confidence" not in run.points else calibration(run, level=level),
+        None if evaluation is None and "confidence" not in run.points else calibration(run, level=level),
         splits,
         max(curve.sizes.get("seed", 1) for curve in curves.values()),
         rocs,
@@ -193,8 +194,8 @@ def _shown(run: Trajectory) -> list[str]:
     return [name for name in TERMS if name in fit] + own
 
 
-def _judge(run: Trajectory, terms: dict[str, Term], level: float) -> Standing:
-    """The verdicts over all looks; from three groups on of each group against the others."""
+def _judge(run: Trajectory, terms: dict[str, Term], level: float) -> Leaders:
+    """The verdicts over all evaluations; from three groups on of each group against the others."""
     turned = {
         name: values.assign_attrs(better=terms[name].better if terms[name].better != "neither" else "higher")
         if name in terms
@@ -202,7 +203,7 @@ def _judge(run: Trajectory, terms: dict[str, Term], level: float) -> Standing:
         for name, values in run.items()
     }
     known = [name for name in TERMS if name in terms] or list(terms)
-    return standing(run.replace(turned, run.evaluate), *known, level=level, every_pair=False)
+    return leaders(run.replace(turned, run.evaluate), *known, level=level, every_pair=False)
 
 
 def _weights(run: Trajectory, groups: tuple[Hashable, ...]) -> dict[str, np.ndarray]:
@@ -222,13 +223,13 @@ def _row(
     run: Trajectory,
     groups: tuple[Hashable, ...],
     judged: tuple[Difference, ...],
-    look: LastLook | None,
+    evaluation: LastEvaluation | None,
     weights: np.ndarray | None,
 ) -> Row:
     course = run[term.curve].mean("seed") if "seed" in run[term.curve].dims else run[term.curve]
     course = course.transpose("time", "group")
     last = course.isel(time=-1).values.astype(float)
-    counts = _counts(look, term.curve, last)
+    counts = _counts(evaluation, term.curve, last)
     error = run.get(f"{term.curve}_se")
     errors = np.full(len(groups), np.nan)
     if error is not None and "group" in error.dims:
@@ -245,7 +246,7 @@ def _row(
         )
         for one in judged
     )
-    one_run = look is not None and look.seeds == 1
+    one_run = evaluation is not None and evaluation.seeds == 1
     wanted = 1 if len(groups) == 2 else len(groups)
     return Row(
         term,
@@ -257,17 +258,17 @@ def _row(
     )
 
 
-def _counts(look: LastLook | None, curve: str, last: np.ndarray) -> tuple[tuple[int, int] | None, ...]:
-    if look is None or curve not in ("tpr", "fpr", "positive_rate", "error"):
+def _counts(evaluation: LastEvaluation | None, curve: str, last: np.ndarray) -> tuple[tuple[int, int] | None, ...]:
+    if evaluation is None or curve not in ("tpr", "fpr", "positive_rate", "error"):
         return (None,) * len(last)
-    cells = look.counts
+    cells = evaluation.counts
     of = {"tpr": cells[:, 1], "fpr": cells[:, 0]}.get(curve, cells.sum(1))
     return tuple((round(float(value) * n) if n else 0, int(n)) for value, n in zip(last, of, strict=True))
 
 
-def _extra(look: LastLook, level: float) -> dict[str, Row]:
-    rates, drawn = look.rates(), look.redrawn
-    two = len(look.groups) == 2
+def _extra(evaluation: LastEvaluation, level: float) -> dict[str, Row]:
+    rates, drawn = evaluation.rates(), evaluation.redrawn
+    two = len(evaluation.groups) == 2
     found = {}
     for name in ("ppv", "errors_removed"):
         term = EXTRA[name]
@@ -275,12 +276,14 @@ def _extra(look: LastLook, level: float) -> dict[str, Row]:
         now, many = getattr(rates, name), getattr(drawn, name)
         values = tuple(
             from_draws(float(now[g]), many[:, g]) if enough[g] else Estimate(float(now[g]), np.nan, np.nan)
-            for g in range(len(look.groups))
+            for g in range(len(evaluation.groups))
         )
         gap = UNKNOWN
         if two and enough.all():
             gap = from_draws(float(now[0] - now[1]), many[:, 0] - many[:, 1], level / len(EXTRA))
-        found[name] = Row(term, values, (None,) * len(look.groups), (gap,) if two else (UNKNOWN,) * len(look.groups))
+        found[name] = Row(
+            term, values, (None,) * len(evaluation.groups), (gap,) if two else (UNKNOWN,) * len(evaluation.groups)
+        )
     return found
 
 
@@ -316,8 +319,8 @@ def _enough(rates: Rates, name: str) -> np.ndarray:
     return np.asarray(below >= FEWEST)
 
 
-def _furthest(row: Row, groups: tuple[Hashable, ...], look: LastLook) -> tuple[Hashable, Hashable]:
+def _furthest(row: Row, groups: tuple[Hashable, ...], evaluation: LastEvaluation) -> tuple[Hashable, Hashable]:
     """The two groups with enough points of both labels whose values lie furthest apart, the larger first."""
-    values, enough = np.array([one.value for one in row.values]), look.counts.min(1) >= FEWEST
+    values, enough = np.array([one.value for one in row.values]), evaluation.counts.min(1) >= FEWEST
     values = np.where(enough, values, np.nan) if enough.sum() > 1 else values
     return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]

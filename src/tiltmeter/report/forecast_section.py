@@ -1,13 +1,11 @@
-"""Forecast: what was forecast before or during training, beside the run, up to where it is to be trusted."""
+"""Forecast: what was forecast before or during training, beside the run, and what was promised."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.forecast.bands.band_horizon import horizon
-from tiltmeter.forecast.bands.forecast_band import calibrated_band
-from tiltmeter.forecast.horizon import noted_horizon
-from tiltmeter.forecast.nowcast_step import nowcast_step
+from tiltmeter.forecast.bands import nowcast_step, promise_sentence
+from tiltmeter.plot.promise_rule import promised_since
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
@@ -20,7 +18,7 @@ from tiltmeter.report.wording import capital, moment, number, percent, percents
 def forecast_section(ahead: Findings, found: Findings | None) -> str:
     """The forecast in words and, where a run is there, drawn as circles on its lines."""
     curve = found.headline.term.curve if found is not None else ahead.headline.term.curve
-    texts, step = _trusted(ahead.run, curve)
+    texts, step = _trusted(ahead.run)
     row = ahead.rows.get(curve)
     if found is None or row is None or row.course is None:
         return section(
@@ -42,7 +40,7 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
     picture = _draw(found, row, step)
-    caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: beyond the horizon." if step else "")
+    caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: nothing is promised." if step else "")
     return section(
         "forecast",
         "What was forecast before training",
@@ -51,13 +49,11 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     )
 
 
-def _trusted(ahead: Trajectory, curve: str) -> tuple[list[str], float | None]:
-    """How far the forecast goes, in words and as a step: by its band, or else by the tests of the kernel."""
-    if calibrated_band(ahead, curve) is not None:
-        found = horizon(ahead, curve=curve)
-        return [str(found)], found.level
-    noted = noted_horizon(ahead)
-    return ([], None) if noted is None else ([str(noted)], noted.step)
+def _trusted(ahead: Trajectory) -> tuple[list[str], float | None]:
+    """What the forecast promises, in words, and the step from which on it does."""
+    sentence = promise_sentence(ahead)
+    said = "The forecast promises nothing about the end." if sentence is None else f"{sentence}."
+    return [said], promised_since(ahead)
 
 
 def _ends(row: Row, names: tuple[str, ...]) -> str:
@@ -75,9 +71,9 @@ def _leaders(ahead: Findings, found: Findings, curve: str) -> str:
     shown = found.rows[curve].differences[0].shown
     if not shown:
         return "In the run no difference is shown, so there is no leader to compare with."
-    judged = ahead.standing.of(curve) if ahead.standing.basis == "forecast" else ()
+    judged = ahead.judged.of(curve).differences if ahead.judged.basis == "forecast" else ()
     if judged and not judged[0].sign[-1]:
-        return "The forecast names no leader at the end, since its band contains zero."
+        return "The forecast names no leader at the end, since its limits contain zero."
     return capital("the forecast has the same group ahead." if same else "the forecast has the other group ahead.")
 
 
@@ -87,7 +83,7 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
     assert row.course is not None
     times, values = real.coords["time"].values.astype(float), real.values
     steps, circles = row.course.coords["time"].values.astype(float), row.course.values
-    # A nowcast goes on beyond the last look of the run.
+    # A nowcast goes on beyond the last evaluation of the run.
     axis = stretched_axis(np.union1d(times, steps) if steps[0] > times[0] else times)
     every = np.concatenate([values.ravel(), circles.ravel()])
     finite = every[np.isfinite(every)]
@@ -100,8 +96,8 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
         return np.asarray(60 + axis.place(part) * 480)
 
     parts = []
-    if step is not None and step < axis.last:
-        parts.append(svg.box(float(x(step)), 14, 540 - float(x(step)), 200, "dim"))
+    if step is not None and step > 0:
+        parts.append(svg.box(60, 14, float(x(min(step, axis.last))) - 60, 200, "dim"))
     for level in (low, (low + high) / 2, high):
         at = float(y(np.asarray(level)))
         parts.append(svg.line(60, at, 540, at, "grid"))

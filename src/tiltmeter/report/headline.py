@@ -78,13 +78,13 @@ def scope_line(found: Findings) -> str:
     at = when(found.clock, found.last)
     if found.scope == "exact":
         return f"Exact values, or values without a known error, at {at}."
-    look = found.look
-    on = "" if look is None else f", on {len(look.codes):,} points held out from training"
+    evaluation = found.evaluation
+    on = "" if evaluation is None else f", on {len(evaluation.codes):,} points held out from training"
     who = {
-        "run": "this run at its last look",
-        "runs": f"the mean of {found.seeds} runs at their last look",
-        "recipe": f"the mean of {found.seeds} starts at their last look",
-    }[found.standing.scope]
+        "run": "this run at its last evaluation",
+        "runs": f"the mean of {found.seeds} runs at their last evaluation",
+        "recipe": f"the mean of {found.seeds} starts at their last evaluation",
+    }[found.judged.scope]
     text = f"Numbers are of {who}, {at}{on}; brackets are {_level(found)} limits."
     if "tpr" in found.rows and found.headline.term.curve in ("tpr", "fpr"):
         label = positive_label(found.run)
@@ -98,13 +98,13 @@ def scope_line(found: Findings) -> str:
 
 
 def _level(found: Findings) -> str:
-    return f"{100 * (1 - found.standing.level):g}%"
+    return f"{100 * (1 - found.judged.level):g}%"
 
 
 def lead(found: Findings) -> str:
     """Who is better off by each measure, what "better off" means there, and why measures disagree."""
-    if found.standing.notes and not found.standing.differences:
-        return " ".join(f"{note}." for note in found.standing.notes)
+    if found.judged.notes and not found.judged.differences:
+        return " ".join(f"{note}." for note in found.judged.notes)
     parts = (_guessed(found), _by_measure(found), _reason(found), calibration_sentence(found))
     return " ".join(part for part in parts if part)
 
@@ -217,8 +217,8 @@ def _reason(found: Findings) -> str:
 
 def _easier(found: Findings) -> str:
     """The group for which a constant answer errs less."""
-    assert found.look is not None
-    return found.names[int(np.argmin(found.look.rates().constant_error))]
+    assert found.evaluation is not None
+    return found.names[int(np.argmin(found.evaluation.rates().constant_error))]
 
 
 def calibration_sentence(found: Findings) -> str:
@@ -258,5 +258,5 @@ def kicker(found: Findings) -> list[str]:
         words.append(f"{found.seeds} starts")
     elif found.run.origin.seeds:
         words.append(f"seed {found.run.origin.seeds[0]}")
-    words.append(f"{found.standing.looks} looks up to {when(found.clock, found.last)}")
+    words.append(f"{found.judged.evaluations} looks up to {when(found.clock, found.last)}")
     return words

@@ -108,7 +108,7 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
         parts.append(svg.path(x, scale.place(values), f"line {kinds[place]}"))
         if kinds[place] != "rest":
             labels.append(place)
-    if len(found.groups) >= MANY and found.look is not None and row.judged:
+    if len(found.groups) >= MANY and found.evaluation is not None and row.judged:
         parts.append(svg.path(x, scale.place(_together(row)), "line all"))
     return [
         *areas,

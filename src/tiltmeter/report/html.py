@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape as escape_html
 
-from tiltmeter.report.svg import escape
+from tiltmeter.shown_text import visible
+
+
+def escape(text: object) -> str:
+    """Text for a page: no markup, no control characters, no halves of characters."""
+    shown = str(text)
+    return escape_html(shown if shown.isprintable() else visible(shown))
 
 
 @dataclass(frozen=True)

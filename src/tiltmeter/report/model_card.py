@@ -10,14 +10,14 @@ from tiltmeter.report.findings import Findings
 from tiltmeter.report.headline import headline
 from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import between, number, percent
-from tiltmeter.visible_text import visible
+from tiltmeter.shown_text import visible
 
 #: The title of the section, by which an older one is found.
 HEADING = "## Bias during training"
 
 
 def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
-    """The headline and the answers, then the value of every group at the last look with 95 % limits."""
+    """The headline and the answers, then the value of every group at the last evaluation with 95 % limits."""
     label = positive_label(found.run)
     yes = [label.sentence] if label is not None and "tpr" in found.rows else []
     sentences = [headline(found), *yes, *(f"{one.question} {one.text}" for one in answers(found, others))]
@@ -33,7 +33,7 @@ def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
             cells.append(f"{value} ({limits})" if one.known else value)
         body.append(cells)
     lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
-    lines += [*markdown(head, body), "", "Values at the last look, with 95% limits of each number alone."]
+    lines += [*markdown(head, body), "", "Values at the last evaluation, with 95% limits of each number alone."]
     return "\n".join([*lines, f"Measured with tiltmeter {found.run.origin.version}."])
 
 

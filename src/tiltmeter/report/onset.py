@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiltmeter.analysis.difference import Change, Difference, Stretch
+from tiltmeter.leaders.difference import Change, Difference, Stretch
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings, Row
@@ -19,7 +19,7 @@ HARDLY = 0.005
 
 
 class Event(NamedTuple):
-    """Something that changed between two looks."""
+    """Something that changed between two evaluations."""
 
     first: float
     last: float
@@ -27,7 +27,8 @@ class Event(NamedTuple):
 
 
 def onset(one: Difference) -> float | None:
-    """The first look from which the difference stays shown with one sign to the end; None if it is not shown there."""
+    """The first evaluation from which the difference stays shown with one sign to the end; None if it is not shown
+    there."""
     last = one.stretches[-1] if one.stretches else None
     return None if last is None or last.leader == NOBODY else last.first
 
@@ -60,25 +61,31 @@ def _two(found: Findings, one: Difference) -> str:
     if start is None:
         shown = [stretch for stretch in one.stretches if stretch.leader != NOBODY]
         if not shown:
-            return "No difference is shown at any look."
+            return "No difference is shown at any evaluation."
         return f"It is not shown at the end. It was shown {_spans(found, shown)}.{changes}"
     starts = lasting(found, one, start)
     if start == one.times[0]:
-        return f"It is there from the first look, {when(clock, start)}, to the end, {when(clock, found.last)}.{starts}"
+        return (
+            f"It is there from the first evaluation, {when(clock, start)}, to the end, "
+            f"{when(clock, found.last)}.{starts}"
+        )
     before = [s for s in one.stretches[:-1] if s.leader == one.stretches[-1].leader]
     again = f"It was shown {_spans(found, before)}, and is shown again" if before else "It is shown"
     return f"{again} from {when(clock, start)} {end} on to the end.{starts}{changes}"
 
 
 def _spans(found: Findings, stretches: list[Stretch]) -> str:
-    """The looks of up to three stretches; of more, how many looks and between which."""
+    """The evaluations of up to three stretches; of more, how many evaluations and between which."""
     if len(stretches) > 3:
-        looks = sum(one.looks for one in stretches)
-        return f"at {looks} looks between {when(found.clock, stretches[0].first)} and {moment(stretches[-1].last)}"
+        evaluations = sum(one.evaluations for one in stretches)
+        return (
+            f"at {evaluations} evaluations between {when(found.clock, stretches[0].first)} and "
+            f"{moment(stretches[-1].last)}"
+        )
     return listed(
         [
             f"at {when(found.clock, one.first)}"
-            if one.looks == 1
+            if one.evaluations == 1
             else f"from {when(found.clock, one.first)} to {moment(one.last)}"
             for one in stretches
         ]
@@ -129,7 +136,7 @@ def _saying_yes(found: Findings, row: Row) -> list[Event]:
     assert row.course is not None
     times, values = row.course.coords["time"].values.astype(float), row.course.values
     shares = _first_shares(found, values[0])
-    told = [Event(times[0], times[0], f"At the first look the model says yes to {shares}.")]
+    told = [Event(times[0], times[0], f"At the first evaluation the model says yes to {shares}.")]
     quiet = np.nanmax(values, axis=1) < HARDLY
     edges = np.flatnonzero(np.diff(quiet.astype(int))) + 1
     for edge in edges[:6]:
@@ -155,4 +162,4 @@ def _end(found: Findings) -> Event:
     if found.two and row.term.share and gap.known:
         word = "is shown" if gap.shown else "is not shown"
         return Event(found.last, found.last, f"At the end the difference is {points(abs(gap.value))} and {word}.")
-    return Event(found.last, found.last, "The last look.")
+    return Event(found.last, found.last, "The last evaluation.")

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.plot.offline_page import page_html
-from tiltmeter.visible_text import visible
+from tiltmeter.record.directory.atomic_files import write_atomically
+from tiltmeter.shown_text import visible
+
+__all__ = ["Section", "Table", "write_page"]
+
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 60rem; margin: 2rem auto;
@@ -81,5 +85,5 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
             specs.append(chart.to_dict())
         body += [f"<pre>{escape(block)}</pre>" for block in section.code]
     whole = f"<h1>{escape(title)}</h1>\n" + "\n".join(body) + f"\n<footer>{escape(footer)}</footer>"
-    path.write_text(page_html(title, _STYLE, whole, specs), encoding="utf-8")
+    write_atomically(path, page_html(title, _STYLE, whole, specs).encode())
     return path

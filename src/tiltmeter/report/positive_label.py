@@ -44,8 +44,8 @@ class PositiveLabel(NamedTuple):
 def positive_label(run: Trajectory) -> PositiveLabel | None:
     """The positive label by its name; None where the labels are numbers, or more than two."""
     problem: Any = run.origin.problem
-    look = problem.get("look") if isinstance(problem, Mapping) else None
-    read = look.get("reading") if isinstance(look, Mapping) else None
+    evaluation = problem.get("held_out") if isinstance(problem, Mapping) else None
+    read = evaluation.get("reading") if isinstance(evaluation, Mapping) else None
     words = read.get("labels") if isinstance(read, Mapping) else None
     if not isinstance(read, Mapping) or not isinstance(words, list) or len(words) != 2:
         return None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tiltmeter.analysis.base_rate_split import BaseRateSplit
-from tiltmeter.analysis.calibration import Calibration
-from tiltmeter.analysis.phases import phases
-from tiltmeter.analysis.why import UNKNOWN, split_sentence, trained_shares
+from tiltmeter.fairness.calibration import Calibration
+from tiltmeter.fairness.why import UNKNOWN, BaseRateSplit, split_sentence, trained_shares
+from tiltmeter.leaders.leaders import leaders
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 #: What a run leaves open, and what to run for it.
 TO_ASK = (
     "A run alone does not tell whether the shares, base rates or spread of the training data matter. To try each "
-    "before training: tm.tangent(model, train, look).why(recipe, step=...); give the result to tm.report(..., why=)."
+    "before training: tm.tangent(model, train, evaluation).why(recipe, step=...); give the result to tm.report(..., "
+    "why=)."
 )
 
 
@@ -45,7 +45,7 @@ def why_section(found: Findings, why: Why | None = None) -> str:
             note += " The two groups furthest apart in error are compared; limits allow for that choice."
         parts.append(paragraph(note, "note"))
     if found.two and found.scope == "exact" and found.run.origin.source == "theory" and "loss" in found.run:
-        parts.append(paragraph(f"By loss: {phases(found.run)}"))
+        parts.append(paragraph(f"By loss: {leaders(found.run, 'loss').headline.claim}"))
     threshold = threshold_of(found)
     ranked = roc_figure(found, threshold)
     if ranked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.analysis.own_threshold import OwnThreshold
+from tiltmeter.fairness.thresholds import OwnThreshold
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_sentence

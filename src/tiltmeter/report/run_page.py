@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tiltmeter.analysis.stopping import Stopping, stopping
+from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.change_table import change_rows, change_table, comparable
 from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
@@ -12,14 +12,13 @@ from tiltmeter.report.data_section import data_section, pairs_table, setting_row
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.headline import MANY, headline, kicker, lead, scope_line
 from tiltmeter.report.hero import hero
-from tiltmeter.report.html import Cell, block, bullets, card_table, figure, fold, paragraph, section
+from tiltmeter.report.html import Cell, block, bullets, card_table, escape, figure, fold, paragraph, section
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
 from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.reasons import why_section
 from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
-from tiltmeter.report.svg import escape
 from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
 
@@ -63,7 +62,7 @@ def _caption(found: Findings) -> str:
         parts.append("In colour the groups with the lowest and the highest value, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
         parts.append(f"{few} with fewer than ten counted points {'are' if few > 1 else 'is'} not drawn." if few else "")
-    parts.append("Early looks are stretched.")
+    parts.append("Early evaluations are stretched.")
     return " ".join(part for part in parts if part)
 
 
@@ -111,7 +110,7 @@ def _stop(found: Findings) -> str:
         return section("stop", "When to stop", paragraph(str(error) or "There is no curve to advise from."))
     text = stop_sentence(found)
     note = "" if advice.judged == "exact" else (
-        "Chosen on the points that judge it, so too good: set points aside with data.split(look=, judge=) and use "
+        "Chosen on the points that judge it, so too good: set points aside with data.split(held_out=, judge=) and use "
         "tm.stopping(run, judge=other)."
     )  # fmt: skip
     return section("stop", "When to stop", paragraph(text), _stopping(advice, found.clock), paragraph(note, "note"))
@@ -124,23 +123,24 @@ def _stopping(advice: Stopping, clock: str) -> str:
         price = rule.mean / advice.best_mean.mean - 1.0 if advice.best_mean.mean else 0.0
         cells = [when(clock, rule.time), number(rule.gap), number(rule.mean), f"{price:+.1%}", number(rule.worst)]
         rows.append([Cell(word, head=True), *map(Cell, cells)])
-    caption = f"By {advice.curve}, among looks whose mean is within {advice.within:.0%} of the best seen."
+    caption = f"By {advice.curve}, among evaluations whose mean is within {advice.within:.0%} of the best seen."
     return card_table(head, rows, caption)
 
 
 def _method(found: Findings) -> str:
-    level = f"{100 * found.standing.level:g}%"
+    level = f"{100 * found.judged.level:g}%"
     items = [
         "In this run means: these weights, this order of data. From five starts on, statements are about the recipe: "
         "points and starts are both counted.",
-        f"Shown means: the limits leave out 0. Limits of differences hold at {found.standing.family}; over many such "
+        f"Shown means: the limits leave out 0. Limits of differences hold at {found.judged.family}; over many such "
         f"pages at most {level} contain any wrong one. Groups are compared "
         + ("with each other." if found.two else "each with all others together; there is no ranking."),
         "No difference shown is not equal: the limits are printed, wide ones mean too few points, narrow ones that a "
         "large difference is ruled out.",
         "Better off follows the measure: lower loss, error and wrong yeses, higher share found. Whether more yeses are "
         "better depends on what a yes does, and is said only where it was declared.",
-        "Limits of one group are Wilson's or two standard errors. Measures of the last look (a yes is right, errors "
+        "Limits of one group are Wilson's or two standard errors. Measures of the last evaluation (a yes is right, "
+        "errors "
         "removed, impact ratio, parts of a difference) come from points, and from five starts on starts, drawn anew.",
         "The calibration error of a calibrated model is not 0 with finitely many points: what chance gives is printed.",
         "Four fifths is a rule of thumb that ignores the number of points. This page describes a model; it is not a "
@@ -148,8 +148,8 @@ def _method(found: Findings) -> str:
     ]
     if found.scope == "exact":
         items = ["Values are exact, or come without known errors; a group leads where its value is better.", items[3]]
-    notes = [f"{note}." for note in found.standing.notes]
-    notes += [f"{name}: {why}." for name, why in list(found.standing.reasons.items())[:12]]
+    notes = [f"{note}." for note in found.judged.notes]
+    notes += [f"{name}: {why}." for name, why in list(found.judged.reasons.items())[:12]]
     return section("method", "Method and limits", bullets([*items, *notes]))
 
 
@@ -182,7 +182,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),
         "groups": list(found.names),
-        "level": found.standing.level,
+        "level": found.judged.level,
         "measures": {
             curve: {
                 "values": [told(one) for one in row.values],

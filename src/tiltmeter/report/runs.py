@@ -13,17 +13,17 @@ import xarray as xr
 
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.record import Trajectory, load
-from tiltmeter.record.run_names import numbered
+from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.report.comparison_section import comparison_section
 from tiltmeter.report.findings import Findings, findings
 from tiltmeter.report.forecast_section import forecast_section
-from tiltmeter.report.html import fold
+from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.run_page import body, contents, facts, first_screen
-from tiltmeter.report.svg import escape
 from tiltmeter.report.terms import Positive
 from tiltmeter.report.trained_to_the_end import dataset_section
+from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
 
 if TYPE_CHECKING:
@@ -47,10 +47,10 @@ def report(
     Which label a yes stands for was decided where the data were read (`GroupedData.from_frame(..., positive=)`).
     The first run that was trained is told in full: who is better off by each measure, whether that could be chance,
     why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
-    it: what they change for each group at the last look and over training (`scorecard`). A forecast is compared
+    it: what they change for each group at the last evaluation and over training (`scorecard`). A forecast is compared
     with the run. `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training
     data. All numbers come from one place, and each difference is called shown only by limits that hold over all
-    looks, measures and groups of a run together.
+    evaluations, measures and groups of a run together.
     """
     written, told = page(runs, path, title=title, positive=positive, why=why)
     label = told.get("positive_label")
@@ -101,7 +101,7 @@ def page(
     footer = (
         f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
     )
-    path.write_text(page_html(title, _style(), f"{inside}\n{footer}\n{data}"), encoding="utf-8")
+    write_atomically(path, page_html(title, _style(), f"{inside}\n{footer}\n{data}").encode())
     return path, told
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.analysis.scorecard.score import Score
-from tiltmeter.analysis.scorecard.scorecard import Scorecard, scorecard
-from tiltmeter.analysis.scorecard.seed_mean import SeedMean
+from tiltmeter.leaders.scorecard.score import Score, SeedMean
+from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, paragraph
@@ -19,7 +18,7 @@ def score_of(runs: list[Findings]) -> Scorecard | str:
     if len(fit) < 2 or fit[0] is not runs[0]:
         return ""
     try:
-        return scorecard({one.name: one.run for one in fit}, "loss", level=runs[0].standing.level)
+        return scorecard({one.name: one.run for one in fit}, "loss", level=runs[0].judged.level)
     except (ValueError, KeyError) as error:
         return str(error)
 

@@ -23,7 +23,7 @@ def small_multiples(found: Findings) -> list[tuple[str, str, str]]:
 
 
 def after_start(times: np.ndarray, clock: str) -> np.ndarray:
-    """Looks after start-up, the first twenty-fifth of training; exact theory has none."""
+    """Evaluations after start-up, the first twenty-fifth of training; exact theory has none."""
     return np.asarray(times >= (0.04 * times[-1] if clock != "t" else times[0]))
 
 
@@ -46,8 +46,8 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
         inside = np.where((values[:, place] <= high) & (values[:, place] >= low), values[:, place], np.nan)
         y = TOP + (high - inside) / (high - low) * HEIGHT
         parts.append(svg.path(x, y, f"line thin {kind}"))
-        if row.term.curve == "error" and found.look is not None and kind != "rest":
-            constant = float(found.look.rates().constant_error[place])
+        if row.term.curve == "error" and found.evaluation is not None and kind != "rest":
+            constant = float(found.evaluation.rates().constant_error[place])
             if low <= constant <= high:
                 at = TOP + (high - constant) / (high - low) * HEIGHT
                 parts.append(svg.line(LEFT, at, WIDTH - 10, at, f"ref {kind}"))
@@ -71,7 +71,7 @@ def _frame(axis: StretchedAxis, row: Row, low: float, high: float) -> list[str]:
 
 
 def _left_out(row: Row, values: np.ndarray, high: float) -> str:
-    """What the first looks show outside the frame, and what the faint lines are."""
+    """What the first evaluations show outside the frame, and what the faint lines are."""
     text = f"{row.term.meaning}."
     first = values[0]
     if np.isfinite(first).all() and (first > high).all():
@@ -80,7 +80,7 @@ def _left_out(row: Row, values: np.ndarray, high: float) -> str:
             if row.term.share
             else [number(first.min()), number(first.max())]
         )
-        text += f" At the first look {told[0] if told[0] == told[1] else ' to '.join(told)}, above the frame."
+        text += f" At the first evaluation {told[0] if told[0] == told[1] else ' to '.join(told)}, above the frame."
     if row.term.curve == "error":
         text += " Dotted: the best constant answer."
     return text

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.analysis.difference import Difference
+from tiltmeter.leaders.difference import Difference
 from tiltmeter.report.findings import Findings
 
 
 def turning(found: Findings, one: Difference, low: float, high: float) -> str:
-    """In how many starts the difference has at both looks the sign that it has on average; "" of a single run.
+    """In how many starts the difference has at both evaluations the sign that it has on average; "" of a single run.
 
-    A change of lead between two looks is a change in these starts.
+    A change of lead between two evaluations is a change in these starts.
     """
     same = _same_sign(found, one)
     if same is None:
@@ -23,7 +23,8 @@ def turning(found: Findings, one: Difference, low: float, high: float) -> str:
 
 
 def lasting(found: Findings, one: Difference, start: float) -> str:
-    """In how many starts the difference keeps its sign from a look on to the end, as a sentence; "" of a single run."""
+    """In how many starts the difference keeps its sign from an evaluation on to the end, as a sentence; "" of a single
+    run."""
     same = _same_sign(found, one)
     if same is None:
         return ""
@@ -35,7 +36,7 @@ def _of(starts: Any) -> str:
 
 
 def _same_sign(found: Findings, one: Difference) -> np.ndarray | None:
-    """(looks, starts): whether the difference of a start has the sign of the mean over starts."""
+    """(evaluations, starts): whether the difference of a start has the sign of the mean over starts."""
     curve = found.run[one.curve]
     if not found.two or "seed" not in curve.dims or curve.sizes["seed"] < 2:
         return None

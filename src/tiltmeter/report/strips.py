@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tiltmeter.analysis.difference import Difference
+from tiltmeter.leaders.difference import Difference
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape as escape_html
 
 import numpy as np
 
-from tiltmeter.visible_text import visible
-
-
-def escape(text: object) -> str:
-    """Text for a page: no markup, no control characters, no halves of characters."""
-    return escape_html(visible(str(text)))
+from tiltmeter.report.html import escape
 
 
 def text(x: float, y: float, words: object, kind: str, anchor: str = "start") -> str:

@@ -1,15 +1,15 @@
-"""Tables: all measures at the last look; measures by groups for two groups, groups by measures for more."""
+"""Tables: all measures at the last evaluation; measures by groups for two groups, groups by measures for more."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.analysis.estimate import Estimate, wilson
+from tiltmeter.fairness.estimate import Estimate, wilson
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import FEWEST, Findings, Row
-from tiltmeter.report.html import Cell, card_table
+from tiltmeter.report.html import Cell, card_table, escape
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
 from tiltmeter.report.wording import between, minus, number, percent, percents, points
@@ -29,7 +29,7 @@ def _two(found: Findings) -> str:
     a, b = found.names
     head = ["Measure", a, b, f"Difference, {a} minus {b}", "Better off", "Over training"]
     rows = []
-    if found.look is not None:
+    if found.evaluation is not None:
         rows.append(_base_rates(found))
     rows += [_measure(found, row) for row in [*found.rows.values(), *found.extra.values()]]
     if found.calibration is not None and len(found.calibration.groups) == 2:
@@ -38,19 +38,20 @@ def _two(found: Findings) -> str:
 
 
 def _caption(found: Findings) -> str:
-    level = f"{100 * found.standing.level:g}%"
+    level = f"{100 * found.judged.level:g}%"
     text = "Brackets beside a group are 95% limits of its own number."
     if found.scope == "exact":
         return "Exact values, or values without known errors."
     return (
-        f"{text} Differences of curves hold over {found.standing.family.rsplit(',', 1)[0]}; those of measures of "
-        f"the last look hold together too, each set at {level}. A difference is shown where its limits leave out 0."
+        f"{text} Differences of curves hold over {found.judged.family}; those of measures of "
+        f"the last evaluation hold together too, each set at {level}. A difference is shown where its limits leave "
+        "out 0."
     )
 
 
 def _base_rates(found: Findings) -> list[Cell]:
-    assert found.look is not None
-    counts = found.look.counts
+    assert found.evaluation is not None
+    counts = found.evaluation.counts
     cells = [Cell("Positives", ("base rate, in the data",), head=True)]
     rates = []
     for negatives, positives in counts:
@@ -107,16 +108,16 @@ def _better(found: Findings, row: Row) -> Cell:
         return Cell("", html='<b class="chip none">no difference shown</b>')
     if row.term.better == "neither":
         more = row.higher(found.groups)[0]
-        return Cell("", html=f'<b class="chip none">more: {svg.escape(group_name(more))}</b>')
+        return Cell("", html=f'<b class="chip none">more: {escape(group_name(more))}</b>')
     group = row.better_off(found.groups)[0]
     kind = f"g{found.groups.index(group)}"
-    return Cell("", html=f'<b class="chip {kind}">{svg.escape(group_name(group))}</b>')
+    return Cell("", html=f'<b class="chip {kind}">{escape(group_name(group))}</b>')
 
 
 def _spark(found: Findings, row: Row) -> str:
     """The course after start-up, and where the difference went since half-way."""
     if row.course is None or row.course.sizes["time"] < 4:
-        return '<span class="na">last look only</span>' if row.course is None else ""
+        return '<span class="na">last evaluation only</span>' if row.course is None else ""
     times, values = row.course.coords["time"].values.astype(float), row.course.values
     later = after_start(times, found.clock)
     inside = values[later]
@@ -157,13 +158,13 @@ def _calibration(found: Findings) -> list[Cell]:
         cells.append(Cell(points(one.error), (f"chance gives up to {points(one.limit)}", f"{one.points:,} points")))
     wrong = [group_name(one.group) for one in found.calibration.groups if one.shown]
     text = f"shown to be wrong: {', '.join(wrong)}" if wrong else "none is shown to be wrong"
-    return [*cells, Cell(""), Cell("", (text,)), Cell("", ("last look only",))]
+    return [*cells, Cell(""), Cell("", (text,)), Cell("", ("last evaluation only",))]
 
 
 def _many(found: Findings) -> str:
     """One row for each group, the largest first: sizes, rates with limits drawn, and its difference from the rest."""
     row = found.headline
-    sizes = None if found.look is None else found.look.counts.sum(1)
+    sizes = None if found.evaluation is None else found.evaluation.counts.sum(1)
     order = range(len(found.groups)) if sizes is None else np.argsort(-sizes, kind="stable")
     others = [one for one in found.rows.values() if one is not row][:4]
     head = ["Group"]
@@ -181,16 +182,18 @@ def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[R
     row = found.headline
     tiny = sizes is not None and sizes[place] < TINY * sizes.sum()
     cells = [Cell(f"{found.names[place]}{' †' if tiny else ''}", head=True)]
-    if sizes is not None and found.look is not None:
+    if sizes is not None and found.evaluation is not None:
         cells.append(Cell(f"{sizes[place]:,}", (f"{percent(sizes[place] / sizes.sum(), 1)} of all",)))
-        cells.append(Cell(f"{found.look.counts[place, 1]:,}", (percent(float(found.look.rates().base_rate[place])),)))
+        cells.append(
+            Cell(f"{found.evaluation.counts[place, 1]:,}", (percent(float(found.evaluation.rates().base_rate[place])),))
+        )
     one = row.values[place]
     if not found.enough(place):
         cells += [Cell("", ("too few to say",)), Cell("", ("nothing can be said",))]
     else:
         drawn = _interval(one, colours(found)[place]) if row.term.share and one.known else ""
         text = f"{_value(row, one)} ({between(one)})" if row.term.share and one.known else _value(row, one)
-        cells += [Cell("", html=f"{drawn}<span>{svg.escape(text)}</span>"), _against(row, row.differences[place])]
+        cells += [Cell("", html=f"{drawn}<span>{escape(text)}</span>"), _against(row, row.differences[place])]
     for other in others:
         value, count = other.values[place], other.counts[place]
         if count is not None and count[1] < FEWEST:
@@ -212,7 +215,7 @@ def _against(row: Row, one: Estimate) -> Cell:
         up = (one.value > 0) == (row.term.better == "higher")
         word = {True: "better off", False: "worse off"}[up] if row.term.better != "neither" else "differs"
         chip = f'<b class="chip {"up" if up else "down"}">{word}</b>'
-    return Cell("", html=f"{chip}<span>{svg.escape(f'{sign}{size} ({limits})')}</span>")
+    return Cell("", html=f"{chip}<span>{escape(f'{sign}{size} ({limits})')}</span>")
 
 
 def _interval(one: Estimate, kind: str) -> str:
@@ -227,7 +230,8 @@ def _interval(one: Estimate, kind: str) -> str:
 
 
 def curve_table(found: Findings, most: int = 14) -> str:
-    """The curves as numbers at some looks; of many groups one table for each curve, so that paper is wide enough."""
+    """The curves as numbers at some evaluations; of many groups one table for each curve, so that paper is wide
+    enough."""
     rows = [row for row in found.rows.values() if row.course is not None]
     if len(rows) * len(found.groups) <= COLUMNS:
         return _numbers(found, rows, most)
@@ -240,11 +244,11 @@ def _numbers(found: Findings, rows: list[Row], most: int, caption: str = "") -> 
     names = [name if caption else f"{row.term.curve.replace('_', ' ')}, {name}" for row in rows for name in found.names]
     head = [found.clock, *names]
     body = []
-    for look in chosen:
-        cells = [Cell(f"{times[look]:g}", head=True)]
+    for evaluation in chosen:
+        cells = [Cell(f"{times[evaluation]:g}", head=True)]
         for row in rows:
             assert row.course is not None
-            same = row.course.sel(time=times[look], method="nearest").values
+            same = row.course.sel(time=times[evaluation], method="nearest").values
             cells += [Cell(minus(float(value), 4) if np.isfinite(value) else "no data") for value in same]
         body.append(cells)
     return card_table(head, body, caption, stack=False)

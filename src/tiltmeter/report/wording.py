@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tiltmeter.analysis.estimate import Estimate
+from tiltmeter.fairness.estimate import Estimate
 
 #: Groups with fewer counted points than this are told as counts.
 COUNTED = 200

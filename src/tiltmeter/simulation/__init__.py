@@ -26,13 +26,5 @@ if TYPE_CHECKING:
     from tiltmeter.simulation.moments import moments as moments
     from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
 
-_HOMES = {
-    "moments": "simulation.moments",
-    "train_to_equilibrium": "simulation.train_to_equilibrium",
-    "Chain": "simulation.chain",
-    "Direct": "simulation.direct_method",
-    "Fresh": "simulation.data",
-    "Repeated": "simulation.data",
-}
 
-__all__ = offer(__name__, _HOMES)  # noqa: PLE0605
+__all__ = offer(__name__)  # noqa: PLE0605

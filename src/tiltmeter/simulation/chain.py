@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import Linear
+from tiltmeter.problem.students import Linear
 from tiltmeter.record.labelled import JSON
 from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.gram_chain import GramChain
-from tiltmeter.simulation.linear_chain import LinearChain
+from tiltmeter.simulation.linear_chain import LinearChain, SteeredRun
 from tiltmeter.simulation.network_chain import NetworkChain
 from tiltmeter.simulation.run import Run
 from tiltmeter.simulation.setting import Setting
-from tiltmeter.simulation.steered_run import SteeredRun
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.population.classes.moments import ClassMoments
-from tiltmeter.population.classes.students import ClassStudents
+from tiltmeter.population.classes.moments import ClassMoments, ClassStudents
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import shares_at
-from tiltmeter.problem.start import Random
+from tiltmeter.problem.starts import Random
 from tiltmeter.simulation.run import generators
 from tiltmeter.threads import in_blocks
 
@@ -67,7 +66,7 @@ class ClassChain:
 
         in_blocks(work, len(self._W), threads, least=1)
 
-    def look(self) -> ClassStudents:
+    def evaluate(self) -> ClassStudents:
         return ClassStudents(self._W.copy(), self._gram + self._W @ self._W.transpose(0, 2, 1), self._bias.copy())
 
     def _tables(self, first: int, stop: int) -> np.ndarray:

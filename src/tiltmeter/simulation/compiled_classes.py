@@ -10,13 +10,13 @@ from __future__ import annotations
 from math import exp, sqrt
 
 import numpy as np
-from numba import njit
 
+from tiltmeter.compiled import compiled
 from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants, draw_group
-from tiltmeter.simulation.divergence import HUGE
+from tiltmeter.simulation.run import HUGE
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def root_of(gram, root):  # type: ignore[no-untyped-def]
     """Fill the lower triangular root of a Gram matrix that may be singular."""
     size = gram.shape[0]
@@ -34,7 +34,7 @@ def root_of(gram, root):  # type: ignore[no-untyped-def]
             root[j, i] = 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _advance(  # type: ignore[no-untyped-def]
     rng, W, gram, bias, steps, rates, weights, cumulative, means, teachers, offsets, deviation, batch, decay, learn,
     cross_entropy, d,
@@ -126,7 +126,7 @@ def _advance(  # type: ignore[no-untyped-def]
     return steps
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def advance_classes(  # type: ignore[no-untyped-def]
     low, high, generators, W, gram, bias, stopped, first, steps, rates, weights, cumulative, means, teachers, offsets,
     deviation, batch, decay, learn, cross_entropy, d,

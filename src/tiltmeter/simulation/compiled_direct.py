@@ -8,19 +8,17 @@ from __future__ import annotations
 from math import inf, sqrt
 
 import numpy as np
-from numba import njit
 
-from tiltmeter.simulation.compiled_activation import activate, slope
-from tiltmeter.simulation.compiled_samples import draw_sample
-from tiltmeter.simulation.compiled_scalars import move_scalars
-from tiltmeter.simulation.divergence import HUGE
+from tiltmeter.compiled import compiled
+from tiltmeter.simulation.compiled_draws import activate, draw_sample, move_scalars, slope
+from tiltmeter.simulation.run import HUGE
 
 #: The length is checked only if a score exceeds this: a student that has diverged has large scores.
 LARGE = 1e3
 SGD, SIGN, ADAM, ADAMW = 0, 1, 2, 3
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _advance(  # type: ignore[no-untyped-def]
     rng, w, scalars, first_moment, second_moment, scalar_moments, steps, done_before, rates, weights, pulls,
     cumulative, losses, counts, means, teachers, label_bias, deviation, inputs, groups, labels, order, replace, numbers,
@@ -120,7 +118,7 @@ def _advance(  # type: ignore[no-untyped-def]
     return steps
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _square(w):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(w.shape[0]):
@@ -129,7 +127,7 @@ def _square(w):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
     for k in range(w.shape[0]):
         for i in range(w.shape[1]):
@@ -140,7 +138,7 @@ def _sgd(w, gradient, velocity, rate, momentum, nesterov, decay):  # type: ignor
             w[k, i] -= rate * now
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, beta2, epsilon, count):  # type: ignore[no-untyped-def]
     """Step of Adam, AdamW or the sign of the gradient, by `kind`; AdamW shrinks the weights by `fade` times `decay`."""
     for i in range(w.shape[0]):
@@ -158,7 +156,7 @@ def _coordinatewise(kind, w, gradient, mean, square, rate, fade, decay, beta1, b
         w[i] -= rate * (mean[i] / (1.0 - beta1**count)) / size
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def advance_direct(  # type: ignore[no-untyped-def]
     low, high, generators, w, scalars, first_moments, second_moments, scalar_moments, stopped, first, steps, rates,
     weights, pulls, cumulative, losses, counts, means, teachers, frames, label_bias, deviation, inputs, groups, labels,

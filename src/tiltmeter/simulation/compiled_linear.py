@@ -9,15 +9,15 @@ from __future__ import annotations
 from math import inf, sqrt
 
 import numpy as np
-from numba import njit
 
+from tiltmeter.compiled import compiled
 from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants
-from tiltmeter.simulation.divergence import HUGE
+from tiltmeter.simulation.run import HUGE
 
 LONGEST = sqrt(HUGE)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def advance_linear(  # type: ignore[no-untyped-def]
     low, high, generators, states, stopped, first, steps, rates, weights, factors, cumulative, losses, counts, means,
     teachers, label_bias, deviation, batch, decay, clip, learn, d,

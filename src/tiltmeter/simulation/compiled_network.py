@@ -11,15 +11,20 @@ from __future__ import annotations
 from math import inf, sqrt
 
 import numpy as np
-from numba import njit
 
-from tiltmeter.simulation.compiled_activation import activate, slope
-from tiltmeter.simulation.compiled_draws import chi_square, chi_square_constants, draw_group
-from tiltmeter.simulation.compiled_scalars import move_scalars
-from tiltmeter.simulation.divergence import HUGE
+from tiltmeter.compiled import compiled
+from tiltmeter.simulation.compiled_draws import (
+    activate,
+    chi_square,
+    chi_square_constants,
+    draw_group,
+    move_scalars,
+    slope,
+)
+from tiltmeter.simulation.run import HUGE
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def triangular(rows, hidden):  # type: ignore[no-untyped-def]
     """Fill `hidden` with the lower triangular matrix of the same Gram matrix as `rows`, which are overwritten."""
     size, width = rows.shape
@@ -43,7 +48,7 @@ def triangular(rows, hidden):  # type: ignore[no-untyped-def]
                 rows[i, a] *= inverse
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def residual(rng, spread, freedom, bartlett, block):  # type: ignore[no-untyped-def]
     """Fill `block` (K x K) with coordinates of K Gaussian vectors of covariance `spread` in `freedom` dimensions.
 
@@ -76,7 +81,7 @@ def residual(rng, spread, freedom, bartlett, block):  # type: ignore[no-untyped-
             block[i, j] = total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _advance(  # type: ignore[no-untyped-def]
     rng, visible, hidden, scalars, scalar_velocity, steps, rates, weights, factors, cumulative, losses, counts, means,
     teachers, label_bias, deviation, numbers, batch, activation, learn_second, learn_bias, d,
@@ -185,7 +190,7 @@ def _advance(  # type: ignore[no-untyped-def]
     return steps
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, nesterov, decay):  # type: ignore[no-untyped-def]
     """velocity <- momentum velocity + gradient; weights <- weights - rate (velocity, or Nesterov's correction)."""
     units, rank = seen.shape
@@ -208,7 +213,7 @@ def _with_velocity(visible, hidden, seen, inner, block, rows, rate, momentum, ne
             rows[k, a] = weight - rate * now
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def advance_network(  # type: ignore[no-untyped-def]
     low, high, generators, visible, hidden, scalars, scalar_velocity, stopped, first, steps, rates, weights, factors,
     cumulative, losses, counts, means, teachers, label_bias, deviation, numbers, batch, activation, learn_second,

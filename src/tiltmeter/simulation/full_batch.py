@@ -6,21 +6,19 @@ import numpy as np
 
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.simulation.data import Repeated
-from tiltmeter.simulation.divergence import HUGE
-from tiltmeter.simulation.observation import Observation
-from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
-from tiltmeter.simulation.step_settings import StepSettings
+from tiltmeter.simulation.run import HUGE, Observation
+from tiltmeter.simulation.setting import Setting, StepSettings, random_scale, start_coordinates
 from tiltmeter.threads import in_blocks
 
 
-def full_batch_looks(
+def full_batch_evaluations(
     setting: Setting, training: Flow | Descent, seeds: tuple[int, ...], times: np.ndarray, threads: int | None
 ) -> Observation:
     """Return what all seeds show at all times (for Descent: steps), each with its own training set."""
-    groups, count, looks = len(setting.means), len(seeds), len(times)
-    per_group = (count, looks, groups)
+    groups, count, evaluations = len(setting.means), len(seeds), len(times)
+    per_group = (count, evaluations, groups)
     M, R, loss, error = (np.full(per_group, np.nan) for _ in range(4))
-    Q, bias = np.full((count, looks), np.nan), np.full((count, looks), np.nan)
+    Q, bias = np.full((count, evaluations), np.nan), np.full((count, evaluations), np.nan)
 
     def work(low: int, high: int) -> None:
         for i in range(low, high):
@@ -32,7 +30,7 @@ def full_batch_looks(
             loss[i], error[i] = one.trained_on(w, groups)
 
     in_blocks(work, count, threads, least=1)
-    second = np.ones((count, looks, 1))
+    second = np.ones((count, evaluations, 1))
     return Observation(M[..., None], R[..., None], Q[..., None, None], second, bias, loss, error)
 
 

@@ -1,4 +1,4 @@
-"""GramChain: the linear student under a law that sees the gradients of every batch.
+"""GramChain: the linear student under an intervention that sees the gradients of every batch.
 
 Outside the span of means, teachers and student the mean gradients of G groups are independent Gaussian vectors of
 variances v_g = sum (miss sd)^2 / n_g^2, so only their Bartlett factor (G x G) is needed: their Gram matrix is sqrt(v)
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.pulls import changed, gram_pulls
-from tiltmeter.simulation.divergence import HUGE
-from tiltmeter.simulation.observation import Observation
-from tiltmeter.simulation.run import generators
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, changed, gram_pulls
+from tiltmeter.simulation.run import HUGE, Observation, generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
 
 #: Random numbers are drawn for this many steps at once.
@@ -23,7 +20,7 @@ BLOCK = 64
 class GramChain:
     """State per seed: `rank` coordinates in the span of means and teachers, the length of the rest, the bias."""
 
-    def __init__(self, setting: Setting, seeds: tuple[int, ...], law: GroupLaw) -> None:
+    def __init__(self, setting: Setting, seeds: tuple[int, ...], law: GroupIntervention) -> None:
         if law.every != 1:
             raise ValueError(
                 f"`simulate` lets {type(law).__name__} act at every step. Found every = {law.every}: `train` can skip."
@@ -81,7 +78,7 @@ class GramChain:
     def _step(
         self, step: int, rate: float, table: np.ndarray, u: np.ndarray, normal: np.ndarray, factor: np.ndarray
     ) -> None:
-        from tiltmeter.simulation.compiled_memory import remember
+        from tiltmeter.simulation.compiled_steered import remember
 
         chosen, sgd, number = self._setting, self._setting.sgd, len(self._setting.shares)
         group = np.minimum((u[:, :, None] >= chosen.cumulative(0, 1)[0]).sum(2), number - 1)
@@ -127,7 +124,7 @@ class GramChain:
         remember(self._losses, (mine * (0.5 * off**2)[:, :, None]).sum(1), counts, float(self._law.memory))
         self._z = changed(self._law, self._z, seen, 1.0 / chosen.d)
 
-    def look(self) -> Observation:
+    def evaluate(self) -> Observation:
         M, R = self._w @ self._setting.means.T, self._w @ self._setting.teachers.T
         Q = (self._w**2).sum(1) + self._rest**2
         found = Observation(M[:, :, None], R[:, :, None], Q[:, None, None], np.ones((len(M), 1)), self._bias.copy())

@@ -6,11 +6,9 @@ from math import inf
 
 import numpy as np
 
-from tiltmeter.problem.activation import Identity
-from tiltmeter.problem.student import Network
-from tiltmeter.simulation.group_pulls import GroupPulls
-from tiltmeter.simulation.observation import Observation
-from tiltmeter.simulation.run import generators
+from tiltmeter.problem.students import Identity, Network
+from tiltmeter.simulation.linear_chain import GroupPulls
+from tiltmeter.simulation.run import Observation, generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
 from tiltmeter.threads import in_blocks
 
@@ -19,7 +17,7 @@ class NetworkChain:
     """State per seed: coordinates of all moving vectors in the span of means and teachers, and outside it."""
 
     def __init__(self, setting: Setting, seeds: tuple[int, ...]) -> None:
-        from tiltmeter.simulation.compiled_activation import number_of
+        from tiltmeter.simulation.compiled_draws import number_of
 
         self._setting = setting
         self._generators = generators(seeds, route=0)
@@ -66,7 +64,7 @@ class NetworkChain:
 
         in_blocks(work, len(self._scalars), threads, least=1)
 
-    def look(self) -> Observation:
+    def evaluate(self) -> Observation:
         units = self._setting.units
         w, rest = self._visible[:, :units], self._hidden[:, :units]
         M = np.einsum("ska,ga->sgk", w, self._setting.means)

@@ -1,8 +1,9 @@
-"""Run: the state of all seeds, which `simulate` advances from look to look, whatever the method."""
+"""Run: the state of all seeds, which `simulate` advances from evaluation to evaluation, whatever the method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,56 @@ from tiltmeter.record.labelled import JSON
 from tiltmeter.simulation.setting import Setting
 
 
-class Looked(Protocol):
+@dataclass(frozen=True)
+class Observation:
+    """Overlaps of S seeds, G groups and K units: M, R (S, G, K), Q (S, K, K), second layer (S, K), bias (S).
+
+    `training_loss` and `training_error` (S, G) on a finite data set; None with fresh samples. `pull` (S, G) of every
+    group under an intervention; None without one.
+    """
+
+    M: np.ndarray
+    R: np.ndarray
+    Q: np.ndarray
+    second: np.ndarray
+    bias: np.ndarray
+    training_loss: np.ndarray | None = None
+    training_error: np.ndarray | None = None
+    pull: np.ndarray | None = None
+
+    def with_pull(self, pull: np.ndarray) -> Observation:
+        """The same evaluation, with the pulls of an intervention."""
+        return replace(self, pull=pull.copy())
+
+    def blanked(self, where: np.ndarray) -> Observation:
+        """NaN for the seeds `where`: they have diverged."""
+        if not where.any():
+            return self
+        parts = (getattr(self, field.name) for field in fields(self))
+        return Observation(*(None if part is None else _blank(part, where) for part in parts))  # type: ignore[arg-type]
+
+
+def _blank(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    copy = values.copy()
+    copy[where] = np.nan
+    return copy
+
+
+def stack_observations(evaluations: list[Observation]) -> Observation:
+    """All evaluations with a time axis after the seeds: M (S, T, G, K) and so on."""
+
+    def over(name: str) -> np.ndarray | None:
+        parts = [getattr(evaluation, name) for evaluation in evaluations]
+        return None if parts[0] is None else np.stack(parts, axis=1)
+
+    return Observation(*(over(field.name) for field in fields(Observation)))  # type: ignore[arg-type]
+
+
+#: A squared length Q beyond this is divergence; at the start it is of order one.
+HUGE = 1e12
+
+
+class Observed(Protocol):
     """What the seeds show at one time."""
 
     def blanked(self, where: np.ndarray) -> Any:
@@ -30,7 +80,7 @@ class Run(Protocol):
     def advance(self, first: int, stop: int, rates: np.ndarray, weights: np.ndarray, threads: int | None) -> None:
         """Make the updates first..stop of every seed that has not diverged."""
 
-    def look(self) -> Looked:
+    def evaluate(self) -> Observed:
         """What the seeds show now."""
 
 

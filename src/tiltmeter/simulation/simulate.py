@@ -13,32 +13,28 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.population.labelled_curves import chosen_names
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
-from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
+from tiltmeter.problem.students import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder, save
 from tiltmeter.record.labelled import JSON
-from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Clock, Trajectory
+from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.direct_method import Direct
-from tiltmeter.simulation.full_batch import full_batch_looks
-from tiltmeter.simulation.observation import Observation, stack_observations
-from tiltmeter.simulation.run import Method, Run
-from tiltmeter.simulation.setting import setting
+from tiltmeter.simulation.full_batch import full_batch_evaluations
+from tiltmeter.simulation.run import Method, Observation, Run, stack_observations
+from tiltmeter.simulation.setting import MOST_SEEDS, StepSettings, check_size, setting
 from tiltmeter.simulation.simulate_classes import ClassSimulation
-from tiltmeter.simulation.sizes import MOST_SEEDS, check_size
-from tiltmeter.simulation.step_settings import StepSettings
 
 #: Seconds for a stretch of steps: between stretches, interrupts are noticed and progress is reported.
 STRETCH = 0.3
@@ -81,10 +77,9 @@ def simulate(
     and `progress=False`. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the
     same run whatever the number of threads and of other seeds.
 
-    With `to`, every look is written to that run directory at once, so that Ctrl-C keeps what is done. A `ClassMixture`
-    has the curves of its theory; `error`, `class_accuracy` and `confusion` must be named in `curves`. A seed that
-    diverges is reported in `diverged`, with its time, and is NaN from then on.
-    """
+    With `to`, every evaluation is written to that run directory at once, so that Ctrl-C keeps what is done. A
+    `ClassMixture` has the curves of its theory; `error`, `class_accuracy` and `confusion` must be named in `curves`. A
+    seed that diverges is reported in `diverged`, with its time, and is NaN from then on."""
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     if isinstance(sgd, (Flow, Descent)):
         if isinstance(problem, ClassMixture):
@@ -97,22 +92,22 @@ def simulate(
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
     described |= {"method": method.to_json(), "data": data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
-    looks: list[Any] = []
+    evaluations: list[Any] = []
     with ExitStack() as stack:
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
         last = int(steps[-1])
         told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
         tell = stack.enter_context(told) if method.progress else None
-        for look in _looks(run, steps, pace, method.threads, tell):
-            looks.append(look)
+        for evaluation in _evaluations(run, steps, pace, method.threads, tell):
+            evaluations.append(evaluation)
             if recorder is not None:
-                now = label([look], np.zeros(1))
+                now = label([evaluation], np.zeros(1))
                 readings = {name: curve.isel(time=0, drop=True) for name, curve in now.items()}
-                recorder.append(float(steps[len(looks) - 1] / size), readings)
+                recorder.append(float(steps[len(evaluations) - 1] / size), readings)
         diverged = _diverged(run, labels, size)
         if recorder is not None and diverged is not None:
             recorder.diverged(diverged)
-    return Trajectory(label(looks, steps / size), "t", origin, diverged)
+    return Trajectory(label(evaluations, steps / size), "t", origin, diverged)
 
 
 def _begin(
@@ -126,7 +121,7 @@ def _begin(
     curves: Iterable[str] | None,
     steps: np.ndarray,
 ) -> tuple[Run, Callable[[list[Any], np.ndarray], LazyCurves], StepSettings]:
-    """Return all seeds at their start, the function from looks to curves, and the settings of every step."""
+    """Return all seeds at their start, the function from evaluations to curves, and the settings of every step."""
     if isinstance(problem, ClassMixture):
         several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
         # The chain itself handles loss weights of (group, class) pairs.
@@ -146,11 +141,11 @@ def _begin(
     _warn_of_noise(chosen.law)
     constant = plain.law is not None and chosen.law is None
 
-    def label(looks: list[Observation], at: np.ndarray) -> LazyCurves:
+    def label(evaluations: list[Observation], at: np.ndarray) -> LazyCurves:
         if constant:
             pull = np.tile(pace.pulls(chosen.shares), (len(seeds), 1))
-            looks = [look.with_pull(pull) for look in looks]
-        return curves_of(chosen, seeds, stack_observations(looks), at, names)
+            evaluations = [evaluation.with_pull(pull) for evaluation in evaluations]
+        return curves_of(chosen, seeds, stack_observations(evaluations), at, names)
 
     return method.begin(chosen, seeds), label, pace
 
@@ -186,10 +181,10 @@ def _full_batch(
     names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
     described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
     described |= {"method": method.to_json(), "data": chosen_data.to_json()}
-    looks = full_batch_looks(chosen, training, seeds, at, method.threads)
+    evaluations = full_batch_evaluations(chosen, training, seeds, at, method.threads)
     clock: Clock = "step" if isinstance(training, Descent) else "t"
     origin = Origin("simulation", problem.to_json(), described, seeds)
-    gone = np.isnan(looks.Q[:, :, 0, 0])
+    gone = np.isnan(evaluations.Q[:, :, 0, 0])
     diverged = None
     if gone.any():
         first = np.where(gone.any(1), at[gone.argmax(1)], np.nan)
@@ -197,14 +192,14 @@ def _full_batch(
         warnings.warn(
             f"{int(gone.any(1).sum())} of {len(seeds)} seeds diverged. Lower the learning rate.", stacklevel=3
         )
-    found = Trajectory(curves_of(chosen, seeds, looks, at, names), clock, origin, diverged)
+    found = Trajectory(curves_of(chosen, seeds, evaluations, at, names), clock, origin, diverged)
     if to is not None:
         save(found, to)
     return found
 
 
-def _warn_of_noise(law: GroupLaw | None) -> None:
-    """Say if the pulls of a law that reacts strongly to few losses are mostly noise."""
+def _warn_of_noise(law: GroupIntervention | None) -> None:
+    """Say if the pulls of an intervention that reacts strongly to few losses are mostly noise."""
     if law is None or law.gain * TYPICAL_SCATTER <= max(law.memory, 1.0) ** 0.5:
         return
     warnings.warn(
@@ -264,10 +259,10 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
     return steps
 
 
-def _looks(
+def _evaluations(
     run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
 ) -> Iterable[Any]:
-    """Advance from look to look, in short stretches that can be interrupted."""
+    """Advance from evaluation to evaluation, in short stretches that can be interrupted."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
     stretch = STRETCH / cost
     for target in steps.tolist():
@@ -287,7 +282,7 @@ def _looks(
             if tell is not None:
                 tell(done)
         done = target
-        yield run.look().blanked(run.stopped >= 0)
+        yield run.evaluate().blanked(run.stopped >= 0)
 
 
 def _diverged(run: Run, seeds: tuple[int, ...], d: int) -> xr.DataArray | None:

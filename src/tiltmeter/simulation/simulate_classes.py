@@ -9,22 +9,22 @@ import xarray as xr
 
 from tiltmeter.population.classes.curves import chosen_class_curves, class_curves
 from tiltmeter.population.classes.decisions import NODES
-from tiltmeter.population.classes.moments import class_moments
+from tiltmeter.population.classes.moments import ClassStudents, class_moments
 from tiltmeter.population.classes.softmax_nodes import softmax_nodes
-from tiltmeter.population.classes.students import ClassStudents
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.optimisers import StudentOptimiser
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Overlaps
-from tiltmeter.problem.student import Linear, Softmax, Student
-from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.problem.starts import Overlaps
+from tiltmeter.problem.students import Linear, Softmax, Student
+from tiltmeter.record.trajectory import LazyCurves
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.class_chain import ClassChain
 from tiltmeter.simulation.data import Data, Fresh
 from tiltmeter.simulation.run import Method
 
-#: Quadrature nodes for averages of a softmax: fewer than in the theory, because there is one average per seed and look.
+#: Quadrature nodes for averages of a softmax: fewer than in the theory, because there is one average per seed and
+#: evaluation.
 FEW = Sobol(count=2**9)
 #: Curves that are cheap; the others are computed only if they are named.
 CHEAP = ("loss", "class_loss", "risk", "loss_gap", "M", "R", "Q", "student_bias")
@@ -58,9 +58,11 @@ class ClassSimulation:
         )
         self.run = ClassChain(self._data, sgd, softmax, d, seeds)
 
-    def label(self, looks: list[ClassStudents], times: np.ndarray) -> LazyCurves:
-        """The curves of looks, with a dimension `seed`."""
-        whole = ClassStudents(*(np.concatenate([getattr(look, n) for look in looks]) for n in ("W", "Q", "bias")))
+    def label(self, evaluations: list[ClassStudents], times: np.ndarray) -> LazyCurves:
+        """The curves of evaluations, with a dimension `seed`."""
+        whole = ClassStudents(
+            *(np.concatenate([getattr(evaluation, n) for evaluation in evaluations]) for n in ("W", "Q", "bias"))
+        )
         shape = {"time": times, "seed": self._seeds}
         return class_curves(self._data, whole, shape, self.names, self._nodes, NODES)
 

@@ -17,7 +17,7 @@ or a power cut the same line goes on where it stopped:
 >>> folder.cleanup()
 """
 
-from tiltmeter.study.failure import Failure
+from tiltmeter.study.folder import Failure
 from tiltmeter.study.status import Status
 from tiltmeter.study.study import Study
 

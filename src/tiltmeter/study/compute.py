@@ -19,10 +19,9 @@ import xarray as xr
 
 from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.atomic_files import write_atomically
-from tiltmeter.study.failure import Failure
+from tiltmeter.study.folder import Failure, Places
 from tiltmeter.study.function_reference import FunctionReference
 from tiltmeter.study.held import held, keep_result
-from tiltmeter.study.places import Places
 
 #: "busy": another process computes it; "storage": the result could not be written; "stopped": the engine was closed;
 #: "lost": no answer came, as from a dead worker.

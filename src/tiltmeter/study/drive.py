@@ -11,8 +11,8 @@ from queue import Empty, SimpleQueue
 
 from tiltmeter.study.compute import Answer, Task
 from tiltmeter.study.engine import Engine
-from tiltmeter.study.places import CELLS, FAILED, Places
-from tiltmeter.study.progress_line import ProgressLine
+from tiltmeter.study.folder import CELLS, FAILED, Places
+from tiltmeter.study.status import ProgressLine
 
 #: Seconds between two looks at a cell that another driver computes.
 PAUSE = 0.5
@@ -30,12 +30,12 @@ def drive(tasks: Sequence[Task], places: Places, engine: Engine, line: ProgressL
     running: dict[Future[Answer], Task] = {}
     answered: SimpleQueue[Future[Answer]] = SimpleQueue()
     lost = 0
-    look_again = 0.0
+    check_again = 0.0
     try:
         while waiting or elsewhere or running:
             engine.check()
-            if elsewhere and time.monotonic() >= look_again:
-                look_again = time.monotonic() + PAUSE
+            if elsewhere and time.monotonic() >= check_again:
+                check_again = time.monotonic() + PAUSE
                 _settle(elsewhere, waiting, places, line)
             while waiting and len(running) < engine.width:
                 task = waiting.popleft()

@@ -5,13 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.record.quoted import quoted
+from tiltmeter.shown_text import NotebookText, quoted
+
+
+@dataclass(frozen=True)
+class Cell(NotebookText):
+    """Settings in plain JSON, and the hash of them, of the function's name and of its declared version.
+
+    >>> cell = Cell.of({"width": 16, "seed": 0}, "mine:train", "1")
+    >>> cell.key[:8], cell == Cell.of({"seed": 0, "width": 16}, "mine:train", "1")
+    ('e8df4ef0', True)
+    """
+
+    settings: Mapping[str, Any]
+    key: str
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], function: str, version: str) -> Cell:
+        said = {"settings": settings, "cell": function, "version": version}
+        # Sorted and without spaces: the name must not depend on the order in which settings were written down.
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return cls(dict(settings), hashlib.sha256(text.encode()).hexdigest()[:32])
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.settings.items())
+
 
 SEED = "seed"
 
@@ -109,3 +135,59 @@ def plain(value: Any, name: str) -> Any:
 def text(value: Any) -> str:
     """A value as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def checked_seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    """A number of seeds, or the seeds themselves, each once.
+
+    >>> checked_seeds(3), checked_seeds([7, 8])
+    ((0, 1, 2), (7, 8))
+    """
+    if seeds is None:
+        return None
+    if isinstance(seeds, int) and not isinstance(seeds, bool):
+        checked_count(seeds, "seeds")
+        return tuple(range(seeds))
+    try:
+        found = tuple(operator.index(seed) for seed in seeds)  # type: ignore[union-attr]
+    except TypeError:
+        raise TypeError(f"`seeds` should be a number or a list of whole numbers. Found {quoted(seeds)}.") from None
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"`seeds` should list at least one seed, each once. Found seeds = {quoted(list(found))}.")
+    return found
+
+
+def checked_count(value: int, name: str) -> None:
+    """A number of things, at least one."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"`{name}` should be a whole number of at least 1. Found {name} = {quoted(value)}.")
+
+
+def checked_limit(limit: float | None) -> None:
+    """Seconds, or none."""
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 < limit < 1e9:
+        raise ValueError(f"`limit` should be a positive number of seconds. Found limit = {quoted(limit)}.")
+
+
+def checked_only(only: Mapping[str, Any], levels: Mapping[str, list[Any]]) -> dict[str, set[str]]:
+    """Values to keep, as canonical JSON: one or a list for each factor named.
+
+    >>> checked_only({"width": 65}, {"width": [16, 64]})
+    Traceback (most recent call last):
+    ValueError: `only` should name values of the study: `width` is one of 16, 64. Found width = 65.
+    """
+    wanted = {}
+    for name, value in only.items():
+        if name not in levels:
+            raise KeyError(f"`only` should name factors of the study: {', '.join(levels)}. Found {quoted(name)}.")
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            if text(one) not in map(text, levels[name]):
+                known = ", ".join(map(text, levels[name]))
+                raise ValueError(
+                    f"`only` should name values of the study: `{name}` is one of {known}. Found {name} = {quoted(one)}."
+                )
+        wanted[name] = set(map(text, values))
+    return wanted

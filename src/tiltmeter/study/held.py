@@ -14,7 +14,7 @@ import xarray as xr
 from tiltmeter.record import Trajectory, save
 from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.record.directory.lock import BEAT, Lock
-from tiltmeter.study.places import CELL, Places
+from tiltmeter.study.folder import CELL, Places
 
 #: Seconds of silence after which a process on another host counts as dead. Locks are touched every minute.
 PATIENCE = 600.0

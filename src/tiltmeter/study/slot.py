@@ -12,13 +12,16 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
+from tiltmeter.child_process import module_command, module_environment
 from tiltmeter.record.directory.lock import Lock
 from tiltmeter.study.compute import Answer, Task
-from tiltmeter.study.failure import Failure
-from tiltmeter.study.places import Places
+from tiltmeter.study.folder import Failure, Places
 
 #: Linear algebra and torch read these when they are imported.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+#: How often in a row a process may end before it is ready: it may be killed from outside, as any other.
+STARTS = 5
 
 
 class Slot:
@@ -68,30 +71,31 @@ class Slot:
         with self._turn:
             if self._closed:
                 return None
-            if self._process is None or self._process.poll() is not None:
+            for _ in range(STARTS):
+                if self._process is not None and self._process.poll() is None:
+                    return self._process
                 self._process = _start()
-            return self._process
+        raise RuntimeError(
+            f"A process for the cells could not be started: `{sys.executable}` ended at once, {STARTS} times in a row."
+        )
 
 
-def _start() -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        **dict.fromkeys(ONE_THREAD, "1"),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
+def _start() -> subprocess.Popen[str] | None:
+    """A process that waits for cells; None if it ended before it was ready."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tiltmeter.study.slot_process"],
+        module_command("tiltmeter.study.slot_process"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-        env=environment,
+        env={**module_environment(), **dict.fromkeys(ONE_THREAD, "1")},
         start_new_session=True,  # Ctrl-C reaches the driver alone, which then ends its slots
     )
     assert process.stdout is not None
-    if not process.stdout.readline():
-        raise RuntimeError(f"A process for the cells could not be started: `{sys.executable}` ended at once.")
-    return process
+    if process.stdout.readline():
+        return process
+    _kill(process)
+    return None
 
 
 def _exchange(process: subprocess.Popen[str], task: Task) -> Answer | None:

@@ -15,10 +15,10 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tiltmeter.study.compute import Task, compute, take_back
-from tiltmeter.study.places import Places
+from tiltmeter.study.folder import Places
 
 
 def main() -> None:
@@ -30,13 +30,16 @@ def main() -> None:
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
     running: list[Task] = []
     threading.Thread(target=_listen, args=(tasks, running), daemon=True).start()
-    _tell(answers, {"ready": os.getpid()})
-    while True:
-        task = tasks.get()
-        running.append(task)
-        answer = compute(task)
-        running.clear()
-        _tell(answers, asdict(answer))
+    try:
+        _tell(answers, {"ready": os.getpid()})
+        while True:
+            task = tasks.get()
+            running.append(task)
+            answer = compute(task)
+            running.clear()
+            _tell(answers, asdict(answer))
+    except OSError:  # nobody reads the answers any more
+        _leave(running)
 
 
 def _listen(tasks: queue.SimpleQueue[Task], running: list[Task]) -> None:
@@ -44,7 +47,12 @@ def _listen(tasks: queue.SimpleQueue[Task], running: list[Task]) -> None:
         if not line.endswith(b"\n"):
             break  # the parent died while it wrote
         tasks.put(Task.from_json(json.loads(line)))
-    # The parent closed the pipe or died. The cell is not to blame, so this try of it does not count.
+    _leave(running)
+
+
+def _leave(running: list[Task]) -> NoReturn:
+    """The parent closed the pipe or died: end at once, without Python's own end, which a thread that reads aborts."""
+    # The cell is not to blame, so this try of it does not count.
     for task in running:
         with contextlib.suppress(OSError):
             take_back(Places(Path(task.place)), task.key)

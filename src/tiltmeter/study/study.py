@@ -13,24 +13,26 @@ from typing import Any
 
 import xarray as xr
 
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.record import Trajectory, load
-from tiltmeter.record.quoted import quoted
-from tiltmeter.study.cell import Cell
-from tiltmeter.study.checks import checked_count, checked_limit, checked_only, checked_seeds
+from tiltmeter.shown_text import NotebookText, quoted
 from tiltmeter.study.compute import Task
 from tiltmeter.study.drive import FailFast, drive
-from tiltmeter.study.engine import Engine
-from tiltmeter.study.failure import Failure
+from tiltmeter.study.engine import Engine, OnDask, OnExecutor, OnSlots
+from tiltmeter.study.folder import CELLS, FAILED, Failure, Places, read_study, write_study
 from tiltmeter.study.function_reference import FunctionReference
-from tiltmeter.study.grid import checked_cells, checked_factors, factors_of, settings_of, text
-from tiltmeter.study.on_dask import OnDask
-from tiltmeter.study.on_executor import OnExecutor
-from tiltmeter.study.on_slots import OnSlots
-from tiltmeter.study.places import CELLS, FAILED, Places
-from tiltmeter.study.progress_line import ProgressLine
-from tiltmeter.study.status import Status, status_of
-from tiltmeter.study.study_file import read_study, write_study
+from tiltmeter.study.grid import (
+    Cell,
+    checked_cells,
+    checked_count,
+    checked_factors,
+    checked_limit,
+    checked_only,
+    checked_seeds,
+    factors_of,
+    settings_of,
+    text,
+)
+from tiltmeter.study.status import ProgressLine, Status, status_of
 from tiltmeter.study.table import Reduce, build_table, last_values
 
 

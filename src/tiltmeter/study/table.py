@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record import Trajectory
-from tiltmeter.record.quoted import quoted
+from tiltmeter.shown_text import quoted
 from tiltmeter.study.grid import SEED, text
 
 Result: TypeAlias = "Trajectory | xr.Dataset"

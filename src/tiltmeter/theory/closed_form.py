@@ -23,7 +23,7 @@ from scipy.special import erf
 from tiltmeter.names import described
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Overlaps, Random
+from tiltmeter.problem.starts import Overlaps, Random
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 

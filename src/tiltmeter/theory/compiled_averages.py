@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from math import exp, log1p, pi, sqrt
 
-from numba import njit
-
+from tiltmeter.compiled import compiled
 from tiltmeter.population.compiled_normal import Phi
 
 ROOT_TAU = sqrt(2.0 * pi)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _logistic_step(w, t, guess):  # type: ignore[no-untyped-def]
     """The margin z = w + t / (1 + e^z), by Newton steps inside the bracket [w, w + t]; returns z and 1 / (1 + e^z)."""
     low, high = w, w + t
@@ -36,7 +35,7 @@ def _logistic_step(w, t, guess):  # type: ignore[no-untyped-def]
     return z, wrong
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def fill_averages(kind, edges, nodes, weights, mean, scale, r, rest, a, s, V, out):  # type: ignore[no-untyped-def]
     """Fill out (5, G) with E[f], E[f^2], E[df], E[df/dnu] and the training loss, over the panels (G, 2, E) of xi.
 

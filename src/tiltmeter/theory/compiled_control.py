@@ -1,16 +1,17 @@
 """The equations of motion of one problem by fixed Runge-Kutta steps, and their discrete adjoint.
 
 State y = (M_1..G, R_1..G, Q, bias). Pulls P are constant within a piece of time; the gradient of any function of the
-states at the looks with respect to the pulls of every piece costs about as much as two forward runs.
+states at the evaluations with respect to the pulls of every piece costs about as much as two forward runs.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from tiltmeter.compiled import compiled
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _velocity(y, P, N, lr, D, m, reach, K, C, T, decay, learn, out):  # type: ignore[no-untyped-def]
     """dy/dt of `theory/ode.py`, for one problem."""
     G = D.shape[0]
@@ -34,7 +35,7 @@ def _velocity(y, P, N, lr, D, m, reach, K, C, T, decay, learn, out):  # type: ig
     out[2 * G + 1] = -lr * push if learn else 0.0
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _reverse(y, u, P, N, slope, lr, D, m, reach, K, C, T, decay, learn, back, pulls):  # type: ignore[no-untyped-def]
     """Add u' d(velocity)/dy to `back` and u' d(velocity)/dP to `pulls`; `slope` is dN/dP."""
     G = D.shape[0]
@@ -66,7 +67,7 @@ def _reverse(y, u, P, N, slope, lr, D, m, reach, K, C, T, decay, learn, back, pu
     back[2 * G] += -2.0 * lr * uQ * decay
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def forward(start, edges, piece, rates, P, N, D, m, reach, K, C, T, decay, learn):  # type: ignore[no-untyped-def]
     """States (steps + 1, n) by classical Runge-Kutta; step i runs from edges[i] to edges[i + 1] in piece[i].
 
@@ -86,7 +87,7 @@ def forward(start, edges, piece, rates, P, N, D, m, reach, K, C, T, decay, learn
     return states
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def backward(states, given, edges, piece, rates, P, N, slope, D, m, reach, K, C, T, decay, learn):  # type: ignore[no-untyped-def]
     """The gradient with respect to P (pieces, G) of a function with gradient `given` (steps + 1, n) in the states."""
     steps, n = len(edges) - 1, states.shape[1]

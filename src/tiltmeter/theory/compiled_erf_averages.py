@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 
+from tiltmeter.compiled import compiled
 from tiltmeter.population.compiled_erf import (
-    fill_law,
+    fill_intervention,
     mean_output,
     mean_product,
     mean_slope,
@@ -17,7 +17,7 @@ from tiltmeter.population.compiled_erf import (
 )
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def fill_averages(mean, teacher, D, a, w, Q, second, bias, along, inner, noise, outputs):  # type: ignore[no-untyped-def]
     """Fill E[G_k x], E[G_k field_l], E[G_k G_l] and E[e g_k] of one group, and return E[e].
 
@@ -26,7 +26,7 @@ def fill_averages(mean, teacher, D, a, w, Q, second, bias, along, inner, noise, 
     """
     units, rank = w.shape
     last = units
-    law_mean, law = np.empty(units + 1), np.empty((units + 1, units + 1))
+    intervention_mean, law = np.empty(units + 1), np.empty((units + 1, units + 1))
     once_mean, once = np.empty(units + 1), np.empty((units + 1, units + 1))
     twice_mean, twice = np.empty(units + 1), np.empty((units + 1, units + 1))
     M, R, slopes = np.zeros(units), np.zeros(units), np.empty(units + 1)
@@ -34,17 +34,17 @@ def fill_averages(mean, teacher, D, a, w, Q, second, bias, along, inner, noise, 
         for i in range(rank):
             M[k] += w[k, i] * mean[i]
             R[k] += w[k, i] * teacher[i]
-    fill_law(M, R, Q, D, a, law_mean, law)
+    fill_intervention(M, R, Q, D, a, intervention_mean, law)
 
-    miss = bias - mean_output(law_mean, law, last)
+    miss = bias - mean_output(intervention_mean, law, last)
     for k in range(units):
-        miss += second[k] * mean_output(law_mean, law, k)
-        outputs[k] = bias * mean_output(law_mean, law, k) - mean_product(law_mean, law, k, last)
+        miss += second[k] * mean_output(intervention_mean, law, k)
+        outputs[k] = bias * mean_output(intervention_mean, law, k) - mean_product(intervention_mean, law, k, last)
         for j in range(units):
-            outputs[k] += second[j] * mean_product(law_mean, law, j, k)
+            outputs[k] += second[j] * mean_product(intervention_mean, law, j, k)
 
     for k in range(units):
-        weight = second[k] * tilt(law_mean, law, k, once_mean, once)
+        weight = second[k] * tilt(intervention_mean, law, k, once_mean, once)
         tilted_miss = bias - mean_output(once_mean, once, last)
         for j in range(units):
             tilted_miss += second[j] * mean_output(once_mean, once, j)
@@ -54,7 +54,7 @@ def fill_averages(mean, teacher, D, a, w, Q, second, bias, along, inner, noise, 
         for i in range(rank):
             # Covariance of x_i with field j is D w_ji, with the label's field sqrt(D) teacher_i; both before the tilt.
             own = D * w[k, i] * shrink
-            total = (mean[i] - own * law_mean[k]) * tilted_miss
+            total = (mean[i] - own * intervention_mean[k]) * tilted_miss
             for j in range(units + 1):
                 covariance = D * w[j, i] if j < last else sqrt(D) * teacher[i]
                 total += (covariance - own * law[k, j]) * slopes[j]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import exp
 
 import numpy as np
-from numba import njit
+
+from tiltmeter.compiled import compiled
 
 # expm1(x) / x as a Taylor polynomial: for |x| <= 1/2 the first term left out is below 1e-15.
 _TAYLOR = np.array([1.0 / float(np.prod(np.arange(1.0, k + 2))) for k in range(14)])
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def _relative_growth(x):  # type: ignore[no-untyped-def]
     total = _TAYLOR[13]
     for k in range(12, -1, -1):
@@ -19,7 +20,7 @@ def _relative_growth(x):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@compiled
 def evaluate(  # type: ignore[no-untyped-def]
     start, stop, times, rates, M_modes, R_modes, bias_modes, q, Q0, pairs, sources, m, reach, D, M, R, Q, bias, loss
 ):

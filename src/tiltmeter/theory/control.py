@@ -18,16 +18,16 @@ LONGEST_STEP = 0.25
 
 @dataclass(frozen=True)
 class Control:
-    """One problem, cut into steps that end at every look and at every beginning of a piece.
+    """One problem, cut into steps that end at every evaluation and at every beginning of a piece.
 
-    `looks` are places in `edges`; `piece` says in which piece of pulls a step lies.
+    `evaluations` are places in `edges`; `piece` says in which piece of pulls a step lies.
     """
 
     par: Parameters
     by: Literal["weights", "draws"]
     edges: np.ndarray
     piece: np.ndarray
-    looks: np.ndarray
+    evaluations: np.ndarray
     rates: np.ndarray
 
     @classmethod
@@ -69,14 +69,14 @@ class Control:
         return P**2 / (self.par.p[0] * batch), 2.0 * P / (self.par.p[0] * batch)
 
     def losses(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return group losses (looks, G) for pulls P (pieces, G), and the states behind them."""
+        """Return group losses (evaluations, G) for pulls P (pieces, G), and the states behind them."""
         from tiltmeter.theory.compiled_control import forward
 
         par = self.par
         start = np.concatenate([par.M0[0], par.R0[0], par.Q0, par.bias0])
         P = np.ascontiguousarray(P)
         states = forward(start, self.edges, self.piece, self.rates, P, self._noise(P)[0], *self._fixed())
-        seen = states[self.looks]
+        seen = states[self.evaluations]
         number = len(par.groups)
         score = seen[:, :number] + seen[:, -1:]
         reach = np.sqrt(par.D[0]) * par.g[0]
@@ -84,19 +84,19 @@ class Control:
         return 0.5 * (squared - 2.0 * (par.m[0] * score + reach * seen[:, number : 2 * number])), states
 
     def gradient(self, P: np.ndarray, states: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        """Return the gradient in P (pieces, G) of a function with gradient `slopes` (looks, G) in the losses."""
+        """Return the gradient in P (pieces, G) of a function with gradient `slopes` (evaluations, G) in the losses."""
         from tiltmeter.theory.compiled_control import backward
 
         par, number = self.par, len(self.par.groups)
-        seen = states[self.looks]
+        seen = states[self.evaluations]
         given = np.zeros_like(states)
         miss = seen[:, :number] + seen[:, -1:] - par.m[0]
-        at = np.zeros((len(self.looks), states.shape[1]))
+        at = np.zeros((len(self.evaluations), states.shape[1]))
         at[:, :number] = slopes * miss
         at[:, number : 2 * number] = -slopes * np.sqrt(par.D[0]) * par.g[0]
         at[:, -2] = 0.5 * slopes @ par.D[0]
         at[:, -1] = (slopes * miss).sum(1)
-        given[self.looks] = at
+        given[self.evaluations] = at
         P = np.ascontiguousarray(P)
         found = backward(states, given, self.edges, self.piece, self.rates, P, *self._noise(P), *self._fixed())
         return np.asarray(found)

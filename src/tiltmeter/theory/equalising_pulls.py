@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import parameters
@@ -40,7 +40,7 @@ def equalising_pulls(
     Equal losses need not be low: if there are several solutions, compare their losses. The losses may still differ
     during training.
     """
-    refuse_laws(sgd, "equalising_pulls")
+    refuse_interventions(sgd, "equalising_pulls")
     if by not in ("weights", "draws"):
         raise ValueError(f'`by` should be "weights" or "draws". Found by = {by!r}.')
     if sgd.weights or sgd.scheduled:

@@ -12,8 +12,7 @@ from scipy.special import ndtr
 from tiltmeter.losses import Loss
 from tiltmeter.population.trained_students import TrainedStudents, between_students, by_formula, labelled_observables
 from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import Flattened, ProblemArrays, flatten
+from tiltmeter.problem.objective import Flattened, Objective, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
 from tiltmeter.theory.fixed_point import TOLERANCE, Solution, solve

@@ -12,11 +12,10 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import ndtr
 
 from tiltmeter.losses import Loss
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import CRITERIA, Criterion
 from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import LABELS, Flattened, ProblemArrays, flatten
+from tiltmeter.problem.objective import LABELS, Flattened, Objective, ProblemArrays, flatten
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.equilibrium import ACCEPTED, check_minimiser, labelled_solutions, walk
 from tiltmeter.theory.fixed_point import solve
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
-from tiltmeter.notebook_text import NotebookText
-from tiltmeter.population.overlap_curves import losses
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.population.labelled_curves import losses
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.limits import TIE
 from tiltmeter.theory.ode import velocity
 
@@ -57,7 +57,7 @@ def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
 
     It says nothing about later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the whole training.
     """
-    refuse_laws(sgd, "first_gap")
+    refuse_interventions(sgd, "first_gap")
     par = parameters(problem, sgd)
     if par.grid.sizes:
         raise ValueError(f"`first_gap` is for one problem. Found a grid over {', '.join(map(str, par.grid.sizes))}.")

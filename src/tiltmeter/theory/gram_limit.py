@@ -1,4 +1,4 @@
-"""gram_limit: curves under a Gram law, for batches that are large but much smaller than d."""
+"""gram_limit: curves under a Gram intervention, for batches that are large but much smaller than d."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tiltmeter.theory.steered_theory import steered_theory
 
 
 def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
-    """Return the curves of a `GramLaw` in the limit 1 << batch << d, where gradients of groups are orthogonal noise.
+    """Return the curves of a `GramIntervention` in the limit 1 << batch << d, where gradients of groups are orthogonal
+    noise.
 
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
@@ -28,7 +29,9 @@ def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
     not.
     """
     if not isinstance(sgd, SGD) or sgd.law is None or not sgd.law.sees_gram:
-        raise ValueError("`gram_limit` is for an SGD with a law of gradients, as UPGrad(). Found none: use `predict`.")
+        raise ValueError(
+            "`gram_limit` is for an SGD with an intervention of gradients, as UPGrad(). Found none: use `predict`."
+        )
     if len(sgd.interventions) > 1:
         others = ", ".join(type(law).__name__ for law in sgd.interventions if law is not sgd.law)
         raise ValueError(f"`gram_limit` cannot apply {others}. Use `train`.")

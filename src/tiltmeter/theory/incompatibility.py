@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import xarray as xr
 
 from tiltmeter.losses import Loss
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import CRITERIA, Criterion
 from tiltmeter.problem.mixture import Mixture
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.equilibrium_weights import EquilibriumWeights, equilibrium_weights
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.names import NOBODY
-from tiltmeter.population.labelled_curves import chosen_names, label_curves
-from tiltmeter.population.overlap_curves import OverlapCurves, losses
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.population.labelled_curves import OverlapCurves, chosen_names, label_curves, losses
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -29,7 +28,7 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> initial_rates(problem, sgd).loss.values.round(5)
     array([-0.02923, -0.0359 ])
     """
-    refuse_laws(sgd, "initial_rates")
+    refuse_interventions(sgd, "initial_rates")
     par = parameters(problem, sgd)
     dM, dR, dQ, dloss = _initial(par)
     return xr.Dataset(
@@ -63,7 +62,7 @@ def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
     >>> first_leader(problem, sgd).item()
     '-'
     """
-    refuse_laws(sgd, "first_leader")
+    refuse_interventions(sgd, "first_leader")
     par = parameters(problem, sgd)
     start = losses(par, par.M0[:, None], par.R0[:, None], par.Q0[:, None], par.bias0[:, None])[:, 0]
     *_, speed = _initial(par)
@@ -92,7 +91,7 @@ def _initial(par: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nd
 
 
 def _final(problem: Mixture, sgd: SGD, function: str) -> tuple[Parameters, OverlapCurves]:
-    refuse_laws(sgd, function)
+    refuse_interventions(sgd, function)
     if sgd.scheduled:
         raise ValueError("Asymptotes need a constant learning rate, constant weights and proportions.")
     par = parameters(problem, sgd)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.population.labelled_curves import chosen_names, label_curves
-from tiltmeter.population.overlap_curves import OverlapCurves
-from tiltmeter.problem.laws import lowered
+from tiltmeter.population.labelled_curves import OverlapCurves, chosen_names, label_curves
+from tiltmeter.problem.applied_interventions import lowered
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -18,8 +17,7 @@ from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.modes import Modes, evaluate_modes, modes
-from tiltmeter.theory.ode import RESOLUTION, overlaps_of, solve
-from tiltmeter.theory.piecewise_integration import Solution, with_resolution
+from tiltmeter.theory.ode import RESOLUTION, Solution, overlaps_of, solve, with_resolution
 from tiltmeter.theory.stability import divergence
 
 
@@ -81,5 +79,5 @@ def linear_theory(
 
 
 def _more(sgd: SGD) -> tuple[str, ...]:
-    """Curves that a constant law adds."""
+    """Curves that a constant intervention adds."""
     return () if sgd.law is None else ("pull",)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.population.overlap_curves import OverlapCurves
+from tiltmeter.population.labelled_curves import OverlapCurves
 from tiltmeter.problem.sgd_arrays import Parameters
 from tiltmeter.threads import in_blocks
 

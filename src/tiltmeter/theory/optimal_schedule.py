@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.interventions.group.pull_schedule import PullSchedule
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.criteria import Criterion, WorstGroupArea
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import parameters
 from tiltmeter.problem.times import checked_times
-from tiltmeter.schedule import Steps
+from tiltmeter.schedules import Steps
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.control import Control
 from tiltmeter.theory.pull_search import PullSearch
 
@@ -28,7 +28,7 @@ GUARD = 20.0
 
 @dataclass(frozen=True)
 class OptimalSchedule(NotebookText):
-    """The best pulls that were found, as a law, and what they do.
+    """The best pulls that were found, as an intervention, and what they do.
 
     `before` and `after` are the criterion of plain training and of the schedule; `losses` holds every group's last loss
     both ways, `worst_area` the worst group's loss averaged over training.
@@ -102,20 +102,22 @@ def optimal_schedule(
         raise ValueError(f"`pieces` should be a whole number, at least 1. Found pieces = {pieces!r}.")
     if by not in ("weights", "draws"):
         raise ValueError(f'`by` should be "weights" or "draws". Found by = {by!r}.')
-    refuse_laws(sgd, "optimal_schedule")
+    refuse_interventions(sgd, "optimal_schedule")
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None), ("weights", sgd.weights)):
         if given:
             raise ValueError(f"`optimal_schedule` has no solution with {name}: leave it out.")
-    looks = checked_times(times)
-    if len(looks) < 2:
+    evaluations = checked_times(times)
+    if len(evaluations) < 2:
         raise ValueError("`times` should hold the whole training, at least two times. Found one.")
     par = parameters(problem, sgd)
     if par.grid.sizes:
         raise ValueError(
             f"`optimal_schedule` is for one problem. Found a grid over {', '.join(map(str, par.grid.sizes))}."
         )
-    starts = np.concatenate([[0.0], np.geomspace(looks[looks > 0][0], looks[-1], pieces + 1)[1:-1]])
-    search = PullSearch(Control.of(par, sgd, looks, starts, by), criterion, looks, guard and criterion.levels)
+    starts = np.concatenate([[0.0], np.geomspace(evaluations[evaluations > 0][0], evaluations[-1], pieces + 1)[1:-1]])
+    search = PullSearch(
+        Control.of(par, sgd, evaluations, starts, by), criterion, evaluations, guard and criterion.levels
+    )
     P = search.best(pieces)
     steps = {g: Steps(tuple(starts), tuple(P[:, i])) for i, g in enumerate(par.groups)}
     plain, better = search.plain, search.control.losses(P)[0]

@@ -6,22 +6,66 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.population.network_curves import label_network_curves
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
-from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import Linear, Network, Student, checked_student, refuse_softmax
+from tiltmeter.problem.students import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import checked_times
+from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.predict_classes import predict_classes
 from tiltmeter.theory.fixed_set.fixed_theory import fixed_theory
+from tiltmeter.theory.linear_theory import LinearTheory, linear_theory
+from tiltmeter.theory.network import network_theory
+from tiltmeter.theory.ode import with_resolution
 from tiltmeter.theory.population_flow import population_flow
-from tiltmeter.theory.predict_network import predict_network
-from tiltmeter.theory.solved_theory import solved_theory
-from tiltmeter.theory.steered_theory import SteeredTheory
+from tiltmeter.theory.steered_theory import SteeredTheory, steered_theory
+
+
+def predict_network(
+    problem: Mixture,
+    sgd: SGD,
+    times: np.ndarray,
+    curves: Iterable[str] | None,
+    student: Network,
+    quadrature: Sobol | None,
+) -> Trajectory:
+    """Curves of a network: M, R and Q have a dimension `unit`, and there is a curve `second_layer`."""
+    if sgd.law is not None and not sgd.law.constant:
+        raise ValueError(f"`predict` applies {type(sgd.law).__name__} to linear students only. Use `simulate`.")
+    names = chosen_names(curves, sgd.train_bias, ("second_layer",))
+    theory = network_theory(problem, sgd, student, quadrature)
+    nodes = None if quadrature is None else quadrature.to_json()
+    settings = {"sgd": sgd.to_json(), "student": student.to_json(), "quadrature": nodes}
+    origin = Origin("theory", problem.to_json(), settings)
+
+    solved = theory.solve(times)
+
+    def evaluate(times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        at = checked_times(times)
+        wanted = names if curves is None else chosen_names(curves, sgd.train_bias, ("second_layer",))
+        overlaps = theory.overlaps((solved if at[-1] <= solved.end else theory.solve(at))(at))
+        found = label_network_curves(theory.par, overlaps, student.activation, at, wanted, quadrature)
+        return Trajectory(with_resolution(found, theory.resolution), "t", origin, None, evaluate)
+
+    return evaluate(times)
+
+
+def solved_theory(
+    problem: Mixture, sgd: SGD, curves: Iterable[str] | None, times: np.ndarray
+) -> LinearTheory | SteeredTheory:
+    """Solve in closed form or by integration; with a group intervention, integrate its state too."""
+    if sgd.law is not None and not sgd.law.constant and isinstance(problem, Mixture):
+        return steered_theory(problem, sgd, sgd.law, curves, times)
+    return linear_theory(problem, sgd, curves, times)
 
 
 def predict(
@@ -45,8 +89,8 @@ def predict(
     `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises an
     error; at points of a grid the curves are NaN, with a warning and an entry in `diverged`.
 
-    A law of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what every group
-    counts; constant laws stay in closed form.
+    An intervention of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what
+    every group counts; constant interventions stay in closed form.
 
     For a student `Network` the equations of motion are integrated: erf units by closed Gaussian integrals, others by
     the fixed nodes of `quadrature` (default `Sobol()`). The spread over `Sobol(scramble=...)` estimates the error.
@@ -100,4 +144,4 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`.")
-    refuse_laws(sgd, "predict", group_laws=True)
+    refuse_interventions(sgd, "predict", group_interventions=True)

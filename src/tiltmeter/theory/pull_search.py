@@ -9,10 +9,46 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
-from tiltmeter.interventions.shared.softmax import softmax
-from tiltmeter.population.criteria import Criterion, WorstGroupArea, WorstGroupLoss
+from tiltmeter.interventions.shared.shares import softmax
+from tiltmeter.population.criteria import Criterion, FinalGap, GapArea, WorstGroupArea, WorstGroupLoss
 from tiltmeter.progress import Progress
-from tiltmeter.theory.smooth_criteria import smooth
+
+
+def smooth(criterion: Criterion, losses: np.ndarray, times: np.ndarray, width: float) -> tuple[float, np.ndarray]:
+    """Return the criterion of losses (T, G) and its gradient, with maxima and minima smoothed over `width`.
+
+    >>> value, slope = smooth(WorstGroupLoss(), np.array([[0.5, 0.5], [0.1, 0.4]]), np.array([0.0, 1.0]), width=1e-6)
+    >>> round(value, 6), slope[-1].tolist()
+    (0.4, [0.0, 1.0])
+    """
+    measure = np.zeros(len(times))
+    if isinstance(criterion, (WorstGroupArea, GapArea)):
+        gaps = np.diff(times)
+        measure[:-1] += 0.5 * gaps
+        measure[1:] += 0.5 * gaps
+        measure /= measure.sum() or 1.0
+    elif isinstance(criterion, FinalGap) or (isinstance(criterion, WorstGroupLoss) and criterion.step is None):
+        measure[-1] = 1.0
+    else:
+        raise TypeError(
+            "`criterion` should be WorstGroupArea(), WorstGroupLoss(), GapArea() or FinalGap() here. "
+            f"Found {criterion.name}."
+        )
+    value, slope = _largest(losses, width)
+    if isinstance(criterion, (GapArea, FinalGap)):
+        least, down = _largest(-losses, width)
+        value, slope = value + least, slope - down
+    return float(measure @ value), measure[:, None] * slope
+
+
+def _largest(values: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """The mean under softmax(values / width), a little below the maximum, and its gradient."""
+    top = values.max(1, keepdims=True)
+    q = np.exp((values - top) / width)
+    q /= q.sum(1, keepdims=True)
+    mean = (q * values).sum(1)
+    return mean, q * (1.0 + (values - mean[:, None]) / width) + 0.0  # no negative zeros
+
 
 #: Kinks of the criterion are rounded over these widths, one search after the other.
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -23,7 +59,7 @@ GUARD = 20.0
 
 
 class Controlled(Protocol):
-    """Group losses (looks, G) as a function of pulls (pieces, G), with exact gradients."""
+    """Group losses (evaluations, G) as a function of pulls (pieces, G), with exact gradients."""
 
     @property
     def shares(self) -> np.ndarray:
@@ -37,7 +73,7 @@ class Controlled(Protocol):
         """The losses, and the states they come from."""
 
     def gradient(self, P: np.ndarray, states: Any, slopes: np.ndarray) -> np.ndarray:
-        """What a function with gradient `slopes` (looks, G) in the losses changes with P."""
+        """What a function with gradient `slopes` (evaluations, G) in the losses changes with P."""
 
 
 class PullSearch:

@@ -19,8 +19,8 @@ from scipy.special import ndtr
 
 from tiltmeter.names import described
 from tiltmeter.population.fairness import gap
-from tiltmeter.problem.activation import Erf
 from tiltmeter.problem.mixture import Mixture
+from tiltmeter.problem.students import Erf
 from tiltmeter.record.labelled import labelled, labels_array
 
 #: Nodes of the spectrum of the features, and of Gaussian averages of the activation.

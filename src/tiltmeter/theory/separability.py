@@ -9,11 +9,10 @@ import xarray as xr
 from scipy.optimize import minimize
 
 from tiltmeter.losses import Square
-from tiltmeter.population.channel import channel, score_law
+from tiltmeter.population.channel import channel, score_intervention
 from tiltmeter.problem.geometry import factor
 from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.objective import Objective
-from tiltmeter.problem.objective_arrays import LABELS, ProblemArrays, flatten
+from tiltmeter.problem.objective import LABELS, Objective, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 
 
@@ -43,7 +42,7 @@ def threshold(point: ProblemArrays) -> float:
         M, R = basis[:number] @ w, basis[number:] @ w
         Q = np.full(number, 1.0 + w @ w)
         cuts = np.zeros((number, 2, 1))
-        law = channel(*score_law(M, R, Q, np.full(number, offset), point.D), point.a, cuts)
+        law = channel(*score_intervention(M, R, Q, np.full(number, offset), point.D), point.a, cuts)
         wrong = np.where(count[:, :, None], np.maximum(0.0, -y * law.score), 0.0)
         per_score = 2.0 * wrong * -y / point.D[:, None, None]
         # The score moves with M and the bias directly, with R through the tilt of its noise, with Q through its size.

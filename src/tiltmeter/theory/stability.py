@@ -7,10 +7,9 @@ import warnings
 import numpy as np
 import xarray as xr
 
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.fixed_arrays import fixed_parameters
+from tiltmeter.problem.applied_interventions import refuse_interventions
+from tiltmeter.problem.fixed import Fixed, fixed_parameters
 from tiltmeter.problem.full_batch import Descent, Flow
-from tiltmeter.problem.laws import refuse_laws
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
@@ -45,7 +44,7 @@ def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | N
         raise ValueError("Descent needs a training set: pass data=Fixed(samples=...).")
     if isinstance(sgd, Flow):
         raise ValueError("Gradient flow has no stability limit: it is the limit of small steps.")
-    refuse_laws(sgd, "stability_limit")
+    refuse_interventions(sgd, "stability_limit")
     par = parameters(problem, sgd)
     return par.label(limit_of(par)).assign_attrs(long_name=LIMIT)
 
@@ -89,7 +88,7 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias, there is
     one time scale per direction of the means, the fastest first. Without shift it equals that of R.
     """
-    refuse_laws(sgd, "timescales")
+    refuse_interventions(sgd, "timescales")
     if sgd.scheduled:
         raise ValueError("`timescales` needs a constant learning rate, constant weights and proportions.")
     par = parameters(problem, sgd)

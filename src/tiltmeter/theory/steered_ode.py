@@ -1,6 +1,6 @@
-"""The equations of motion under a group law, whose state is integrated together with the student.
+"""The equations of motion under a group intervention, whose state is integrated together with the student.
 
-With pulls P_g from the law (docs/interventions.md),
+With pulls P_g from the intervention (docs/interventions.md),
 
     dw/dt = -lr sum_g P_g [D_g w + mean_g (w.mean_g + b - m_g) - sqrt(D_g) g_g teacher_g] - lr decay w
     dQ/dt = drift with the same P_g + lr^2 sum_g N_g D_g 2 loss_g,       dz/dt = change(z, losses)
@@ -14,19 +14,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.pulls import pulls
-from tiltmeter.population.overlap_curves import OverlapCurves, losses
-from tiltmeter.problem.laws import refuse_unreachable
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, pulls
+from tiltmeter.population.labelled_curves import OverlapCurves, losses
+from tiltmeter.problem.applied_interventions import refuse_unreachable
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
-from tiltmeter.theory.ode import rate_at, velocity, weights_at
-from tiltmeter.theory.piecewise_integration import HUGE, Diverged, Solution, by_pieces
+from tiltmeter.theory.ode import HUGE, Diverged, Solution, by_pieces, rate_at, velocity, weights_at
 
-#: Tolerances; a hundred times larger for laws that are not smooth.
+#: Tolerances; a hundred times larger for interventions that are not smooth.
 RTOL, ATOL = 1e-10, 1e-12
-#: Errors of losses stay below this many RTOL: laws that react strongly amplify those of the integration.
+#: Errors of losses stay below this many RTOL: interventions that react strongly amplify those of the integration.
 AMPLIFIED = 1e4
 #: If an integration fails with overlaps beyond this, the student has diverged.
 LARGE = 1e3
@@ -34,18 +32,18 @@ LARGE = 1e3
 
 @dataclass(frozen=True)
 class SteeredODE:
-    """All grid points of a problem under one law: (M, R, Q, bias, z) per point, in one system.
+    """All grid points of a problem under one intervention: (M, R, Q, bias, z) per point, in one system.
 
-    Laws of gradients see diag(2 D_g loss_g / n_g) with n_g = batch p_g points: their limit for 1 << batch << d.
-    """
+    Interventions of gradients see diag(2 D_g loss_g / n_g) with n_g = batch p_g points: their limit for 1 << batch <<
+    d."""
 
     par: Parameters
     sgd: SGD
-    law: GroupLaw
+    law: GroupIntervention
     start: np.ndarray
 
     @classmethod
-    def of(cls, problem: Mixture, sgd: SGD, law: GroupLaw) -> SteeredODE:
+    def of(cls, problem: Mixture, sgd: SGD, law: GroupIntervention) -> SteeredODE:
         rest = tuple(one for one in sgd.interventions if one is not law)
         par = parameters(problem, replace(sgd, interventions=rest))
         refuse_unreachable(law, par.groups, par.p)
@@ -54,7 +52,7 @@ class SteeredODE:
         return cls(par, sgd, law, start)
 
     def seen(self, t: float, state: np.ndarray) -> tuple[np.ndarray, Seen]:
-        """Return the law's state and what it sees, from states of shape (N, ...)."""
+        """Return the intervention's state and what it sees, from states of shape (N, ...)."""
         par, number = self.par, len(self.par.groups)
         M, R, Q, bias = _student(state, number)
         loss = losses(par, M[:, None], R[:, None], Q[:, None], bias[:, None])[:, 0]
@@ -106,7 +104,7 @@ class SteeredODE:
         return found.reshape(len(times), *shape), kept
 
     def among(self, points: np.ndarray) -> SteeredODE:
-        """The same law at some of the grid points."""
+        """The same intervention at some of the grid points."""
         cut = {
             name: value[points]
             for name, value in vars(self.par).items()

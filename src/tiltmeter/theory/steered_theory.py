@@ -1,4 +1,4 @@
-"""SteeredTheory: the exact curves of a linear student under a group law, as a function of time."""
+"""SteeredTheory: the exact curves of a linear student under a group intervention, as a function of time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw
+from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.piecewise_integration import Solution, with_resolution
+from tiltmeter.theory.ode import Solution, with_resolution
 from tiltmeter.theory.steered_ode import SteeredODE, solve_grid
 
 
 @dataclass(frozen=True, eq=False)
 class SteeredTheory:
-    """One problem, its SGD and a law, solved; a call with times returns the curves there, including the pulls.
+    """One problem, its SGD and an intervention, solved; a call with times returns the curves there, including the
+    pulls.
 
     >>> import tiltmeter as tm
     >>> sgd = tm.SGD(lr=0.1, interventions=(tm.interventions.Tilted(2.0),))
@@ -48,7 +49,7 @@ class SteeredTheory:
         return Trajectory(with_resolution(found, self.flow.resolution), "t", self._origin, gone, self)
 
     def note(self) -> str:
-        """The message of the law about the end of training; None for a grid."""
+        """The message of the intervention about the end of training; None for a grid."""
         if self._solved is None:
             return ""
         state = self._solved(np.array([self._solved.end])).reshape(self.flow.start.shape)
@@ -72,12 +73,12 @@ class SteeredTheory:
 def steered_theory(
     problem: Mixture,
     sgd: SGD,
-    law: GroupLaw,
+    law: GroupIntervention,
     curves: Iterable[str] | None,
     times: np.ndarray,
     source: str = "theory",
 ) -> SteeredTheory:
-    """Integrate a problem under a law up to the last of `times`; a grid of problems is one system."""
+    """Integrate a problem under an intervention up to the last of `times`; a grid of problems is one system."""
     names = chosen_names(curves, sgd.train_bias, ("pull",))
     origin = Origin(source, problem.to_json(), {"sgd": sgd.to_json()})
     flow = SteeredODE.of(problem, sgd, law)

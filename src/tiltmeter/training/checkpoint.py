@@ -2,19 +2,111 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
 from tiltmeter.recipe.rates import Scheduling
+from tiltmeter.record import When
+from tiltmeter.record.directory.atomic_files import damage_of_archive, explained, written_aside
+from tiltmeter.record.directory.small_files import CHECKPOINT
+from tiltmeter.shown_text import shortened
+from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_loop import StackedObservations
+from tiltmeter.training.steering import Steering
+
+
+class InterventionState:
+    """The weights of scouts, the state of the steering, and that of an intervention's own optimiser."""
+
+    def __init__(self, scouts: tuple[dict[str, Any], ...], steering: Steering | None, stepper: Any) -> None:
+        self._scouts, self._steering, self._stepper = scouts, steering, stepper
+
+    def to_save(self) -> dict[str, Any]:
+        """What goes into the checkpoint."""
+        found: dict[str, Any] = {}
+        if self._scouts:
+            found["scouts"] = list(self._scouts)
+        if self._steering is not None:
+            found["steering"] = self._steering.state_dict()
+        if hasattr(self._stepper, "state_dict"):
+            found["stepper"] = self._stepper.state_dict()
+        return found
+
+    def load(self, kept: dict[str, Any]) -> None:
+        """Go on from what was saved."""
+        if self._steering is not None:
+            self._steering.load_state_dict(kept["steering"])
+        if hasattr(self._stepper, "load_state_dict"):
+            self._stepper.load_state_dict(kept["stepper"])
+
 
 #: The file, in the run directory.
-NAME = "checkpoint.pt"
+NAME = CHECKPOINT
+
+
+class _Part:
+    """A file that remembers why it could not be written: torch's own sentence does not say it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _write(directory: Path, state: dict[str, Any]) -> None:
+    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one."""
+    path = directory / NAME
+    try:
+        with written_aside(path) as aside, aside.open("wb", buffering=0) as file:
+            part = _Part(file)
+            try:
+                torch.save(state, part)  # type: ignore[arg-type]
+            except RuntimeError:
+                if part.error is None:
+                    raise
+                raise part.error from None
+    except OSError as error:
+        raise explained(error, f"The checkpoint could not be written to {path}: ", " The one before is kept.") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds; a ValueError says that it is damaged."""
+    cure = "Delete it to train from the first step again."
+    damage = damage_of_archive(path)
+    if damage is not None:
+        raise ValueError(f"{path} is damaged: {damage}. {cure}")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever a crafted file makes torch raise
+        first = shortened((str(error).strip() or type(error).__name__).splitlines()[0])
+        raise ValueError(f"{path} cannot be read: {first.rstrip('.')}. {cure}") from None
+    if not isinstance(state, dict) or not isinstance(state.get("step"), int):
+        raise ValueError(f"{path} is no checkpoint of tiltmeter. {cure}")
+    return state
+
+
+#: What may go wrong while parts of a checkpoint are put where they belong.
+_MISFITS = (RuntimeError, KeyError, ValueError, TypeError, AttributeError, IndexError)
+
+
+def _misfit(path: Path, what: str, error: Exception) -> ValueError:
+    first = shortened((str(error).strip() or type(error).__name__).splitlines()[0])
+    return ValueError(f"{path} does not fit {what}: {first}")
 
 
 def save_checkpoint(
@@ -25,10 +117,7 @@ def save_checkpoint(
     scheduling: Scheduling,
     laws: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one.
-
-    `laws` is the state of the interventions.
-    """
+    """Everything that a training needs to go on from here. `laws` is the state of the interventions."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     state = {
         "step": step,
@@ -40,17 +129,14 @@ def save_checkpoint(
         "cuda": cuda,
         "laws": dict(laws or {}),
     }
-    aside = directory / f"{NAME}.aside"
-    torch.save(state, aside)
-    os.replace(aside, directory / NAME)
+    _write(directory, state)
 
 
-def kept_by_laws(directory: Path | None) -> dict[str, Any]:
+def kept_by_interventions(directory: Path | None) -> dict[str, Any]:
     """What interventions kept in the checkpoint of this directory; nothing where there is none."""
     if directory is None or not (directory / NAME).exists():
         return {}
-    found = torch.load(directory / NAME, map_location="cpu", weights_only=True)
-    return dict(found.get("laws", {}))
+    return dict(_read(directory / NAME).get("laws", {}))
 
 
 def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, scheduling: Scheduling) -> int:
@@ -58,17 +144,65 @@ def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, sch
     path = directory / NAME
     if not path.exists():
         return 0
+    state = _read(path)
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         model.load_state_dict(state["model"])
         optimiser.load_state_dict(state["optimizer"])
         scheduling.load_state_dict(state.get("scheduling", {}))
-    except (RuntimeError, KeyError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise ValueError(f"{path} does not fit this model and optimiser: {first}") from None
-    for module, mode in zip(model.modules(), state["modes"], strict=True):
-        module.training = mode
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
+        for module, mode in zip(model.modules(), state["modes"], strict=True):
+            module.training = mode
+        torch.set_rng_state(state["torch"])
+        if state["cuda"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(state["cuda"])
+    except _MISFITS as error:
+        raise _misfit(path, "this model and optimiser", error) from None
     return int(state["step"])
+
+
+@dataclass
+class StackedCheckpoint:
+    """The file of an ensemble, written at the steps that `when` chooses; without a place nothing is written.
+
+    `memory` is what the update remembers from step to step (velocities, moments), `steering` what interventions do.
+    """
+
+    place: Path | None
+    when: When
+    stacked: Stacked
+    evaluations: StackedObservations
+    memory: dict[str, Any] = field(default_factory=dict)
+    steering: nn.Module | None = None
+
+    def __call__(self, step: int) -> None:
+        """Write the file, if this is one of its steps."""
+        if self.place is None or not self.when(step):
+            return
+        state = {
+            "step": step,
+            "parameters": {name: value.detach() for name, value in self.stacked.parameters.items()},
+            "buffers": self.stacked.buffers,
+            "memory": self.memory,
+            "evaluations": self.evaluations.state(),
+            "laws": {} if self.steering is None else self.steering.state_dict(),
+            "torch": torch.get_rng_state(),
+        }
+        _write(self.place, state)
+
+    def load(self) -> int:
+        """Bring everything to where the file was; its step, or 0 where there is none."""
+        path = None if self.place is None else self.place / NAME
+        if path is None or not path.exists():
+            return 0
+        state = _read(path)
+        try:
+            with torch.no_grad():
+                for name, value in {**self.stacked.parameters, **self.stacked.buffers}.items():
+                    value.copy_({**state["parameters"], **state["buffers"]}[name])
+            self.memory.update(state["memory"])
+            self.evaluations.load_state(state["evaluations"])
+            if self.steering is not None:
+                self.steering.load_state_dict(state["laws"])
+            torch.set_rng_state(state["torch"])
+        except _MISFITS as error:
+            raise _misfit(path, "these models", error) from None
+        return int(state["step"])

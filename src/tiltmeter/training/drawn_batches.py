@@ -1,4 +1,4 @@
-"""DrawnBatches: batches whose groups are drawn as a law says, step by step."""
+"""DrawnBatches: batches whose groups are drawn as an intervention says, step by step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DrawnBatches:
 
     def __init__(self, steering: Any, data: GroupedData, batch: int, length: int, seed: int) -> None:
         if not isinstance(data, GroupedData) or data.groups != steering.groups:
-            raise ValueError("`data` should be GroupedData with the groups of the law.")
+            raise ValueError("`data` should be GroupedData with the groups of the intervention.")
         for name, value in (("batch", batch), ("length", length)):
             if isinstance(value, bool) or value != int(value) or value < 1:
                 raise ValueError(f"`{name}` should be a positive integer. Found {name} = {value!r}.")

@@ -12,47 +12,41 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.known_labels import check_labels_known
-from tiltmeter.interventions.cost_of_laws import cost_of
+from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.point_loss import point_loss
-from tiltmeter.passes.description import describe
-from tiltmeter.passes.forward import Read, flat_scores
-from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.forward import Read, describe, flat_scores
+from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When, every
 from tiltmeter.record.labelled import JSON
-from tiltmeter.training.network_laws import (
-    NetworkLaws,
+from tiltmeter.training.checkpoint import StackedCheckpoint
+from tiltmeter.training.network_interventions import (
+    NetworkInterventions,
     check_groups_in_batches,
     check_needs,
-    network_laws,
+    network_interventions,
 )
 from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
-from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
 from tiltmeter.training.scouting import ChangedData, changed_data
 from tiltmeter.training.stacked import Stacked
-from tiltmeter.training.stacked_checkpoint import StackedCheckpoint
-from tiltmeter.training.stacked_loop import stacked_batches, train_stacked
-from tiltmeter.training.stacked_loss import stacked_loss
-from tiltmeter.training.stacked_observations import StackedObservations
+from tiltmeter.training.stacked_loop import StackedObservations, stacked_batches, stacked_loss, train_stacked
 from tiltmeter.training.stacked_updates import stacked_update
-from tiltmeter.training.steering import Steering
+from tiltmeter.training.steering import PullCurve, Steering
 
 
 def ensemble(
     make: Callable[[], nn.Module],
     train: GroupedData,
-    look: GroupedData | None,
+    held_out: GroupedData | None,
     recipe: Recipe | Sequence[Recipe],
     *,
     seeds: int | Sequence[int] = 32,
@@ -73,21 +67,21 @@ def ensemble(
     True
 
     The model of seed s is what `make()` returns after `torch.manual_seed(s)`. It sees the same batches as `train(model,
-    train, look, recipe, seed=s)`, and ends at the same weights up to rounding. (Not with Dropout: all models share one
-    random stream for its masks.) `seeds` is how many, or a list. `look` holds the held-out points; None sets a fifth of
-    `train` aside (`train.split()`).
+    train, held_out, recipe, seed=s)`, and ends at the same weights up to rounding. (Not with Dropout: all models share
+    one random stream for its masks.) `seeds` is how many, or a list. `held_out` holds the held-out points; None sets a
+    fifth of `train` aside (`train.split()`).
 
     Several recipes may be given if they differ only in learning rate or weight decay. Every seed is trained with each
     of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
     optimiser is SGD, Adam or AdamW of torch.optim; `measures` of `watch` are functions f(y_true, y_score). Of the
-    interventions it applies laws of groups by weights, of points, and of the data without a scout.
+    interventions it applies interventions of groups by weights, of points, and of the data without a scout.
 
     With `to`, the run and its checkpoints are kept in that directory, and the same call with `resume=True` continues
     from the last checkpoint to bit-identical curves.
     """
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
-    plan = _plan(train, look, recipe, seeds)
+    plan = _plan(train, held_out, recipe, seeds)
     before = streams()
     try:
         return _train(plan, make, checked_watch(watch), chunk, to, checkpoint, resume)
@@ -97,14 +91,15 @@ def ensemble(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """What is trained on which points: `told` are the data as given, `made` those that laws of the data made of them.
+    """What is trained on which points: `told` are the data as given, `made` those that interventions of the data made
+    of them.
 
     `first` is the first recipe in the numbers of this training set; the others differ from it in their rates only.
     """
 
     told: GroupedData
     made: ChangedData
-    look: GroupedData
+    held_out: GroupedData
     grid: RecipeGrid
     first: Recipe
     seeds: list[int]
@@ -119,18 +114,18 @@ class _Plan:
 
 
 def _plan(
-    train: GroupedData, look: GroupedData | None, recipe: Recipe | Sequence[Recipe], seeds: int | Sequence[int]
+    train: GroupedData, held_out: GroupedData | None, recipe: Recipe | Sequence[Recipe], seeds: int | Sequence[int]
 ) -> _Plan:
     """Check everything that can be checked before a model is made."""
-    told, held_out = _data(train, look)
-    check_labels_known(told, held_out)
+    told, validation = _data(train, held_out)
+    check_labels_known(told, validation)
     numbers = _seeds(seeds)
     grid = recipe_grid(recipe)
     check_needs(grid.recipes[0].interventions, told, None)
     given = lowered_recipe(grid.recipes[0], told)
-    check_groups_in_batches(network_laws(given, "ensemble").steering, told, given)
-    made = changed_data(network_laws(grid.recipes[0], "ensemble").data, told)
-    return _Plan(told, made, held_out, grid, lowered_recipe(grid.recipes[0], made.data), numbers)
+    check_groups_in_batches(network_interventions(given, "ensemble").steering, told, given)
+    made = changed_data(network_interventions(grid.recipes[0], "ensemble").data, told)
+    return _Plan(told, made, validation, grid, lowered_recipe(grid.recipes[0], made.data), numbers)
 
 
 def _train(
@@ -142,8 +137,8 @@ def _train(
     checkpoint: When,
     resume: bool,
 ) -> Trajectory:
-    train, look, grid, first = plan.train, plan.look, plan.grid, plan.first
-    laws = network_laws(first, "ensemble").steering
+    train, held_out, grid, first = plan.train, plan.held_out, plan.grid, plan.first
+    laws = network_interventions(first, "ensemble").steering
     batches, size, total = first.batches(train), first.batch_size(len(train)), plan.steps
     measures = DEFAULTS + tuple(_measure(measure) for measure in watch.measures)
     models = [_model(make, seed) for seed in plan.seeds]
@@ -154,18 +149,18 @@ def _train(
     update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
     keep = len(measures) > len(DEFAULTS)
     with untouched(models[0]):
-        answers = Answers(models[0], look, first.loss, watch.decide, watch.read, chunk, keep)
-    NetworkLaws(steering=laws).check_loss(answers.loss)
+        answers = Answers(models[0], held_out, first.loss, watch.decide, watch.read, chunk, keep)
+    NetworkInterventions(steering=laws).check_loss(answers.loss)
     steering = None
     if laws:
         steering = Steering(laws, train, model=models[0], proportions=first.drawn, runs=stacked.runs)
     pull = PullCurve.of(grid.recipes[0], train, steering)
     like = next((p for p in models[0].parameters() if p.is_floating_point()), torch.empty(0))
-    x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, look))
-    looks = sorted({*watch.when.steps(total), total})
+    x, seen = (part.tensors(like.dtype)[0].to(like.device) for part in (train, held_out))
+    evaluations = sorted({*watch.when.steps(total), total})
     runs = {"seed": np.asarray(plan.seeds), **grid.labels}
-    fits = len(looks) * len(look) * stacked.runs <= MOST_NUMBERS
-    keeper = PointKeeper(look, runs, end=total) if watch.points and fits else None
+    fits = len(evaluations) * len(held_out) * stacked.runs <= MOST_NUMBERS
+    keeper = PointKeeper(held_out, runs, end=total) if watch.points and fits else None
     going_on = resume and Path(to or ".", "run.json").exists()
     with Recorder(to, clock="step", origin=_origin(models[0], answers, watch, plan), resume=going_on) as recorder:
         observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
@@ -179,7 +174,7 @@ def _train(
             stacked_batches(batches, train, size, [first.batch_seed(seed) for seed in plan.seeds], start),
             x,
             stacked_loss(point_loss_of, train, first.weights, like, steering, x),
-            looks,
+            evaluations,
             observe,
             start,
             keep_state,
@@ -190,7 +185,7 @@ def _train(
 def _origin(model: nn.Module, answers: Answers, watch: Watch, plan: _Plan) -> Origin:
     laws = plan.grid.recipes[0].interventions
     steps = plan.grid.recipes[0].total_steps(len(plan.train))
-    more: dict[str, JSON] = {"data_laws": list(plan.made.account)} if plan.made.account else {}
+    more: dict[str, JSON] = {"data_interventions": list(plan.made.account)} if plan.made.account else {}
     if laws:
         more["cost"] = cost_of(laws, len(plan.told.groups), steps)
     settings = {
@@ -202,15 +197,15 @@ def _origin(model: nn.Module, answers: Answers, watch: Watch, plan: _Plan) -> Or
         **plan.grid.to_json(),
         **more,
     }
-    return Origin("training", problem={"look": answers.data.to_json()}, settings=settings, seeds=tuple(plan.seeds))
+    return Origin("training", problem={"held_out": answers.data.to_json()}, settings=settings, seeds=tuple(plan.seeds))
 
 
-def _data(data: object, look: object) -> tuple[GroupedData, GroupedData]:
-    for name, value in (("train", data), ("look", data if look is None else look)):
+def _data(data: object, held_out: object) -> tuple[GroupedData, GroupedData]:
+    for name, value in (("train", data), ("held_out", data if held_out is None else held_out)):
         if not isinstance(value, GroupedData):
             raise TypeError(f"`{name}` should be GroupedData. Found {type(value).__name__}.")
     assert isinstance(data, GroupedData)
-    return data.split() if look is None else (data, look)  # type: ignore[return-value]
+    return data.split() if held_out is None else (data, held_out)  # type: ignore[return-value]
 
 
 def _seeds(seeds: object) -> list[int]:

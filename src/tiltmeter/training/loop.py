@@ -12,16 +12,14 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.passes.forward import Read
-from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.forward import Read
+from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every
-from tiltmeter.training.checkpoint import kept_by_laws, load_checkpoint, save_checkpoint
-from tiltmeter.training.delivery import delivered
-from tiltmeter.training.law_state import LawState
-from tiltmeter.training.prepared import Prepared, check_training, prepared
+from tiltmeter.threads import one_thread, small_steps
+from tiltmeter.training.checkpoint import InterventionState, kept_by_interventions, load_checkpoint, save_checkpoint
+from tiltmeter.training.prepared import Prepared, check_training, delivered, prepared
 from tiltmeter.training.probe import Probe
 from tiltmeter.training.update import Update
 
@@ -29,7 +27,7 @@ from tiltmeter.training.update import Update
 def train(
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData,
+    held_out: GroupedData,
     recipe: Recipe,
     *,
     watch: Watch = Watch(),
@@ -37,7 +35,7 @@ def train(
     to: str | os.PathLike[str] | None = None,
     checkpoint: When = every(1000),
     resume: bool = False,
-    held_out: GroupedData | None = None,
+    validation: GroupedData | None = None,
 ) -> Trajectory:
     """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
@@ -52,38 +50,38 @@ def train(
     `watch` says what is looked at and when. Batches depend only on `seed` (or the recipe's `order`) and the step.
     torch's random generator starts from `seed`, and the caller's random state is restored at the end. With `to`, the
     run and its checkpoints are kept in that directory. `resume=True` continues from the last checkpoint and reaches
-    bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the look
-    that finds it.
+    bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the
+    evaluation that finds it.
 
     Interventions of the recipe are applied, and what every group counts is the curve `pull`. If one of them delivers
     another model, the curves are those of the model that would be delivered, and `model` holds it at the end;
-    `held_out` are the points with groups that it may fit.
+    `validation` are the points with groups that it may fit.
     """
-    check_training(model, train, look, recipe, watch, held_out)
+    check_training(model, train, held_out, recipe, watch, validation)
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()
     try:
-        kept = kept_by_laws(Path(to)) if resume and to is not None else {}
+        kept = kept_by_interventions(Path(to)) if resume and to is not None else {}
         made = prepared(model, train, recipe, watch, seed, kept)
         torch.manual_seed(seed)
         deliver = made.laws.model
         probe = Probe(
             model,
-            look,
+            held_out,
             watch if made.pull is None else replace(watch, measures=(*watch.measures, made.pull)),
             to,
             loss=recipe.loss,
             seed=seed,
             resume=resume and Path(to or ".", "run.json").exists(),
             settings=made.told,
-            deliver=None if deliver is None else partial(delivered, deliver, held_out),
+            deliver=None if deliver is None else partial(delivered, deliver, validation),
         )
-        with probe:
+        with one_thread(small_steps(model, recipe.batch_size(len(train)))), probe:
             _take_steps(model, made, probe, watch.read, checkpoint, kept if resume else None)
         if deliver is not None and not deliver.by_group and not probe.diverged:
             with untouched(model):
-                final = delivered(deliver, held_out, model).state_dict()
+                final = delivered(deliver, validation, model).state_dict()
             model.load_state_dict(final)
     finally:
         put_back(before)
@@ -98,7 +96,8 @@ def _take_steps(
     checkpoint: When,
     kept: dict[str, Any] | None,
 ) -> None:
-    """All steps from the last checkpoint (`kept` is None: from the first) to the end, with looks and checkpoints."""
+    """All steps from the last checkpoint (`kept` is None: from the first) to the end, with evaluations and
+    checkpoints."""
     data, recipe, place = made.data, made.recipe, probe.place
     resumed = kept is not None and place is not None
     start = load_checkpoint(place, model, made.optimiser, made.scheduling) if resumed and place is not None else 0
@@ -106,13 +105,14 @@ def _take_steps(
     update = Update(
         model, data, made.optimiser, replace(recipe, loss=probe.loss), read, made.laws, made.steering, made.seed
     )
-    state = LawState(made.scouts, made.steering, update.stepper)
+    state = InterventionState(made.scouts, made.steering, update.stepper)
     if start and kept is not None:
         state.load(kept)
     batch = recipe.batches(data).in_turn(data, size, made.seed)
     if made.steering is not None and made.steering.law is not None and made.steering.law.by == "draws":
         batch = made.steering.sampler(data, size, total, seed=made.seed).at
     seen = -1 if probe.last_step is None else probe.last_step
+    scheduled = not made.scheduling.constant
     for step in range(start, total):
         if step > seen:  # the steps since the checkpoint are repeated identically
             probe(step)
@@ -120,9 +120,11 @@ def _take_steps(
             return
         if place is not None and step > start and checkpoint(step):
             save_checkpoint(place, step, model, made.optimiser, made.scheduling, state.to_save())
-        made.scheduling.before(step)
+        if scheduled:
+            made.scheduling.before(step)
         update(batch(step), step)
-        made.scheduling.after()
+        if scheduled:
+            made.scheduling.after()
     if place is not None and start < total:
         save_checkpoint(place, total, model, made.optimiser, made.scheduling, state.to_save())
-    probe.look(total, last=True)
+    probe.evaluate(total, last=True)

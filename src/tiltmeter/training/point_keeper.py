@@ -13,18 +13,19 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.record.labelled import labels_array
 
-#: Looks per decade of steps: at most 256 up to a billion steps.
+#: Evaluations per decade of steps: at most 256 up to a billion steps.
 PER_DECADE = 28
 #: An ensemble keeps its points up to this many numbers (half a gigabyte), and none beyond.
 MOST_NUMBERS = 2**27
 
 
-def kept_look(step: int, last: int | None) -> bool:
-    """Whether the points of this look are kept, given the `last` look that was: kept looks are log-spaced.
+def kept_evaluation(step: int, last: int | None) -> bool:
+    """Whether the points of this evaluation are kept, given the `last` evaluation that was: kept evaluations are
+    log-spaced.
 
     >>> kept, last = [], None
     >>> for step in range(0, 1001):
-    ...     if kept_look(step, last):
+    ...     if kept_evaluation(step, last):
     ...         kept.append(last := step)
     >>> len(kept), kept[:4], kept[-3:]
     (67, [0, 1, 2, 3], [849, 922, 1000])
@@ -44,7 +45,7 @@ class PointKeeper:
 
     Losses take four bytes per point, decisions one bit. Nothing is kept for weighted points, or for losses that are not
     known point by point, because they cannot be tested. `runs` names the dimensions of several runs that are looked at
-    together; their values come one run after another. The look at step `end` is always kept. The last look
+    together; their values come one run after another. The look at step `end` is always kept. The last evaluation
     also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
     the calibration of the trained model.
     """
@@ -56,24 +57,24 @@ class PointKeeper:
         self.last: int | None = None
 
     def __call__(self, snapshot: Snapshot, step: int, last: bool = False) -> dict[str, xr.DataArray]:
-        """Return the arrays of this look; empty if it is not one to keep."""
+        """Return the arrays of this evaluation; empty if it is not one to keep."""
         if self._data.weights is not None or snapshot.loss is None:
             return {}
-        if not (last or step == self._end or kept_look(step, self.last)):
+        if not (last or step == self._end or kept_evaluation(step, self.last)):
             return {}
         self.last = step
         labels = {} if self._told else self._labels(snapshot)
-        self._told = True  # the first look records which points these are
+        self._told = True  # the first evaluation records which points these are
         dims = ("point", *self._runs)
         found = {name: self._array(name, self._shaped(v), labels) for name, v in point_values(snapshot).items()}
         if last or step == self._end:
-            told = self._labels(snapshot)  # a first look of their own
+            told = self._labels(snapshot)  # a first evaluation of their own
             for name, values in final_values(snapshot).items():
                 found[name] = xr.DataArray(self._shaped(values), dims=dims, coords=told)
         return found
 
     def _array(self, name: str, values: np.ndarray, labels: dict[str, Any]) -> xr.DataArray:
-        """Values with their dimensions; from the second look on without labels, laid out once."""
+        """Values with their dimensions; from the second evaluation on without labels, laid out once."""
         if labels:
             return xr.DataArray(values, dims=("point", *self._runs), coords=labels)
         if name not in self._blanks:

@@ -9,23 +9,40 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.known_labels import check_labels_known
-from tiltmeter.interventions.cost_of_laws import cost_of
+from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.interventions.cost_of_interventions import cost_of
+from tiltmeter.interventions.kinds import ModelIntervention
+from tiltmeter.interventions.shared.by_group import GroupScores
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record.labelled import JSON
-from tiltmeter.training.network_laws import (
-    NetworkLaws,
+from tiltmeter.training.network_interventions import (
+    NetworkInterventions,
     check_group_answers,
     check_groups_in_batches,
     check_needs,
-    network_laws,
+    network_interventions,
 )
-from tiltmeter.training.pull_curve import PullCurve
 from tiltmeter.training.scouting import ChangedData, changed_data, first_answers, train_experts
-from tiltmeter.training.steering import Steering, trained_parameters
+from tiltmeter.training.steering import PullCurve, Steering, trained_parameters
+
+
+def delivered(law: ModelIntervention, validation: GroupedData | None, model: nn.Module) -> nn.Module:
+    """What the intervention makes of the model; it should have the same parameters, so that it can take the model's
+    place."""
+    found = law.deliver(model, validation)
+    name = type(law).__name__
+    if not isinstance(found, nn.Module):
+        raise TypeError(f"`deliver` of {name} should return a torch.nn.Module. Found {type(found).__name__}.")
+    if law.by_group:
+        if not isinstance(found, GroupScores):
+            raise TypeError(f"`deliver` of {name} should return GroupScores. Found {type(found).__name__}.")
+        return found
+    shapes = ({key: tuple(value.shape) for key, value in one.state_dict().items()} for one in (model, found))
+    if next(shapes) != next(shapes):
+        raise ValueError(f"`deliver` of {name} should return a model with the same parameters: fold changes into them.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -36,7 +53,7 @@ class Prepared:
 
     data: GroupedData
     recipe: Recipe
-    laws: NetworkLaws
+    laws: NetworkInterventions
     steering: Steering | None
     optimiser: torch.optim.Optimizer
     scheduling: Any
@@ -49,33 +66,38 @@ class Prepared:
 def check_training(
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData,
+    held_out: GroupedData,
     recipe: Recipe,
     watch: Watch,
-    held_out: GroupedData | None,
+    validation: GroupedData | None,
 ) -> None:
     """Refuse what cannot be trained or looked at, before anything is changed."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     checked_recipe(recipe)
     checked_watch(watch)
-    check_labels_known(train, look)
-    laws = network_laws(recipe, "train")
-    check_needs(recipe.interventions, train, held_out)
-    check_group_answers(laws.model, held_out, look)
+    check_labels_known(train, held_out)
+    laws = network_interventions(recipe, "train")
+    check_needs(recipe.interventions, train, validation)
+    check_group_answers(laws.model, validation, held_out)
     check_groups_in_batches(laws.steering, train, lowered_recipe(recipe, train))
     lowered_recipe(recipe, train).batches(train)
     if recipe.interventions:
-        laws.check_loss(first_answers(model, look, recipe, watch).loss)
+        laws.check_loss(first_answers(model, held_out, recipe, watch).loss)
 
 
 def prepared(
     model: nn.Module, train: GroupedData, recipe: Recipe, watch: Watch, seed: int, kept: Mapping[str, Any]
 ) -> Prepared:
-    """Change the data, train scouts and experts, and make the optimiser; `kept` is what laws left at a checkpoint."""
-    made = changed_data(network_laws(recipe, "train").data, train, model, recipe, watch, seed, kept.get("scouts", ()))
+    """Change the data, train scouts and experts, and make the optimiser; `kept` is what interventions left at a
+    checkpoint."""
+    made = changed_data(
+        network_interventions(recipe, "train").data, train, model, recipe, watch, seed, kept.get("scouts", ())
+    )
     lowered = lowered_recipe(recipe, made.data)
-    laws = network_laws(lowered, "train")
+    laws = network_interventions(lowered, "train")
     steering = None
     if laws.steering:
         steering = Steering(laws.steering, made.data, model=model, proportions=lowered.drawn)
@@ -108,5 +130,5 @@ def _told(train: GroupedData, recipe: Recipe, made: ChangedData) -> dict[str, JS
     if recipe.interventions:
         told["cost"] = cost_of(recipe.interventions, len(train.groups), total)
     if made.account:
-        told["data_laws"] = list(made.account)
+        told["data_interventions"] = list(made.account)
     return told

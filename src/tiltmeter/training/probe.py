@@ -21,52 +21,49 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.snapshot import Measure, Snapshot
-from tiltmeter.passes.description import describe
-from tiltmeter.passes.forward import bare
-from tiltmeter.passes.untouched import untouched, versions
+from tiltmeter.modules.forward import bare, describe
+from tiltmeter.modules.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
 from tiltmeter.training.point_keeper import PointKeeper
-from tiltmeter.training.ranks import LookedAt, SlowLooks, rank, refuse_sharded
-from tiltmeter.training.shards import Shards
+from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
 
 class Probe:
-    """Looks at a model on held-out points while it trains: one line in a loop that already exists.
+    """Evaluations at a model on held-out points while it trains: one line in a loop that already exists.
 
         >>> import numpy as np, torch
         >>> x = np.random.default_rng(0).normal(size=(400, 5)).astype("float32")
-        >>> look = GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
+        >>> held_out = GroupedData(x, (x[:, 0] > 0).astype(int), np.where(x[:, 1] > 0, "a", "b"))
         >>> model = torch.nn.Linear(5, 1)
-        >>> with Probe(model, look) as probe:
+        >>> with Probe(model, held_out) as probe:
         ...     for step in range(10):
         ...         probe(step)  # before the update; your own training step goes here
         >>> sorted(probe.trajectory())[:4]
         ['calibration_gap', 'calibration_gap_se', 'confidence', 'confidence_se']
 
-    `probe(step)` stands before the update. Leaving the `with` block without an exception takes one last look, so the
-    final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
+    `probe(step)` stands before the update. Leaving the `with` block without an exception takes one last evaluation, so
+    the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
     confidence and calibration_gap; with two labels also positive_rate, tpr and fpr, with more class_accuracy. Each has
     a standard error `<name>_se`.
 
-    `watch` says when to look and adds measures. `to` is a run directory (None: memory). `loss` is the loss to record;
-    by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in the
-    Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced looks (`Trajectory.points`),
-    for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
-    last look, for instance from an older checkpoint, the later looks are dropped. `deliver` makes the model to look
-    at from the trained one, if that is another one (an intervention on the model).
+    `watch` says when to evaluate and adds measures. `to` is a run directory (None: memory). `loss` is the loss to
+    record; by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in
+    the Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced evaluations
+    (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an
+    earlier step than its last evaluation, for instance from an older checkpoint, the later evaluations are dropped.
+    `deliver` makes the model to look at from the trained one, if that is another one (an intervention on the model).
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
-    not restored. Under DistributedDataParallel only rank 0 looks and writes. With `Watch(sharded=True)` every rank
-    gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank 0
-    writes.
-    """
+    not restored. Under DistributedDataParallel only rank 0 evaluations and writes. With `Watch(sharded=True)` every
+    rank gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank
+    0 writes."""
 
     def __init__(
         self,
         model: nn.Module,
-        look: GroupedData,
+        held_out: GroupedData,
         watch: Watch = Watch(),
         to: str | os.PathLike[str] | None = None,
         *,
@@ -77,24 +74,24 @@ class Probe:
         resume: bool = False,
         deliver: Callable[[nn.Module], nn.Module] | None = None,
     ) -> None:
-        _check(model, look, chunk)
+        _check(model, held_out, chunk)
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
         self._deliver = deliver
-        self._slow = SlowLooks()
-        self._others = None if watch.sharded else LookedAt(look)
-        self._shards = Shards(look) if watch.sharded else None
+        self._slow = SlowEvaluations()
+        self._others = None if watch.sharded else SameHeldOut(held_out)
+        self._shards = Shards(held_out) if watch.sharded else None
         whole = None if self._shards is None else self._shards.whole
-        check_groups(whole or look)
+        check_groups(whole or held_out)
         with untouched(self.model):
             keep = bool(watch.measures)
-            self._answers = Answers(self.model, look, loss, watch.decide, watch.read, chunk, keep, whole)
-        look = whole or look
+            self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
+        held_out = whole or held_out
         origin = Origin(
             "training",
-            problem={"look": look.to_json()},
+            problem={"held_out": held_out.to_json()},
             settings={
                 "model": describe(self.model),
                 "loss": self._answers.loss.definition,
@@ -106,7 +103,7 @@ class Probe:
         self._recorder = Recorder(
             None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
         )
-        self._keeper = PointKeeper(look) if watch.points else None
+        self._keeper = PointKeeper(held_out) if watch.points else None
         self._resumed = resume
         self._step: int | None = None
         self._seen: tuple[tuple[int, int], ...] | None = None
@@ -114,27 +111,27 @@ class Probe:
         self.diverged = False
 
     def __call__(self, step: int) -> None:
-        """Look at the model after `step` updates, if `when` says so."""
+        """Evaluate the model after `step` updates, if `when` says so."""
         if self._step is not None and step < self._step:
             raise ValueError(
                 f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
             )
         chosen = self.when(step)
-        self._recorder.beat()  # between two looks too
+        if self._recorder.path is not None:
+            self._recorder.beat()  # between two evaluations too
         if step == self._step:
             return
         if self._resumed:
             self._take_up(int(step))
         self._step = int(step)
         if chosen:
-            self.look(self._step)
+            self.evaluate(self._step)
 
-    def look(self, step: int, last: bool = False) -> None:
-        """Look now, whatever `when` says; skip a step that is already recorded (in a resumed run).
+    def evaluate(self, step: int, last: bool = False) -> None:
+        """Evaluate now, whatever `when` says; skip a step that is already recorded (in a resumed run).
 
-        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` look. Once the loss
-        is NaN, a measure that fails is skipped.
-        """
+        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` evaluation. Once
+        the loss is NaN, a measure that fails is skipped."""
         if not self._wanted(step):
             return
         start = time.monotonic()
@@ -186,7 +183,7 @@ class Probe:
 
     @property
     def last_step(self) -> int | None:
-        """The step of the last look, None before the first."""
+        """The step of the last evaluation, None before the first."""
         last = self._recorder.last_time
         return None if last is None else int(last)
 
@@ -205,7 +202,7 @@ class Probe:
         return self._recorder.trajectory()
 
     def close(self) -> None:
-        """Take the last look and mark the run as finished. Closing twice does nothing."""
+        """Take the last evaluation and mark the run as finished. Closing twice does nothing."""
         self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
@@ -216,7 +213,7 @@ class Probe:
     ) -> None:
         if error is None and not self._closed:
             with self._recorder:
-                self._last_look()
+                self._last_evaluation()
         self._recorder.__exit__(kind, error, trace)
         self._closed = True
 
@@ -224,23 +221,24 @@ class Probe:
         return self.model if self._deliver is None else self._deliver(self.model)
 
     def _take_up(self, step: int) -> None:
-        """Drop the looks after the step at which a resumed training continues."""
+        """Drop the evaluations after the step at which a resumed training continues."""
         self._resumed = False
         last = self.last_step
         if last is not None and step < last and not self.silent:
             warnings.warn(
-                f"The run goes on at step {step}, before its last look at step {last}: looks after step {step} are "
+                f"The run goes on at step {step}, before its last evaluation at step {last}: evaluations after step "
+                f"{step} are "
                 "dropped.",
                 stacklevel=3,
             )
             self._recorder.rewind(step)
 
-    def _last_look(self) -> None:
+    def _last_evaluation(self) -> None:
         if self._step is None:
-            self.look(0, last=True)
+            self.evaluate(0, last=True)
         elif self._seen != versions(self.model):
-            # The last call was before an update. If there was none since a look, that look was the last.
-            self.look(self._step + 1, last=True)
+            # The last call was before an update. If there was none since an evaluation, that evaluation was the last.
+            self.evaluate(self._step + 1, last=True)
 
 
 def _finite(readings: Mapping[str, Any]) -> bool:
@@ -260,20 +258,22 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
     return measure if len(wanted) == 1 else GroupMetric(measure)
 
 
-def _check(model: object, look: object, chunk: object) -> None:
+def _check(model: object, held_out: object, chunk: object) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
-    if not isinstance(look, GroupedData):
-        raise TypeError(f"`look` should be GroupedData, to look at group by group. Found {type(look).__name__}.")
+    if not isinstance(held_out, GroupedData):
+        raise TypeError(
+            f"`held_out` should be GroupedData, to look at group by group. Found {type(held_out).__name__}."
+        )
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
 
 
-def check_groups(look: GroupedData) -> None:
-    """Refuse a look set with a group that has no points."""
-    mass = np.bincount(look.codes, look.weights, len(look.groups))
-    for group, total in zip(look.groups, mass, strict=True):
+def check_groups(held_out: GroupedData) -> None:
+    """Refuse a held-out data with a group that has no points."""
+    mass = np.bincount(held_out.codes, held_out.weights, len(held_out.groups))
+    for group, total in zip(held_out.groups, mass, strict=True):
         if not total > 0:
-            raise ValueError(f"`look` should have points of every group. Found none in group {group!r}.")
+            raise ValueError(f"`held_out` should have points of every group. Found none in group {group!r}.")

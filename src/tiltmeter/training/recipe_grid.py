@@ -12,9 +12,8 @@ import torch
 
 from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.recipe.optimisers import unwrapped
-from tiltmeter.recipe.parts import different_parts
 from tiltmeter.recipe.rates import is_function_of_step
-from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.recipe import Recipe, checked_recipe, different_parts
 from tiltmeter.record.labelled import JSON
 from tiltmeter.training.stacked_updates import Rate
 

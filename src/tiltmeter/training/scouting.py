@@ -1,4 +1,4 @@
-"""Scouting: data changed by laws, with what a scout says of them where a law asks for one."""
+"""Scouting: data changed by interventions, with what a scout says of them where an intervention asks for one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.interventions.data_law import DataLaw
-from tiltmeter.interventions.term_law import TermLaw
+from tiltmeter.interventions.kinds import DataIntervention, TermIntervention
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.untouched import untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record.labelled import JSON
@@ -34,7 +33,7 @@ class ChangedData:
 
 
 def changed_data(
-    laws: Sequence[DataLaw],
+    laws: Sequence[DataIntervention],
     data: GroupedData,
     model: nn.Module | None = None,
     recipe: Recipe | None = None,
@@ -42,7 +41,8 @@ def changed_data(
     seed: int = 0,
     kept: Sequence[dict[str, Any]] = (),
 ) -> ChangedData:
-    """The data after all laws, in their order. Scouts whose weights are `kept` from a checkpoint are not trained anew.
+    """The data after all interventions, in their order. Scouts whose weights are `kept` from a checkpoint are not
+    trained anew.
 
     A scout is a copy of the untrained model, trained plainly by the same recipe with batches of its own.
     """
@@ -74,9 +74,10 @@ def changed_data(
 def train_experts(
     steering: Steering, model: nn.Module, data: GroupedData, recipe: Recipe, watch: Watch, seed: int
 ) -> None:
-    """Train the modules of laws that want a scout of the model beside it: plainly, with batches of their own."""
+    """Train the modules of interventions that want a scout of the model beside it: plainly, with batches of their
+    own."""
     for number, law in enumerate(steering.points):
-        if not isinstance(law, TermLaw) or not law.scout:
+        if not isinstance(law, TermIntervention) or not law.scout:
             continue
         scout = copy.deepcopy(model)
         stream = int(np.random.SeedSequence((seed, number, 2)).generate_state(1)[0])
@@ -109,7 +110,7 @@ def _snapshot(answers: Answers, model: nn.Module) -> Snapshot:
         return answers.snapshot(model)
 
 
-def _check(law: DataLaw, before: GroupedData, after: object) -> None:
+def _check(law: DataIntervention, before: GroupedData, after: object) -> None:
     name = type(law).__name__
     if not isinstance(after, GroupedData):
         raise TypeError(f"`data` of {name} should return GroupedData. Found {type(after).__name__}.")

@@ -1,33 +1,245 @@
-"""Steering: laws of groups and of points in any training loop, one line in place of the mean over the batch."""
+"""Steering: interventions of groups and of points in any training loop, one line in place of the mean over the
+batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import torch
+import xarray as xr
 from torch import Tensor, nn
 
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
-from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, changed, gram_pulls, pulls, remembered
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.point_law import PointLaw
-from tiltmeter.interventions.pulls import pulls
-from tiltmeter.interventions.term_law import TermLaw
-from tiltmeter.problem.laws import refuse_unreachable
-from tiltmeter.training.across_ranks import processes, summed
+from tiltmeter.interventions.kinds import PointIntervention, TermIntervention
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.names import described
+from tiltmeter.problem.applied_interventions import refuse_unreachable
+from tiltmeter.recipe.lowered import constant_pull, group_intervention
+from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.record.labelled import labels_array
 from tiltmeter.training.drawn_batches import DrawnBatches
-from tiltmeter.training.group_codes import check_codes, unlike
-from tiltmeter.training.group_gradients import group_gradients, group_means
-from tiltmeter.training.law_memory import LawMemory
 from tiltmeter.training.own_terms import OwnTerms
+from tiltmeter.training.shards import processes, summed
+
+
+def group_means(losses: Tensor, codes: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Mean loss of every group, 0 where it has no point, and the number of its points.
+
+    >>> group_means(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]), 3)
+    (tensor([2., 0., 5.]), tensor([2., 0., 1.]))
+    """
+    counts = torch.bincount(codes, minlength=groups).to(losses.dtype)
+    sums = torch.zeros(groups, dtype=losses.dtype, device=losses.device).index_add(0, codes, losses)
+    return sums / counts.clamp(min=1.0), counts
+
+
+def group_gradients(means: Tensor, which: np.ndarray, model: nn.Module) -> Tensor:
+    """Return a row for every group: the gradient of its mean with respect to all trained parameters.
+
+    Rows of groups that are not in `which` are zero.
+    The graph is kept, so that the weighted sum of the means can be differentiated afterwards.
+
+    A network that stands in for a wider one, as a twin does, has `gradient_norms`: what the square of a parameter's
+    gradient counts in the wider network, by name.
+    """
+    named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    trained = list(named.values())
+    norms: Mapping[str, float] = getattr(model, "gradient_norms", {})
+    factors = [norms.get(name, 1.0) ** 0.5 for name in named]
+    rows = means.new_zeros(len(means), sum(parameter.numel() for parameter in trained))
+    for code in which:
+        found = torch.autograd.grad(means[int(code)], trained, retain_graph=True, allow_unused=True)
+        parts = [
+            torch.zeros_like(p) if g is None else (g if factor == 1.0 else factor * g)
+            for p, g, factor in zip(trained, found, factors, strict=True)
+        ]
+        torch.cat([part.flatten() for part in parts], out=rows[int(code)])
+    return rows
+
+
+#: Up to this many points Python's own numbers are added faster than arrays: a training step leaves no code of NumPy in
+#: the caches of the processor, and every call of it costs as much as a hundred additions.
+FEW = 256
+#: So are few groups.
+GROUPS = 16
+
+
+class InterventionMemory:
+    """The state of an intervention beside the arrays of its buffers, which it changes in place; short-lived.
+
+    The losses of a block of `every` steps are added up point by point, in their order, and written to their arrays when
+    the state is saved (`settle`). So the sums are the same wherever a training is interrupted.
+    """
+
+    def __init__(
+        self,
+        law: GroupIntervention,
+        groups: tuple[Any, ...],
+        shares: np.ndarray,
+        sizes: np.ndarray,
+        arrays: Mapping[str, np.ndarray],
+    ) -> None:
+        self._law, self._groups, self._shares, self._sizes = law, groups, shares, sizes
+        self.arrays = arrays
+        self.z, self.remembered, self.pull = arrays["z"], arrays["remembered"], arrays["pull"]
+        self._steps, self._gram = arrays["steps"], arrays.get("gram")
+        self._points, self._moves = float(law.memory), type(law).change is not GroupIntervention.change
+        self._few = shares.ndim == 1 and shares.size <= GROUPS and law.by == "weights" and not law.sees_gram
+        self._nothing = [0.0] * shares.size
+        self._sums: list[float] = arrays["sums"].ravel().tolist()
+        self._counts: list[float] = arrays["counts"].ravel().tolist()
+        self._done = int(self._steps)
+        self._factor: Tensor | None = None
+        self._written: np.ndarray | None = None
+        self._made_for: Any = None
+
+    @property
+    def steps(self) -> int:
+        return self._done
+
+    def add(self, losses: Tensor, codes: Tensor) -> None:
+        """Add the losses of a batch to the sums of their groups (and runs), point by point in order."""
+        sums, counts = self._sums, self._counts
+        if losses.ndim == 1 and len(losses) <= FEW:
+            for code, loss in zip(codes.tolist(), losses.tolist(), strict=True):
+                sums[code] += loss
+                counts[code] += 1.0
+            return
+        # The sums so far come first, so that all is added in the same order.
+        places, size = codes.flatten().cpu().numpy(), len(sums)
+        values = np.concatenate([sums, losses.detach().flatten().double().cpu().numpy()])
+        self._sums = np.bincount(np.concatenate([np.arange(size), places]), values, size).tolist()
+        self._counts = (np.bincount(places, None, size) + counts).tolist()
+
+    def settle(self) -> None:
+        """Write the sums and counts to their arrays."""
+        self.arrays["sums"][...] = np.reshape(self._sums, self._shares.shape)
+        self.arrays["counts"][...] = np.reshape(self._counts, self._shares.shape)
+
+    def learn(self) -> None:
+        """Count the step; at the end of a block remember, change the state, say what comes."""
+        law = self._law
+        done = self._done = self._done + 1
+        self._steps.fill(done)
+        if done % law.every or self._learn_few(law, done):
+            return
+        known = self._known()
+        seen = Seen(float(done), self._groups, self._shares, known, self._sizes, self._gram)
+        z = changed(law, self.z, seen, float(law.every))
+        if not law.sees_gram:
+            self._say(pulls(law, z, seen))
+        self._keep(z, known)
+
+    def _learn_few(self, law: GroupIntervention, done: int) -> bool:
+        """The usual case without a detour: one run of a few groups, all of them seen, every number finite.
+
+        False, and nothing is changed, where it is another case.
+        """
+        if not self._few or min(self._counts) == 0.0 or processes() > 1:
+            return False
+        points = self._points
+        found = [
+            old + count / (count + points) * (total / count - old)
+            for old, total, count in zip(self.remembered.tolist(), self._sums, self._counts, strict=True)
+        ]
+        if not isfinite(sum(found)):
+            return False
+        known = np.array(found)
+        seen = Seen(float(done), self._groups, self._shares, known, self._sizes)
+        z = self.z
+        if self._moves:
+            step = law.change(z, seen)
+            z = law.project(z + (step if law.every == 1 else float(law.every) * step))
+        pull = law.pull(z, seen)
+        if pull.shape != self.pull.shape or not isfinite(sum(pull.tolist())):
+            return False
+        self._say(pull)
+        self._keep(z, known)
+        return True
+
+    def _say(self, pull: np.ndarray) -> None:
+        self.pull[...] = pull
+        self._made_for = None
+
+    def _keep(self, z: np.ndarray, known: np.ndarray) -> None:
+        if z is not self.z:
+            self.z[...] = z
+        self.remembered[...] = known
+        self._sums, self._counts = self._nothing.copy(), self._nothing.copy()
+
+    def _known(self) -> np.ndarray:
+        """The losses that are remembered now."""
+        sums, counts = (np.reshape(one, self._shares.shape) for one in (self._sums, self._counts))
+        if processes() > 1:
+            sums, counts = (summed(torch.as_tensor(one)).cpu().numpy() for one in (sums, counts))
+        return remembered(self.remembered, sums, counts, self._points)
+
+    def see(self, gram: np.ndarray, present: np.ndarray) -> None:
+        """Set the pulls of the groups that are present from the inner products of their gradients."""
+        assert self._gram is not None
+        self._gram[...] = gram
+        one = Seen(float(self._steps), self._groups, self._shares[None], self.remembered[None], self._sizes, gram[None])
+        found = gram_pulls(self._law, self.z[None], one, present[None])[0]
+        self.pull[...] = np.where(present, found, self.pull)
+
+    def factor(self, like: Tensor, version: int) -> Tensor:
+        """P / p of all groups (of all runs) over the points of a batch, in the precision of the losses.
+
+        It is written anew into the same tensor when the pull has changed; what is gathered from it is a copy.
+        """
+        key = version, like.dtype, like.shape[-1]
+        if self._made_for != key:
+            if self._factor is None or self._factor.dtype != like.dtype or self._factor.device != like.device:
+                self._factor = torch.empty(self.pull.size, dtype=like.dtype, device=like.device)
+                plain = like.is_cpu and like.dtype in (torch.float32, torch.float64)
+                self._written = self._factor.numpy().reshape(self.pull.shape) if plain else None
+            if self._written is not None:
+                np.divide(self.pull, self._shares, out=self._written)
+                self._written *= 1.0 / like.shape[-1]
+            else:
+                self._factor.copy_(torch.from_numpy((self.pull / self._shares).ravel()))
+                self._factor.mul_(1.0 / like.shape[-1])
+            self._made_for = key
+        assert self._factor is not None
+        return self._factor
+
+
+def unlike(losses: torch.Tensor, group: Any, dims: int) -> Exception:
+    """The error of codes that do not match the losses, which have `dims` dimensions where all is well."""
+    if group is not None and not torch.is_tensor(group):
+        return TypeError(
+            "`group` should be a tensor of codes, as torch.as_tensor(train.codes)[batch]. Found "
+            f"{type(group).__name__}."
+        )
+    if losses.ndim > dims:
+        squeezed = ": squeeze them, as losses[:, 0]" if losses.shape[-1] == 1 else ""
+        return ValueError(f"`losses` should be one per point. Found shape {tuple(losses.shape)}{squeezed}.")
+    found = "None" if group is None else f"shape {tuple(group.shape)}"
+    return ValueError(f"`group` should hold the code of every point, of shape {tuple(losses.shape)}. Found {found}.")
+
+
+def check_codes(group: Any, groups: Sequence[Any]) -> None:
+    """Refuse codes of groups that do not exist; looked at only once something went wrong."""
+    if torch.is_tensor(group) and group.numel():
+        low, high = int(group.min()), int(group.max())
+        if low < 0 or high >= len(groups):
+            raise ValueError(
+                f"`group` should hold codes from 0 to {len(groups) - 1}, of the groups {', '.join(map(repr, groups))}. "
+                f"Found {low if low < 0 else high}."
+            ) from None
 
 
 class Steering(nn.Module):
-    """Turns the losses of a batch into the loss to minimise, as laws say; `train` and `ensemble` are users of it.
+    """Turns the losses of a batch into the loss to minimise, as interventions say; `train` and `ensemble` are users of
+    it.
 
     >>> from tiltmeter.interventions import GroupDRO
     >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a"] * 80 + ["b"] * 20)
@@ -38,19 +250,20 @@ class Steering(nn.Module):
     >>> steer.pull.numpy().round(2)  # and group b more in the next step
     array([0.4, 0.6])
 
-    Its state is in buffers, so it is saved and resumed with the module: `z` of the law, `remembered` losses of the
-    groups, the count of `steps`, and the `pull` of every group in the step that comes. It has no parameters, unless a
-    law trains a module `beside` the model (`LfF`, `GradientReversal`): then the optimiser gets `[*model.parameters(),
-    *steer.parameters()]`. In evaluation mode (`steer.eval()`) it weighs and learns nothing.
+    Its state is in buffers, so it is saved and resumed with the module: `z` of the intervention, `remembered` losses of
+    the groups, the count of `steps`, and the `pull` of every group in the step that comes. It has no parameters, unless
+    an intervention trains a module `beside` the model (`LfF`, `GradientReversal`): then the optimiser gets
+    `[*model.parameters(), *steer.parameters()]`. In evaluation mode (`steer.eval()`) it weighs and learns nothing.
 
-    `laws` is a law of groups, laws of points, or both in a tuple. `data` says which groups there are and how many
-    points each has; `proportions` how often groups are drawn where that is not as in the data. Laws that see gradients
-    or the network need the `model`. Several `runs` at once have losses of shape (runs, batch), each its own state.
+    `laws` is an intervention of groups, interventions of points, or both in a tuple. `data` says which groups there are
+    and how many points each has; `proportions` how often groups are drawn where that is not as in the data.
+    Interventions that see gradients or the network need the `model`. Several `runs` at once have losses of shape (runs,
+    batch), each its own state.
 
     Under DistributedDataParallel every process has its own copy, and losses and counts are summed over all of them, so
     that the copies stay the same. Checkpoints then belong at the end of a block of `every` steps.
 
-    The laws act on training points: curves of held-out points may follow or not.
+    The interventions act on training points: curves of held-out points may follow or not.
     """
 
     z: Tensor
@@ -72,12 +285,13 @@ class Steering(nn.Module):
     ) -> None:
         super().__init__()
         given = checked_interventions((laws,) if isinstance(laws, Intervention) else laws)
-        self.law = next((law for law in given if isinstance(law, GroupLaw)), None)
-        self.points = tuple(law for law in given if isinstance(law, PointLaw))
+        self.law = next((law for law in given if isinstance(law, GroupIntervention)), None)
+        self.points = tuple(law for law in given if isinstance(law, PointIntervention))
         for law in given:
-            if not isinstance(law, (GroupLaw, PointLaw)):
+            if not isinstance(law, (GroupIntervention, PointIntervention)):
                 raise TypeError(
-                    f"Steering applies laws of groups and of points. Found {type(law).__name__}, which changes "
+                    f"Steering applies interventions of groups and of points. Found {type(law).__name__}, which "
+                    "changes "
                     f"{law.changes}: `train` applies it."
                 )
         if not isinstance(data, GroupedData):
@@ -88,7 +302,7 @@ class Steering(nn.Module):
         self.beside = nn.ModuleList(self.terms.modules)
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
-        self._kept: LawMemory | None = None
+        self._kept: InterventionMemory | None = None
         start = self._shares
         if self.law is not None:
             check_groups(self.law, self.groups, self._shares)
@@ -107,7 +321,7 @@ class Steering(nn.Module):
         if self.law is not None and not self.law.sees_gram:
             first = Seen(0.0, self.groups, self._shares, unknown, self._sizes)
             self.pull.copy_(torch.from_numpy(pulls(self.law, start, first)))
-            with np.errstate(all="ignore"):  # a trial: groups that the law does not name are told at once
+            with np.errstate(all="ignore"):  # a trial: groups that the intervention does not name are told at once
                 self.law.change(start, first)
 
     def forward(
@@ -123,11 +337,12 @@ class Steering(nn.Module):
     ) -> Tensor:
         """The loss to minimise, from the losses of the points of a batch and the codes of their groups.
 
-        Laws of points may also need `scores`, labels `y` and the points `x`. `weights` multiply losses and are not
-        remembered. With `learn=False` the state stays as it is, as for a second pass over the same batch.
-        """
+        Interventions of points may also need `scores`, labels `y` and the points `x`. `weights` multiply losses and are
+        not remembered. With `learn=False` the state stays as it is, as for a second pass over the same batch."""
         if losses.ndim == 0:
             raise ValueError('`losses` should be one per point: use reduction="none". Found a single number.')
+        if not losses.numel():
+            raise ValueError("`losses` should have at least one point. Found an empty batch.")
         try:
             if not self.points:
                 return self._weighed(losses, losses, group, weights, learn)
@@ -162,21 +377,22 @@ class Steering(nn.Module):
         return value
 
     def sampler(self, data: GroupedData, batch: int, length: int, *, seed: int = 0) -> DrawnBatches:
-        """Batches for laws with by="draws": `DataLoader(points, batch_sampler=steer.sampler(train, 64, 1000))`."""
+        """Batches for interventions with by="draws": `DataLoader(points, batch_sampler=steer.sampler(train, 64,
+        1000))`."""
         if self.law is None or self.law.by != "draws":
-            name = "no law of groups" if self.law is None else f'{type(self.law).__name__} with by="weights"'
-            raise ValueError(f'A sampler is for laws with by="draws". Found {name}.')
+            name = "no intervention of groups" if self.law is None else f'{type(self.law).__name__} with by="weights"'
+            raise ValueError(f'A sampler is for interventions with by="draws". Found {name}.')
         return DrawnBatches(self, data, batch, length, seed)
 
     def _each(
         self, losses: Tensor, group: Tensor | None, scores: Tensor | None, y: Tensor | None, x: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """The losses of points as laws make them, and what is added to that of the batch."""
+        """The losses of points as interventions make them, and what is added to that of the batch."""
         added: Tensor | None = None
         for number, law in enumerate(self.points):
             if scores is None or y is None:
                 raise ValueError(f"{type(law).__name__} changes the loss of points: give scores= and y= too.")
-            if isinstance(law, TermLaw):
+            if isinstance(law, TermIntervention):
                 losses, term = self.terms(number, law, losses, group, scores, y, x)
                 added = torch.as_tensor(term) if added is None else added + term
             elif losses.ndim == 1 or law.pointwise:
@@ -195,7 +411,7 @@ class Steering(nn.Module):
             return codes
         return codes + len(self.groups) * torch.arange(len(codes), device=codes.device)[:, None]
 
-    def _learn(self, memory: LawMemory, each: Tensor, codes: Tensor) -> None:
+    def _learn(self, memory: InterventionMemory, each: Tensor, codes: Tensor) -> None:
         memory.add(each, codes)
         memory.learn()
         if memory is not self._kept:  # the buffers lie on another device
@@ -220,14 +436,14 @@ class Steering(nn.Module):
             self._learn(memory, each, codes)
         return processes() * (torch.as_tensor(memory.pull).to(means) * parts * means).sum()
 
-    def _memory(self) -> LawMemory:
+    def _memory(self) -> InterventionMemory:
         """The arrays of the buffers: the same memory, found once, or a copy of what lies on another device."""
         if self._kept is not None:
             return self._kept
         assert self.law is not None
         buffers = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
         arrays = {name: buffer.cpu().numpy() for name, buffer in buffers.items()}
-        memory = LawMemory(self.law, self.groups, self._shares, self._sizes, arrays)
+        memory = InterventionMemory(self.law, self.groups, self._shares, self._sizes, arrays)
         if all(buffer.is_cpu for buffer in buffers.values()):
             self._kept = memory
         return memory
@@ -262,13 +478,46 @@ class Steering(nn.Module):
 
 
 def trained_parameters(model: nn.Module, steering: Steering | None) -> list[nn.Parameter]:
-    """The parameters that an optimiser gets: those of the model, and those that laws train beside it."""
+    """The parameters that an optimiser gets: those of the model, and those that interventions train beside it."""
     beside = () if steering is None else steering.parameters()
     return [*model.parameters(), *(one for one in beside if one.requires_grad)]
 
 
-def check_groups(law: GroupLaw, groups: tuple[Any, ...], shares: np.ndarray) -> None:
-    """Refuse data whose groups a law cannot steer."""
+def check_groups(law: GroupIntervention, groups: tuple[Any, ...], shares: np.ndarray) -> None:
+    """Refuse data whose groups an intervention cannot steer."""
     if len(groups) < 2:
         raise ValueError(f"{type(law).__name__} needs training groups. Found one group, {groups[0]!r}.")
     refuse_unreachable(law, groups, shares)
+
+
+@dataclass(frozen=True)
+class PullCurve:
+    """A measure that asks the steering, not the snapshot; a constant intervention has the same pull at every
+    evaluation."""
+
+    groups: tuple[Any, ...]
+    source: Steering | np.ndarray
+
+    @classmethod
+    def of(cls, recipe: Recipe, data: GroupedData, steering: Steering | None) -> PullCurve | None:
+        """The curve of a recipe as it was asked for; None without an intervention of groups."""
+        law = group_intervention(recipe)
+        if law is None:
+            return None
+        if law.constant:
+            return cls(data.groups, constant_pull(law, data, share_of(data, recipe.drawn)))
+        assert steering is not None
+        return cls(data.groups, steering)
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:  # noqa: ARG002
+        return {"pull": self.reading({})}
+
+    def reading(self, runs: Mapping[str, Any]) -> xr.DataArray:
+        """The pulls as they are now, by group and, of several runs, by their dimensions."""
+        coords: dict[str, Any] = {"group": labels_array(self.groups), **runs}
+        sizes = [len(labels) for labels in coords.values()]
+        if isinstance(self.source, Steering):
+            values = np.moveaxis(self.source.pull.cpu().numpy(), -1, 0).reshape(sizes).copy()
+        else:
+            values = np.broadcast_to(self.source.reshape(-1, *(1,) * len(runs)), sizes).copy()
+        return described("pull", xr.DataArray(values, dims=tuple(coords), coords=coords))

@@ -1,4 +1,4 @@
-"""Update: one step of a network on a batch of points, as a recipe and its laws say."""
+"""Update: one step of a network on a batch of points, as a recipe and its interventions say."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.interventions.term_law import TermLaw
+from tiltmeter.interventions.kinds import TermIntervention
 from tiltmeter.measures.point_loss import PointLoss, point_loss
-from tiltmeter.passes.forward import Read, answer, flat_scores, like_weights
+from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.training.network_laws import NetworkLaws
+from tiltmeter.training.network_interventions import NetworkInterventions
 from tiltmeter.training.steering import Steering
 
 
@@ -22,8 +22,8 @@ class Update:
     """Draws nothing and decides nothing: it is told the places of a batch, and steps.
 
     Order of a step: the batch is changed, the model answers, losses are changed and weighed, the optimiser steps, and
-    only then the laws remember what they saw. Whatever is random about a changed batch depends on `seed` and step.
-    """
+    only then the interventions remember what they saw. Whatever is random about a changed batch depends on `seed` and
+    step."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Update:
         optimiser: torch.optim.Optimizer,
         recipe: Recipe,
         read: Read | None,
-        laws: NetworkLaws = NetworkLaws(),
+        laws: NetworkInterventions = NetworkInterventions(),
         steering: Steering | None = None,
         seed: int = 0,
     ) -> None:
@@ -49,7 +49,7 @@ class Update:
             raise ValueError(f"The points have weights, and {type(laws.batch[0]).__name__} replaces the points.")
         self._weights = None if found is None else torch.as_tensor(found, dtype=like.dtype, device=like.device)
         self._loss: PointLoss | None = None
-        self._slopes = any(isinstance(law, TermLaw) and "input gradients" in law.sees for law in laws.steering)
+        self._slopes = any(isinstance(law, TermIntervention) and "input gradients" in law.sees for law in laws.steering)
 
     def __call__(self, places: Any, step: int) -> None:
         chosen = torch.as_tensor(places, device=self._y.device)
@@ -66,7 +66,7 @@ class Update:
             self._step_with_closure(x, y, codes, weights)
 
     def _step_with_closure(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None) -> None:
-        """Laws learn from the first pass alone, and statistics of normalisation layers are those of it."""
+        """Interventions learn from the first pass alone, and statistics of normalisation layers are those of it."""
         kept: list[Tensor] | None = None
 
         def closure() -> Tensor:

@@ -14,10 +14,11 @@ from tiltmeter.data.synthetic.clones import (
     MeanShift,
     QuantileEdit,
     SharedCovariance,
+    other_classes,
+    tilt,
+    transport_cost,
+    transport_map,
 )
-from tiltmeter.data.synthetic.clones.cube import tilt
-from tiltmeter.data.synthetic.clones.edits import other_classes
-from tiltmeter.data.synthetic.clones.transport import transport_cost, transport_map
 
 CLONES = [Isotropic(), SharedCovariance(), ClassCovariance(), IndependentMarginals(), MaxEntropyCube()]
 EDITS = [MeanShift(), GaussianTransport(), QuantileEdit()]

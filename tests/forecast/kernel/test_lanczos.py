@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from tiltmeter.forecast.kernel.solvers.features import features
-from tiltmeter.forecast.kernel.solvers.lanczos import lanczos
-from tiltmeter.forecast.kernel.solvers.square import TOLERANCE, square_course
+from tiltmeter.forecast.kernel.solvers.convex import features
+from tiltmeter.forecast.kernel.solvers.square import TOLERANCE, lanczos, square_course
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 
@@ -19,12 +18,12 @@ def kernel(size=400, decay=1.2, seed=0):
 def test_same_as_eigh_at_all_steps(columns):
     matrix, rng = kernel(), np.random.default_rng(1)
     distance, cross = rng.normal(size=(400, columns)), rng.normal(size=(50, 400))
-    looks = np.array([0, 1, 10, 100, 1000, 10_000])
+    evaluations = np.array([0, 1, 10, 100, 1000, 10_000])
     share = rng.uniform(0.5, 1.5, 400) / 400
-    course = square_course(matrix, cross, distance, np.zeros((50, columns)), share, PlainSGD(0.5, 10_000), looks)
+    course = square_course(matrix, cross, distance, np.zeros((50, columns)), share, PlainSGD(0.5, 10_000), evaluations)
     root = np.sqrt(share)[:, None]
     values, vectors = np.linalg.eigh(root * matrix * root.T)
-    for step, found in zip(looks, course.outputs, strict=True):
+    for step, found in zip(evaluations, course.outputs, strict=True):
         gone = (1 - (1 - 0.5 * values) ** step) / values
         expected = -cross @ (root * (vectors @ (gone[:, None] * (vectors.T @ (root * distance)))))
         # The outputs at other points are products with rows of length 20, the error at the sample times a few.
@@ -67,4 +66,4 @@ def test_features_never_exceed_the_kernel_and_say_what_they_miss():
     assert np.linalg.eigvalsh(rest)[0] > -1e-8 * matrix.trace()
     assert found.missing == pytest.approx(rest.trace() / matrix.trace(), rel=1e-6)
     assert 0 < found.missing < 0.5
-    np.testing.assert_allclose(matrix[:10] @ found.dual, found.look, atol=1e-8)
+    np.testing.assert_allclose(matrix[:10] @ found.dual, found.held_out, atol=1e-8)

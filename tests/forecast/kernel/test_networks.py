@@ -1,7 +1,9 @@
-"""Networks of many kinds: the forecast is gradient descent on their Jacobians, written out; and they stay as they were."""
+"""Networks of many kinds: the forecast is gradient descent on their Jacobians, written out; and they stay as they
+were."""
 
 import copy
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.passes.deep_copy import deep_copy
+from tiltmeter.modules.untouched import deep_copy
+
+by_kernel = partial(tm.forecast, method=tm.methods.Kernel(), progress=False)
 
 LR, STEPS, MOMENTUM, DECAY = 0.01, 40, 0.5, 0.02
 
@@ -89,19 +93,19 @@ def jacobian(model, x, read):
     return (torch.stack(part).double().numpy() for part in (scores, rows, flat.unbind()))
 
 
-def descended(model, train, look, read, weights):
-    """Square losses at `look` after gradient descent on the linearised network, weight by weight."""
+def descended(model, train, held_out, read, weights):
+    """Square losses at `held_out` after gradient descent on the linearised network, weight by weight."""
     start, gradients, first = jacobian(model, train.x, read)
-    start_look, gradients_look, _ = jacobian(model, look.x, read)
-    aim, aim_look = (np.eye(3)[y] if start.shape[1] > 1 else y[:, None] for y in (train.y, look.y))
-    aim, aim_look = aim[:, : start.shape[1]], aim_look[:, : start.shape[1]]
+    start_held_out, gradients_held_out, _ = jacobian(model, held_out.x, read)
+    aim, aim_held_out = (np.eye(3)[y] if start.shape[1] > 1 else y[:, None] for y in (train.y, held_out.y))
+    aim, aim_held_out = aim[:, : start.shape[1]], aim_held_out[:, : start.shape[1]]
     moved, speed = np.zeros_like(first), np.zeros_like(first)
     for _ in range(STEPS):
         off = start + (gradients @ moved).reshape(start.shape) - aim
         speed *= MOMENTUM
         speed += gradients.T @ (weights[:, None] * off).ravel() / len(off) + DECAY * (first + moved)
         moved -= LR * speed
-    off = start_look + (gradients_look @ moved).reshape(start_look.shape) - aim_look
+    off = start_held_out + (gradients_held_out @ moved).reshape(start_held_out.shape) - aim_held_out
     return 0.5 * (off**2).sum(1)
 
 
@@ -112,28 +116,28 @@ def test_the_forecast_is_gradient_descent_on_the_jacobian(name):
     model, x = make(), points(90)
     group = np.where(np.arange(90) % 3 == 0, "b", "a")
     data = tm.GroupedData(x, np.arange(90) * 7 % 11 % 2, group)
-    train, look = data.take(np.arange(25)), data.take(np.arange(25, 40))
+    train, held_out = data.take(np.arange(25)), data.take(np.arange(25, 40))
     assert model.training
     before, stream = copy.deepcopy(model.state_dict()), torch.get_rng_state()
     settings = {"lr": LR, "steps": STEPS, "momentum": MOMENTUM, "weight_decay": DECAY, "weights": {"b": 2.0}}
     recipe = tm.Recipe(**settings, batch=5, loss=tm.Square())
-    told = tm.forecast(model, train, look, recipe, watch=tm.Watch(read=read), route=tm.routes.Kernel(real_steps=3))
+    told = by_kernel(model, train, held_out, recipe, watch=tm.Watch(read=read))
     ahead = told["loss"].sel(time=STEPS)
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), stream)
-    losses = descended(deep_copy(model).eval(), train, look, read, np.where(train.codes == 1, 2.0, 1.0))
-    expected = [losses[look.codes == code].mean() for code in (0, 1)]
+    losses = descended(deep_copy(model).eval(), train, held_out, read, np.where(train.codes == 1, 2.0, 1.0))
+    expected = [losses[held_out.codes == code].mean() for code in (0, 1)]
     np.testing.assert_allclose(ahead, expected, rtol=1e-6)
 
 
 def test_half_precision_is_forecast_in_single(two_labels):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 1)).bfloat16()
-    ahead = tm.forecast(model, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))
+    ahead = by_kernel(model, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))
     assert model[0].weight.dtype == torch.bfloat16
     whole = copy.deepcopy(model).float()
     np.testing.assert_array_equal(
         ahead["loss"],
-        tm.forecast(whole, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))["loss"],
+        by_kernel(whole, *two_labels, tm.Recipe(lr=0.05, steps=100, batch=None, loss=tm.Square()))["loss"],
     )

@@ -7,9 +7,8 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel.group_losses import group_losses
 from tiltmeter.forecast.kernel.question import Question
-from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
+from tiltmeter.forecast.kernel.sample_correction import corrected, group_losses, half_samples, unseen
 from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.record import Origin, Trajectory
 
@@ -32,7 +31,7 @@ def network(inputs=20, outputs=1):
 
 
 def final(kernels, **settings):
-    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square(), **settings), horizon=False)
+    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square(), **settings))
     return np.concatenate([told[name].sel(time=STEPS).values for name in ("loss", "error")])
 
 
@@ -60,24 +59,16 @@ def _as_asked():
 
 
 def _losses(kernels, course):
-    wrong = 0.5 * (course.outputs[0, :, 0] - kernels.look.y) ** 2
-    return np.asarray([wrong[kernels.look.codes == code].mean() for code in range(2)])
+    wrong = 0.5 * (course.outputs[0, :, 0] - kernels.held_out.y) ** 2
+    return np.asarray([wrong[kernels.held_out.codes == code].mean() for code in range(2)])
 
 
 def test_nothing_is_corrected_where_the_sample_is_all_there_is(noisy):
     kernels = tm.tangent(network(), *noisy, sample=10_000)
     assert half_samples(kernels) == ()
     assert set(unseen(kernels).values()) == {0.0}
-    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()), horizon=False)["loss"].sel(
-        time=STEPS
-    )
+    told = kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()))["loss"].sel(time=STEPS)
     np.testing.assert_allclose(told, _losses(kernels, kernels.course(*_as_asked())), rtol=1e-12)
-    assert (
-        kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square())).origin.settings["horizon"][
-            "sample"
-        ]
-        is None
-    )
 
 
 def test_a_group_that_is_wholly_in_the_sample_is_left_as_it_is(noisy):
@@ -87,9 +78,7 @@ def test_a_group_that_is_wholly_in_the_sample_is_left_as_it_is(noisy):
     kernels = tm.tangent(network(), rare, noisy[1], sample=200)
     assert unseen(kernels)["b"] == 0.0 < unseen(kernels)["a"]
     told = (
-        kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()), horizon=False)["loss"]
-        .sel(time=STEPS)
-        .values
+        kernels.forecast(tm.Recipe(lr=0.05, steps=STEPS, batch=None, loss=tm.Square()))["loss"].sel(time=STEPS).values
     )
     alone = _losses(kernels, kernels.course(*_as_asked()))
     assert told[1] == pytest.approx(alone[1], rel=1e-12)
@@ -133,23 +122,23 @@ def test_corrected_shares_stay_shares_and_a_half_that_diverges_is_ignored():
 
 @pytest.mark.slow
 def test_a_loss_of_several_classes_is_corrected_as_well(noisy):
-    train, look = (
+    train, held_out = (
         tm.GroupedData(part.x[:, :6], np.digitize(part.x[:, 0] + part.x[:, 10], [-1, 1]), part.codes)
         for part in (one.take(np.arange(1500)) for one in noisy)
     )
     question = Question(PlainSGD(0.5, 30), tm.CrossEntropy(), None, None, None)
     model, asked = network(6, 3), (question, np.array([0, 30]))
-    goal = np.eye(3)[look.y.astype(int)]
-    exact = group_losses(*_outputs(tm.tangent(model, train, look), asked), goal, look, tm.CrossEntropy())[0]
+    goal = np.eye(3)[held_out.y.astype(int)]
+    exact = group_losses(*_outputs(tm.tangent(model, train, held_out), asked), goal, held_out, tm.CrossEntropy())[0]
     plain, better = [], []
     for seed in range(20):
-        kernels = tm.tangent(model, train, look, sample=120, seed=seed)
-        told = kernels.forecast(tm.Recipe(lr=0.5, steps=30, batch=None, loss=tm.CrossEntropy()), horizon=False)[
-            "loss"
-        ].sel(time=[0, 30])
+        kernels = tm.tangent(model, train, held_out, sample=120, seed=seed)
+        told = kernels.forecast(tm.Recipe(lr=0.5, steps=30, batch=None, loss=tm.CrossEntropy()))["loss"].sel(
+            time=[0, 30]
+        )
         np.testing.assert_allclose(told[0], exact[0], rtol=1e-6)  # nothing to correct before training
         better.append(told.values[1] - exact[1])
-        alone = group_losses(*_outputs(kernels, asked), goal, look, tm.CrossEntropy())[0]
+        alone = group_losses(*_outputs(kernels, asked), goal, held_out, tm.CrossEntropy())[0]
         plain.append(alone[1] - exact[1])
     assert (np.abs(np.mean(better, axis=0)) < 0.5 * np.abs(np.mean(plain, axis=0))).all()
 

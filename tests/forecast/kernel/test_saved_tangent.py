@@ -12,8 +12,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.horizon import UNTESTED, noted_horizon
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 from tiltmeter.record.directory.atomic_files import write_array, write_sealed_json
 
 RECIPES = {
@@ -50,7 +49,7 @@ def folder(saved, tmp_path):
 @pytest.mark.parametrize("name", RECIPES)
 def test_forecasts_are_the_same_to_the_bit(made, folder, name):
     found = tm.load_tangent(folder)
-    one, other = (kernels.forecast(RECIPES[name], horizon=False) for kernels in (made, found))
+    one, other = (kernels.forecast(RECIPES[name]) for kernels in (made, found))
     assert one == other
     assert one.origin == other.origin
 
@@ -59,7 +58,6 @@ def test_all_else_that_kernels_answer_is_the_same(made, folder):
     found, recipe = tm.load_tangent(folder), RECIPES["plain"]
     assert repr(found) == repr(made)
     assert str(tm.best_weights(found, recipe)) == str(tm.best_weights(made, recipe))
-    assert str(tm.best_schedule(found, recipe, pieces=2)) == str(tm.best_schedule(made, recipe, pieces=2))
     assert found.learned_share(recipe) == made.learned_share(recipe)
     assert str(found.why(recipe, step=40)) == str(made.why(recipe, step=40))
     assert found.spectrum().identical(made.spectrum())
@@ -77,21 +75,21 @@ def test_a_tangent_may_be_saved_again(folder, tmp_path):
 
 @pytest.mark.parametrize("outputs", ["full", "trace"])
 def test_several_outputs_weights_of_points_and_labels_of_any_kind(three_classes, tmp_path, outputs):
-    train, look = (
+    train, held_out = (
         tm.GroupedData(part.x, part.y, [(1, g) for g in part.codes.tolist()], np.linspace(1, 2, len(part)))
         for part in three_classes
     )
-    made = tm.tangent(mlp(6, (8,), 3), train, look, sample=50, outputs=outputs)
+    made = tm.tangent(mlp(6, (8,), 3), train, held_out, sample=50, outputs=outputs)
     made.save(tmp_path / "kernels")
     found, recipe = tm.load_tangent(tmp_path / "kernels"), tm.Recipe(lr=0.05, steps=30)
-    assert made.forecast(recipe, horizon=False) == found.forecast(recipe, horizon=False)
+    assert made.forecast(recipe) == found.forecast(recipe)
 
 
 def test_kernels_that_were_written_in_strips_open_too(two_labels, tmp_path):
     model, recipe = mlp(6, (32,), 1), RECIPES["plain"]
     made = tm.tangent(model, *two_labels, sample=60, to=tmp_path / "kernels")
     found = tm.load_tangent(tmp_path / "kernels")
-    assert made.forecast(recipe, horizon=False) == found.forecast(recipe, horizon=False)
+    assert made.forecast(recipe) == found.forecast(recipe)
     again = tm.tangent(model, *two_labels, sample=60, to=tmp_path / "kernels")
     assert again.forecast(recipe) == made.forecast(recipe)
     (tmp_path / "kernels" / "tangent.json").unlink()
@@ -99,28 +97,11 @@ def test_kernels_that_were_written_in_strips_open_too(two_labels, tmp_path):
         tm.load_tangent(tmp_path / "kernels")
 
 
-def test_what_is_not_tested_is_said(made, folder):
-    found, recipe = tm.load_tangent(folder), RECIPES["plain"]
-    with pytest.warns(
-        UserWarning, match="Not tested, as that needs the network: whether it stays near its linearisation"
-    ):
-        ahead = found.forecast(recipe)
-    tested = made.forecast(recipe)
-    assert all(ahead[name].identical(tested[name]) for name in tested)
-    assert noted_horizon(ahead).sample == noted_horizon(tested).sample
-    assert UNTESTED in str(noted_horizon(ahead))
-    assert UNTESTED not in str(noted_horizon(tested))
-    assert UNTESTED in str(tm.standing(ahead, "loss"))
-    assert UNTESTED not in str(tm.standing(tested, "loss"))
-
-
 @pytest.mark.parametrize(
     ("ask", "what"),
     [
-        (lambda kernels: kernels.forecast(RECIPES["plain"], real_steps=5), "`real_steps`"),
         (lambda kernels: kernels.forecast(tm.Recipe(lambda p: torch.optim.SGD(p, lr=0.1), steps=5)), "An optimiser"),
         (lambda kernels: kernels.points(), "This"),
-        (lambda kernels: kernels.watched, "A kernel of other weights"),
     ],
 )
 def test_what_needs_the_network_says_so(folder, ask, what):
@@ -132,7 +113,7 @@ def test_a_network_of_probabilities_is_still_warned_of(two_labels, tmp_path):
     model = nn.Sequential(nn.Linear(6, 1), nn.Sigmoid())
     tm.tangent(model, *two_labels).save(tmp_path / "kernels")
     with pytest.warns(UserWarning, match="outputs are probabilities"):
-        tm.load_tangent(tmp_path / "kernels").forecast(tm.Recipe(lr=0.1, steps=5, loss=tm.Logistic()), horizon=False)
+        tm.load_tangent(tmp_path / "kernels").forecast(tm.Recipe(lr=0.1, steps=5, loss=tm.Logistic()))
 
 
 def changed(folder, **parts):
@@ -173,7 +154,7 @@ def spoil(folder, how):
     elif how == "pickle":
         (folder / "kernel.npy").write_bytes(pickle.dumps(np.zeros((60, 60))))
     elif how == "objects":
-        np.save(points / "look_first.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+        np.save(points / "held_out_first.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     elif how == "other points":
         write_array(points / "sample_first.npy", np.zeros((60, 1)))
     elif how == "fewer points":
@@ -200,7 +181,7 @@ def spoil(folder, how):
         ("edited description", "tangent.json is damaged: its checksum does not match or is missing."),
         ("newer", "tangent.json should have format 1. Found format 2. Upgrade tiltmeter to read it."),
         ("strange version", "should have format 1. Found format 'one'. Make it anew with `tm.tangent`."),
-        ("no part", "is no Tangent that can be read: 'look_first' is missing in tangent.json."),
+        ("no part", "is no Tangent that can be read: 'held_out_first' is missing in tangent.json."),
         ("name of a file", "is not the name of a file of points."),
         ("type", "'object' is not a type of numbers."),
         ("groups", "its groups do not fit its sizes."),
@@ -210,7 +191,7 @@ def spoil(folder, how):
         ("shape of a kernel", r"kernels/cross.npy holds float64 of shape \(3, 3\) where float64 of shape"),
         ("not finite", "kernel.npy should be finite."),
         ("pickle", "kernels/kernel.npy cannot be read: it does not begin like a NumPy file."),
-        ("objects", "points/look_first.npy cannot be read: it holds objects, and nothing is ever unpickled."),
+        ("objects", "points/held_out_first.npy cannot be read: it holds objects, and nothing is ever unpickled."),
         ("other points", "points/sample_first.npy cannot be read: its checksum does not match"),
         ("fewer points", "sample_first.npy does not fit the 60 points of the sample."),
         ("codes", "sample_group.npy does not fit the 2 groups."),
@@ -229,5 +210,5 @@ def test_a_folder_that_is_damaged_is_refused_in_a_sentence(folder, how, sentence
 def test_a_tangent_without_all_its_points_keeps_the_correction_of_the_sample(made, folder):
     """Control: the halves matter here, so that equality above is not that of two forecasts without them."""
     recipe = replace(RECIPES["plain"], lr=0.02)
-    assert "sample_error" in made.forecast(recipe, horizon=False)
-    assert "sample_error" in tm.load_tangent(folder).forecast(recipe, horizon=False)
+    assert "sample_error" in made.forecast(recipe)
+    assert "sample_error" in tm.load_tangent(folder).forecast(recipe)

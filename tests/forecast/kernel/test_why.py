@@ -67,7 +67,7 @@ def test_it_says_when_it_does_not_know():
 
     model = nn.Linear(5, 1)
     nn.init.zeros_(model.weight), nn.init.zeros_(model.bias)
-    why = tm.tangent(model, flipped(found.sample), flipped(found.look)).why(RECIPE, step=60)
+    why = tm.tangent(model, flipped(found.sample), flipped(found.held_out)).why(RECIPE, step=60)
     assert why.worse == "b"
     assert why.matter == ()
     assert "None of these explains the gap: the reason is not known." in str(why)
@@ -79,7 +79,7 @@ def test_it_explains_the_loss_that_is_forecast():
     one = kernels(share=0.3, turned=1.0)
     for loss in (tm.Logistic(), tm.Square()):
         recipe = tm.Recipe(lr=0.1, steps=20, batch=None, loss=loss)
-        ahead = one.forecast(recipe, horizon=False)["loss"].sel(time=20)
+        ahead = one.forecast(recipe)["loss"].sel(time=20)
         why = one.why(recipe, step=20)
         assert why.losses == pytest.approx({g: ahead.sel(group=g).item() for g in ("a", "b")}, rel=1e-6)
         assert loss.definition in str(why)

@@ -4,15 +4,10 @@ import pytest
 import torch
 from torch import nn
 
+from networks import plain_cnn, resnet18, small_cnn, transformer
 from tiltmeter.forecast.twin.cut import cut
 from tiltmeter.forecast.twin.representative import POINTS
-from tiltmeter.networks.deep_linear import deep_linear
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.plain_cnn import plain_cnn
-from tiltmeter.networks.resnet import resnet18
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
-from tiltmeter.networks.two_layer import two_layer
+from tiltmeter.modules.networks import deep_linear, mlp, two_layer
 
 
 class Recurrent(nn.Module):

@@ -13,16 +13,17 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from tiltmeter.forecast.task import forecast_task
 from tiltmeter.forecast.twin import forecasts_by_twins as module
-from tiltmeter.forecast.twin import side_by_side, untrained
+from tiltmeter.forecast.twin import untrained
 from tiltmeter.forecast.twin.forecasts_by_twins import forecasts_by_twins
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 I = tm.interventions
 ADAMW = tm.Recipe(partial(torch.optim.AdamW, lr=3e-3, weight_decay=0.01), steps=30, batch=32, order=1)
 SGD = tm.Recipe(lr=0.05, momentum=0.9, steps=30, batch=32, clip=0.5)
 WEIGHTS = {f"weight {one:g}": {"weights": {"rare": one}} for one in (0.5, 1.0, 4.0)} | {"plain": {}}
-LAWS = {
+INTERVENTIONS = {
     "Balanced": {"interventions": (I.Balanced(),)},
     "weighted Balanced": {"interventions": (I.Balanced(),), "weights": {"rare": 3.0}},
     "GroupDRO": {"interventions": (I.GroupDRO(rate=0.1),)},
@@ -55,10 +56,17 @@ def together(run):
     return run.origin.settings["calculation"]["recipes_together"]
 
 
+def forecasts_of(model, data, asked, route, watch=CURVES_ONLY):
+    task = forecast_task(model, *data, next(iter(asked.values())), watch)
+    return forecasts_by_twins(task, asked, route)
+
+
 def both_ways(data, asked, route, watch=CURVES_ONLY, model=network):
-    found = forecasts_by_twins(model(), *data, asked, route, watch).all_of_them()
+    found = forecasts_of(model(), data, asked, route, watch).all_of_them()
     assert list(found) == list(asked)
-    alone = {name: tm.forecast(model(), *data, one, route=route, watch=watch) for name, one in asked.items()}
+    alone = {
+        name: forecasts_of(model(), data, {name: one}, route, watch).all_of_them()[name] for name, one in asked.items()
+    }
     return found, alone
 
 
@@ -75,10 +83,11 @@ def assert_same(found, alone):
 @pytest.mark.parametrize("plain", [ADAMW, SGD], ids=["with the order", "without"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_mixture_of_weights_and_laws_is_each_alone(plain, count, data):
-    asked = recipes(plain, WEIGHTS | LAWS)
-    found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4, count=count))
+    asked = recipes(plain, WEIGHTS | INTERVENTIONS)
+    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4, count=count))
     assert_same(found, alone)
-    # One stack without interventions, one of constant laws, which are weights, and one of laws that react.
+    # One stack without interventions, one of constant interventions, which are weights, and one of interventions that
+    # react.
     stacks = {name: 2 if "Balanced" in name else 4 for name in asked}
     assert {name: together(run) for name, run in found.items()} == stacks
     losses = [run["loss"].isel(time=-1).values.tobytes() for name, run in found.items() if name != "plain"]
@@ -86,8 +95,10 @@ def test_a_mixture_of_weights_and_laws_is_each_alone(plain, count, data):
 
 
 def test_points_of_every_look_are_kept(data):
-    asked = recipes(ADAMW, {name: (WEIGHTS | LAWS)[name] for name in ("plain", "Balanced", "GroupDRO", "CVaR")})
-    found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4), tm.Watch(when=tm.every(10)))
+    asked = recipes(
+        ADAMW, {name: (WEIGHTS | INTERVENTIONS)[name] for name in ("plain", "Balanced", "GroupDRO", "CVaR")}
+    )
+    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4), tm.Watch(when=tm.every(10)))
     assert_same(found, alone)
     assert "pull" in found["Balanced"]
     assert "pull" not in found["plain"]
@@ -98,7 +109,7 @@ def test_deep_networks_and_unknown_activations(data):
         torch.manual_seed(0)
         return nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 1))
 
-    found, alone = both_ways(data, recipes(ADAMW, WEIGHTS), tm.routes.Twin(1 / 2), model=model)
+    found, alone = both_ways(data, recipes(ADAMW, WEIGHTS), tm.methods.Twin(1 / 2), model=model)
     assert_same(found, alone)
     assert all(together(run) == 4 for run in found.values())
 
@@ -109,9 +120,9 @@ def test_roughly_known_scores_are_those_of_the_recipe_alone(data, monkeypatch):
     monkeypatch.setattr(untrained, "ASKED", 60)
     monkeypatch.setattr(untrained, "NEAR", np.inf)
     asked = recipes(
-        ADAMW, {name: (WEIGHTS | LAWS)[name] for name in ("plain", "weight 4", "Balanced", "GroupDRO", "CVaR")}
+        ADAMW, {name: (WEIGHTS | INTERVENTIONS)[name] for name in ("plain", "weight 4", "Balanced", "GroupDRO", "CVaR")}
     )
-    found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4))
+    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4))
     assert_same(found, alone)
     assert together(found["plain"]) == 2
 
@@ -125,9 +136,9 @@ def test_the_untrained_network_and_its_twins_are_asked_once(data, monkeypatch):
         return plain_scores(self, network, places)
 
     monkeypatch.setattr(untrained.Untrained, "_scores", scores)
-    for changes in (WEIGHTS, LAWS):
+    for changes in (WEIGHTS, INTERVENTIONS):
         asked.clear()
-        forecasts_by_twins(network(), *data, recipes(ADAMW, changes), tm.routes.Twin(1 / 4), CURVES_ONLY)
+        forecasts_of(network(), data, recipes(ADAMW, changes), tm.methods.Twin(1 / 4, count=2))
         assert len(asked) == 3  # the network and its two twins, for all recipes
 
 
@@ -144,7 +155,7 @@ def test_other_draws_are_not_stacked_and_equal_their_own(data):
         "UPGrad": {"interventions": (I.UPGrad(),)},
         "down-sampled": {"interventions": (I.Downsampled(),)},
     }
-    found, alone = both_ways(data, recipes(ADAMW, changes), tm.routes.Twin(1 / 4))
+    found, alone = both_ways(data, recipes(ADAMW, changes), tm.methods.Twin(1 / 4))
     assert_same(found, alone)
     assert all(together(run) == 1 for run in found.values())
     ways = {name: run.origin.settings["calculation"]["trained"] for name, run in found.items()}
@@ -157,7 +168,7 @@ def test_networks_that_are_no_chain_are_forecast_one_after_another(data):
         torch.manual_seed(0)
         return nn.Sequential(nn.Linear(16, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 1))
 
-    found, alone = both_ways(data, recipes(replace(ADAMW, steps=5), WEIGHTS), tm.routes.Twin(1 / 2), model=model)
+    found, alone = both_ways(data, recipes(replace(ADAMW, steps=5), WEIGHTS), tm.methods.Twin(1 / 2), model=model)
     assert_same(found, alone)
     account = found["plain"].origin.settings["calculation"]
     assert (account["trained"], account["recipes_together"]) == ("one by one", 1)
@@ -169,7 +180,7 @@ def test_a_recipe_that_diverges_leaves_the_others_alone(laws, data):
     asked = recipes(
         plain, {"sound": {}, "wild": {"weights": {"rare": 1e9, "common": 1e9}}, "too": {"weights": {"rare": 2.0}}}
     )
-    found, alone = both_ways(data, asked, tm.routes.Twin(1 / 4))
+    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4))
     assert_same(found, alone)
     assert found["sound"].diverged is None
     assert found["too"].diverged is None
@@ -179,7 +190,7 @@ def test_a_recipe_that_diverges_leaves_the_others_alone(laws, data):
 
 def test_few_recipes_at_a_time_where_memory_ends(data, monkeypatch):
     monkeypatch.setattr(module, "MOST_WEIGHTS", 2 * 2 * (16 * 16 + 16 + 16 + 1))  # two recipes of two twins
-    found = forecasts_by_twins(network(), *data, recipes(ADAMW, WEIGHTS), tm.routes.Twin(1 / 4), CURVES_ONLY).runs
+    found = forecasts_of(network(), data, recipes(ADAMW, WEIGHTS), tm.methods.Twin(1 / 4, count=2)).runs
     assert [together(run) for run in found.values()] == [2, 2, 2, 2]
 
 
@@ -191,7 +202,7 @@ def test_refusals_name_their_recipe_only(data):
         "GCE": {"interventions": (I.GeneralisedCrossEntropy(),)},
     }
     asked = recipes(replace(ADAMW, loss=tm.Square()), changes)
-    found = forecasts_by_twins(network(), *data, asked, tm.routes.Twin(1 / 4), CURVES_ONLY)
+    found = forecasts_of(network(), data, asked, tm.methods.Twin(1 / 4, count=2))
     assert list(found.runs) == ["plain", "weighted"]
     assert "delivers no other model" in str(found.refused["DFR"])
     assert "needs the logistic loss" in str(found.refused["GCE"])
@@ -201,20 +212,6 @@ def test_refusals_name_their_recipe_only(data):
 
 def test_what_is_wrong_with_all_is_said_of_all(data):
     asked = recipes(replace(ADAMW, optimiser=torch.optim.Adafactor), {"one": {}, "two": {"weights": {"rare": 2.0}}})
-    found = forecasts_by_twins(network(), *data, asked, tm.routes.Twin(1 / 4), CURVES_ONLY)
+    found = forecasts_of(network(), data, asked, tm.methods.Twin(1 / 4, count=2))
     assert not found.runs
     assert all("Adafactor" in str(error) for error in found.refused.values())
-
-
-def test_the_best_weights_are_searched_in_stacks(data, monkeypatch):
-    sizes = []
-    train = side_by_side.train_side_by_side
-
-    def counted(task, shared, blocks):
-        sizes.append(len(blocks))
-        return train(task, shared, blocks)
-
-    monkeypatch.setattr(module, "train_side_by_side", counted)
-    found = tm.best_weights(network(), ADAMW, train=data[0], look=data[1], route=tm.routes.Twin(1 / 4))
-    assert sizes[0] == 5  # the grid, at once
-    assert found.after <= found.before

@@ -7,11 +7,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.twin.joined_update import JoinedUpdate
+from tiltmeter.forecast.twin.joined_update import JoinedUpdate, Rates
 from tiltmeter.forecast.twin.side_by_side import chain
-from tiltmeter.forecast.twin.stacked_rates import Rates
 from tiltmeter.forecast.twin.twins import scaled_twin
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 from tiltmeter.training.stacked import Stacked
 
 STEPS = 6

@@ -1,4 +1,4 @@
-"""Twins trained one by one: looks that are read at the end give what `train` gives."""
+"""Twins trained one by one: evaluations that are read at the end give what `train` gives."""
 
 from functools import partial
 
@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.twin import forecast_by_twins, light_training
+from networks import small_cnn, transformer
+from tiltmeter.forecast.twin import forecasts_by_twins as forecast_by_twins
+from tiltmeter.forecast.twin import light_training
 from tiltmeter.forecast.twin.light_training import train_lightly
-from tiltmeter.forecast.twin.places import Points, Shifted
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.forecast.twin.twins import Points, Shifted
 from tiltmeter.record import every
 
 SHAKY = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1))
@@ -55,29 +55,29 @@ def score_spread(y_true, y_score):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_looks_read_at_the_end_are_those_of_train(name):
-    train, look = data()
+    train, held_out = data()
     watch = tm.Watch(when=every(3), points=False, measures=(score_spread,))
-    slow = tm.train(fresh(SHAKY), train, look, RECIPES[name], watch=watch, seed=5)
+    slow = tm.train(fresh(SHAKY), train, held_out, RECIPES[name], watch=watch, seed=5)
     weights = [p.detach().clone() for p in SHAKY.parameters()]
-    same(train_lightly(fresh(SHAKY), train, look, RECIPES[name], watch, 5), slow)
+    same(train_lightly(fresh(SHAKY), train, held_out, RECIPES[name], watch, 5), slow)
     assert name == "diverges" or all(torch.equal(a, b) for a, b in zip(SHAKY.parameters(), weights, strict=True))
     assert all(layer.training for layer in SHAKY.modules())
 
 
 def test_scores_that_do_not_fit_in_memory_are_read_look_by_look(monkeypatch):
-    train, look = data()
+    train, held_out = data()
     watch = tm.Watch(when=every(3), points=False)
-    kept = train_lightly(fresh(SHAKY), train, look, RECIPES["Adam"], watch, 5)
+    kept = train_lightly(fresh(SHAKY), train, held_out, RECIPES["Adam"], watch, 5)
     monkeypatch.setattr(light_training, "KEPT", 0)
-    found = train_lightly(fresh(SHAKY), train, look, RECIPES["Adam"], watch, 5)
+    found = train_lightly(fresh(SHAKY), train, held_out, RECIPES["Adam"], watch, 5)
     assert found.origin.source == "training"
     same(kept, found)
 
 
 def test_random_streams_are_put_back():
-    train, look = data()
+    train, held_out = data()
     model, stream = fresh(SHAKY), torch.get_rng_state()
-    train_lightly(model, train, look, RECIPES["Adam"], tm.Watch(points=False), 5)
+    train_lightly(model, train, held_out, RECIPES["Adam"], tm.Watch(points=False), 5)
     assert torch.equal(torch.get_rng_state(), stream)
 
 
@@ -130,9 +130,9 @@ def test_steps_by_formula_are_those_of_the_optimiser(name, recipe, monkeypatch):
     def told():
         torch.manual_seed(0)
         watch = tm.Watch(points=False)
-        twin = tm.routes.Twin(1 / 4, count=1)
+        twin = tm.methods.Twin(1 / 4, count=1)
         # In double precision: Adam turns the rounding of gradients that are almost zero into steps.
-        return tm.forecast(NETWORKS[name]().double(), *image_data(), STEPS[recipe], route=twin, watch=watch)
+        return tm.forecast(NETWORKS[name]().double(), *image_data(), STEPS[recipe], method=twin, watch=watch)
 
     quick = told()
     assert quick.origin.settings["calculation"]["trained"] == "one by one"
@@ -158,7 +158,7 @@ def test_formulas_are_used_where_they_are_known():
             patch.setattr(light_training, "StepsByFormula", Seen)
             watch = tm.Watch(points=False)
             tm.forecast(
-                NETWORKS[name](), *image_data(), STEPS["AdamW by layer"], route=tm.routes.Twin(1 / 4, 1), watch=watch
+                NETWORKS[name](), *image_data(), STEPS["AdamW by layer"], method=tm.methods.Twin(1 / 4, 1), watch=watch
             )
     assert taken == [True] * 24 + [False] * 12
 

@@ -1,17 +1,16 @@
-"""Units that a twin keeps stand for all: kernels of its layers are nearer to the wide ones than those of random units."""
+"""Units that a twin keeps stand for all: kernels of its layers are nearer to the wide ones than those of random
+units."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-import tiltmeter as tm
+from networks import small_cnn, transformer
 from tiltmeter.forecast.twin import representative
 from tiltmeter.forecast.twin.cut import Cutter, cut
 from tiltmeter.forecast.twin.representative import FEW, POINTS, herded, sample_of
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import mlp
 
 
 def images(points, seed=0):
@@ -164,15 +163,3 @@ def test_of_many_places_some_are_kept(monkeypatch):
     seen = [rows for part in cutter._responses._seen for rows in part]
     assert seen
     assert all(rows.shape[1] == 50 for rows in seen)
-
-
-def test_choice_and_forecast_keep_the_same_units():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 20)).astype("float32")
-    data = tm.GroupedData(x, np.sign(x[:, 0]), rng.choice(["a", "b"], 400)).split(0.5)
-    recipe = tm.Recipe(torch.optim.Adam, steps=20, batch=16, order=0)
-    torch.manual_seed(0)
-    model = mlp(20, (128,))
-    chosen = tm.forecast(model, *data, recipe)
-    asked = tm.forecast(model, *data, recipe, route=tm.routes.Twin(count=1))
-    assert chosen["loss"].identical(asked["loss"])

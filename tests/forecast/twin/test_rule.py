@@ -10,15 +10,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
 import tiltmeter as tm
-from tiltmeter.forecast import optimiser_kind
-from tiltmeter.forecast.optimiser_kind import kind_of
+from networks import plain_cnn, resnet18, small_cnn, transformer
+from tiltmeter.forecast.twin import rule as optimiser_kind
+from tiltmeter.forecast.twin.rule import kind_of
 from tiltmeter.forecast.twin.twins import ScaledTwin, scaled_twin
-from tiltmeter.networks.deep_linear import deep_linear
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.networks.plain_cnn import plain_cnn
-from tiltmeter.networks.resnet import resnet18
-from tiltmeter.networks.small_cnn import small_cnn
-from tiltmeter.networks.transformer import transformer
+from tiltmeter.modules.networks import deep_linear, mlp
 
 LAYERS = (nn.Linear, _ConvNd, nn.Embedding, nn.LayerNorm, nn.GroupNorm, _BatchNorm)
 STEPS = 5

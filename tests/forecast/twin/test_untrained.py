@@ -1,4 +1,5 @@
-"""What a twin adds to its scores: exact where it is looked at, and told by a straight line where many points teach it."""
+"""What a twin adds to its scores: exact where it is looked at, and told by a straight line where many points teach
+it."""
 
 from functools import partial
 
@@ -9,10 +10,9 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.twin import untrained
-from tiltmeter.forecast.twin.straight_fit import StraightFit
 from tiltmeter.forecast.twin.twins import scaled_twin
-from tiltmeter.forecast.twin.untrained import Untrained
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.forecast.twin.untrained import StraightFit, Untrained
+from tiltmeter.modules.networks import mlp
 
 
 def points(count=1500, seed=0):
@@ -31,11 +31,11 @@ def few_asked(monkeypatch):
 
 
 def parts(network=None):
-    train, look = points(), points(300, seed=1)
+    train, held_out = points(), points(300, seed=1)
     torch.manual_seed(0)
     model = network or mlp(10, (64,))
-    x = tuple(torch.as_tensor(data.x) for data in (train, look))
-    return train, look, model, x, scaled_twin(model, x[0][:2], 1 / 8, 0, 1, None).network
+    x = tuple(torch.as_tensor(data.x) for data in (train, held_out))
+    return train, held_out, model, x, scaled_twin(model, x[0][:2], 1 / 8, 0, 1, None).network
 
 
 def test_looks_are_exact_and_the_rest_is_near(few_asked):
@@ -73,14 +73,14 @@ def test_few_points_are_all_asked():
 
 
 def test_the_forecast_hardly_changes(few_asked, monkeypatch):
-    train, look, model, *_ = parts(mlp(10, (256,)))
+    train, held_out, model, *_ = parts(mlp(10, (256,)))
     recipe = tm.Recipe(partial(torch.optim.AdamW, lr=3e-3), steps=150, batch=32, order=0, loss=tm.Logistic())
     asked = []
     original = Untrained.beyond
     monkeypatch.setattr(Untrained, "beyond", lambda self, twin: asked.append(self._line) or original(self, twin))
-    rough = tm.forecast(model, train, look, recipe, route=tm.routes.Twin())
+    rough = tm.forecast(model, train, held_out, recipe, method=tm.methods.Twin(count=2))
     monkeypatch.setattr(untrained, "MANY", 4096)
-    exact = tm.forecast(model, train, look, recipe, route=tm.routes.Twin())
+    exact = tm.forecast(model, train, held_out, recipe, method=tm.methods.Twin(count=2))
     assert [line is not None for line in asked] == [True, True, False, False]
     np.testing.assert_allclose(rough["loss"], exact["loss"], atol=0.02)
     assert not np.array_equal(rough["loss"], exact["loss"])

@@ -1,4 +1,4 @@
-"""Laws that change the data: JTT, USEFUL and the amplified bias."""
+"""Interventions that change the data: JTT, USEFUL and the amplified bias."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import tiltmeter as tm
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 I = tm.interventions
 
@@ -37,7 +37,7 @@ def trained(law, seed=0, steps=20):
 @pytest.mark.parametrize("scout", [25, 75, 300])
 def test_the_errors_of_a_scout_are_the_conflicting_points(scout):
     _, run = trained(I.JTT(times=20, scout=scout))
-    (account,) = run.origin.settings["data_laws"]
+    (account,) = run.origin.settings["data_interventions"]
     assert account["picked"] == 61
     assert dict(account["precision"])["conflicting"] == 1.0
     assert dict(account["recall"])["conflicting"] == 1.0

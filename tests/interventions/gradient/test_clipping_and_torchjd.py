@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from tiltmeter.interventions.group_law import Seen
+from tiltmeter.interventions.group_intervention import Seen
 
 I = tm.interventions
 

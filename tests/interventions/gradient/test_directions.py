@@ -1,4 +1,4 @@
-"""Laws of gradients by themselves: which groups a step harms."""
+"""Interventions of gradients by themselves: which groups a step harms."""
 
 from itertools import product
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.interventions.group_law import Seen
-from tiltmeter.interventions.pulls import gram_pulls
+from tiltmeter.interventions.group_intervention import Seen, gram_pulls
 
 I = tm.interventions
 

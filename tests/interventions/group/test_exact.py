@@ -1,12 +1,11 @@
-"""Laws of groups by themselves: each against a formula or a second route."""
+"""Interventions of groups by themselves: each against a formula or a second route."""
 
 import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.interventions.group_law import Seen
-from tiltmeter.interventions.pulls import changed, pulls
-from tiltmeter.interventions.shared.capped_shares import capped_shares
+from tiltmeter.interventions.group_intervention import Seen, changed, pulls
+from tiltmeter.interventions.shared.shares import capped_shares
 
 I = tm.interventions
 
@@ -16,7 +15,7 @@ def seen(shares, losses, gram=None, sizes=None, groups=("+", "-"), time=0.0):
 
 
 def descend(law, losses, slopes, steps, lr, clock=1.0):
-    """Gradient descent on the sum of P_g loss_g of one number w, the law one step behind."""
+    """Gradient descent on the sum of P_g loss_g of one number w, the intervention one step behind."""
     shares = np.array([0.9, 0.1])
     w, z = 0.0, law.start(shares)
     for _ in range(steps):
@@ -140,7 +139,7 @@ class TestExact:
         np.testing.assert_array_equal(losses, [0.2, 0.2])
 
     def test_a_group_that_is_absent_keeps_its_loss(self):
-        from tiltmeter.simulation.compiled_memory import remember
+        from tiltmeter.simulation.compiled_steered import remember
 
         known = np.array([[0.4, 0.7]])
         remember(known, np.array([[1.0, 0.0]]), np.array([[2.0, 0.0]]), 0.0)

@@ -48,15 +48,15 @@ class TestDFR:
             np.testing.assert_allclose(found, expected, atol=2e-2)
 
     def test_the_delivered_model_is_seen_and_left(self):
-        train, look = self.data(500, 0.9).split(0.4)
+        train, held_out = self.data(500, 0.9).split(0.4)
         held = self.data(300, 0.9, seed=2)
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
         recipe = tm.Recipe(lr=0.1, steps=10, batch=16, interventions=(I.DFR(fits=2),))
-        run = tm.train(model, train, look, recipe, held_out=held)
+        run = tm.train(model, train, held_out, recipe, validation=held)
         again = I.DFR(fits=2).deliver(model, held)
         torch.testing.assert_close(again[2].weight, model[2].weight)
         with torch.no_grad():
-            wrong = ((model(look.tensors()[0])[:, 0] > 0).numpy() != look.y)[look.of_group("rare")].mean()
+            wrong = ((model(held_out.tensors()[0])[:, 0] > 0).numpy() != held_out.y)[held_out.of_group("rare")].mean()
         assert run["error"].sel(group="rare").values[-1] == pytest.approx(wrong)
 
     def test_bad_input(self):

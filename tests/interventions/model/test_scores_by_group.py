@@ -55,8 +55,8 @@ class TestTemperature:
         data = tm.GroupedData(data.x + 0.8 * own(data, "late")[:, None].astype("float32"), data.y, data.codes)
         fitted = I.GroupTemperature().deliver(first_input(), data)
         np.testing.assert_allclose(fitted.scale, [1.0, 3.0], rtol=0.1)
-        train, look, held = points().split(0.3, judge=0.3)
-        plain, law = (trained(train, look, held, *laws) for laws in ((), (I.GroupTemperature(),)))
+        train, held_out, held = points().split(0.3, judge=0.3)
+        plain, law = (trained(train, held_out, held, *laws) for laws in ((), (I.GroupTemperature(),)))
         np.testing.assert_array_equal(plain["error"], law["error"])
         assert float(law["loss"].isel(time=0).mean()) < float(plain["loss"].isel(time=0).mean())
 
@@ -69,12 +69,12 @@ class TestTemperature:
         assert I.GroupTemperature().deliver(first_input(), wrong).scale.tolist() == [1e-3, 1e-3]
 
 
-def trained(train, look, held, *laws):
+def trained(train, held_out, held, *laws):
     torch.manual_seed(1)
     model = nn.Linear(2, 1)
     recipe = tm.Recipe(lr=0.1, steps=20, batch=16, loss=tm.Logistic(), interventions=laws)
-    more = {"held_out": held} if laws else {}
-    return tm.train(model, train, look, recipe, watch=tm.Watch(when=tm.at([0, 20])), **more)
+    more = {"validation": held} if laws else {}
+    return tm.train(model, train, held_out, recipe, watch=tm.Watch(when=tm.at([0, 20])), **more)
 
 
 class TestThreshold:
@@ -112,27 +112,27 @@ class TestThreshold:
             assert I.GroupThreshold(equal).deliver(first_input(), data).shift.tolist() == [0.0, 0.0]
 
     def test_the_curves_are_those_of_the_shifted_scores(self):
-        train, look, held = points().split(0.3, judge=0.3)
+        train, held_out, held = points().split(0.3, judge=0.3)
         torch.manual_seed(1)
         model = nn.Linear(2, 1)
         recipe = tm.Recipe(lr=0.1, steps=20, batch=16, loss=tm.Logistic(), interventions=(I.GroupThreshold(),))
-        run = tm.train(model, train, look, recipe, held_out=held)
+        run = tm.train(model, train, held_out, recipe, validation=held)
         fitted = I.GroupThreshold().deliver(model, held)  # the model is as it was trained
-        scores = fitted(look.tensors()[0], np.asarray(look.groups)[look.codes].tolist()).detach().numpy()
-        expected = [(scores[own(look, group)] > 0).mean() for group in look.groups]
+        scores = fitted(held_out.tensors()[0], np.asarray(held_out.groups)[held_out.codes].tolist()).detach().numpy()
+        expected = [(scores[own(held_out, group)] > 0).mean() for group in held_out.groups]
         np.testing.assert_allclose(run["positive_rate"].values[-1], expected)
         plain = replace(recipe, interventions=())
         torch.manual_seed(1)
         other = nn.Linear(2, 1)
-        tm.train(other, train, look, plain)
+        tm.train(other, train, held_out, plain)
         assert torch.equal(model.weight, other.weight)
 
     def test_groups_in_another_order(self):
-        train, look, held = points().split(0.3, judge=0.3)
+        train, held_out, held = points().split(0.3, judge=0.3)
         turned = tm.GroupedData(held.x, held.y, np.asarray(held.groups)[held.codes], groups=held.groups[::-1])
         assert turned.groups != held.groups
         law = I.GroupThreshold("tpr")
-        one, two = trained(train, look, held, law), trained(train, look, turned, law)
+        one, two = trained(train, held_out, held, law), trained(train, held_out, turned, law)
         np.testing.assert_array_equal(one["positive_rate"], two["positive_rate"])
 
 
@@ -185,7 +185,7 @@ class TestBadInput:
         empty = data.take(np.flatnonzero(own(data, "early")))
         with pytest.raises(ValueError, match="Found none in 'late'"):
             law.deliver(first_input(), empty)
-        with pytest.raises(ValueError, match="needs held-out groups: give held_out="):
+        with pytest.raises(ValueError, match="needs validation groups: give validation="):
             tm.train(first_input(), data, data, tm.Recipe(lr=0.1, steps=2, interventions=(law,)))
 
     def test_values(self):
@@ -201,5 +201,5 @@ class TestBadInput:
         data = points()
         other = tm.GroupedData(data.x, data.y, np.where(own(data, "late"), "late", "new"))
         recipe = tm.Recipe(lr=0.1, steps=2, loss=tm.Logistic(), interventions=(I.GroupThreshold(),))
-        with pytest.raises(ValueError, match="`held_out` has no points of group 'new' of `look`"):
-            tm.train(first_input(), other, other, recipe, held_out=data)
+        with pytest.raises(ValueError, match="`validation` has no points of group 'new' of `held_out`"):
+            tm.train(first_input(), other, other, recipe, validation=data)

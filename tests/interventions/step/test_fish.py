@@ -94,7 +94,9 @@ def test_bad_input():
     with pytest.raises(ValueError, match="`inner` should be above 0"):
         I.Fish(0.0)
     recipe = tm.Recipe(lr=0.1, steps=2, interventions=(I.Fish(), I.GroupDRO()))
-    with pytest.raises(ValueError, match="Fish takes one step for every group, so that no law weighs groups beside it"):
+    with pytest.raises(
+        ValueError, match="Fish takes one step for every group, so that no intervention weighs groups beside it"
+    ):
         tm.train(nn.Linear(3, 1), points(), points(), recipe)
     drawn = replace(recipe, interventions=(I.Fish(), I.Balanced(by="draws")))
     tm.train(nn.Linear(3, 1), points(), points(), drawn)

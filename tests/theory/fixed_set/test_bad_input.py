@@ -3,8 +3,8 @@
 import pytest
 
 from tiltmeter import SGD, Descent, Fixed, Flow, predict, teacher_mixture
-from tiltmeter.problem.start import Overlaps
-from tiltmeter.problem.student import Network
+from tiltmeter.problem.starts import Overlaps
+from tiltmeter.problem.students import Network
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 BAD = {

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from tiltmeter import SGD, Descent, Fixed, Flow, Square, equilibrium, predict, teacher_mixture
-from tiltmeter.problem.start import Random
+from tiltmeter.problem.starts import Random
 from tiltmeter.theory.fixed_set import contour
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tiltmeter import SGD, Descent, Fixed, Flow, predict, teacher_mixture
-from tiltmeter.problem.fixed_arrays import fixed_parameters
-from tiltmeter.problem.start import Overlaps
-from tiltmeter.theory.fixed_set.shuffled import two_times
+from tiltmeter.problem.fixed import fixed_parameters
+from tiltmeter.problem.starts import Overlaps
 from tiltmeter.theory.fixed_set.spectrum import spectrum
+from tiltmeter.theory.fixed_set.stochastic import two_times
 from tiltmeter.theory.stability import stability_limit
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)

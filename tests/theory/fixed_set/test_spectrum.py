@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiltmeter import Fixed, Flow, predict, teacher_mixture
-from tiltmeter.problem.fixed_arrays import fixed_parameters
+from tiltmeter.problem.fixed import fixed_parameters
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 
 GENERAL = teacher_mixture(

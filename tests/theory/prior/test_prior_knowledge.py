@@ -60,9 +60,9 @@ class TestPinnedNumbers:
         times = np.geomspace(1e-2, 400.0, 400)
         for Q, count, at in ((0.0, 1, [5.643]), (0.015, 2, [1.356, 4.631]), (0.06, 0, [])):
             sgd = tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=Q))
-            crossings = tm.crossings(tm.predict(CENTRED, sgd, times))
-            assert len(crossings) == count == found.crossings(Q)
-            np.testing.assert_allclose([c.time for c in crossings], at, rtol=1e-3)
+            crossings = tm.leaders(tm.predict(CENTRED, sgd, times), "loss")
+            assert len(crossings.changes) == count == found.crossings(Q)
+            np.testing.assert_allclose([c.time for c in crossings.changes], at, rtol=1e-3)
 
     def test_forgetting(self):
         equal = tm.teacher_mixture(0.5, variance=(1.0, 1.0), overlap=0.4)
@@ -246,7 +246,14 @@ class TestControls:
     def test_relevant_pretraining_of_the_same_length_does_not_remove_the_crossing(self):
         """Length alone does not do it: the same length along the disagreement of the groups leaves one crossing."""
         away = tm.starts.Overlaps(R={"+": 0.0, "-": np.sqrt(0.06 * 0.75)}, Q=0.06)
-        assert len(tm.crossings(tm.predict(CENTRED, tm.SGD(lr=0.1, start=away), np.geomspace(1e-4, 400, 500)))) == 1
+        assert (
+            len(
+                tm.leaders(
+                    tm.predict(CENTRED, tm.SGD(lr=0.1, start=away), np.geomspace(1e-4, 400, 500)), "loss"
+                ).changes
+            )
+            == 1
+        )
 
 
 class TestRefusals:
@@ -267,7 +274,7 @@ class TestRefusals:
             function(CENTRED, tm.SGD(lr=3.0))
 
     def test_other_refusals(self):
-        with pytest.raises(ValueError, match=r"With schedules use `predict` and `crossings`"):
+        with pytest.raises(ValueError, match=r"With schedules use `predict` and `leaders`"):
             tm.theory.crossing_bound(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
         with pytest.raises(ValueError, match=r"`group` and `after` should differ"):
             tm.theory.forgetting(CENTRED, tm.SGD(lr=0.1), "+", "+")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.features import grouped_tables
-from tiltmeter.data.public.verified_files import contents
+from tiltmeter.data.public.presence import contents
 
 COLUMNS = (
     *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship"),

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.data.public.folder import absent, data_folder, folder_of
-from tiltmeter.data.public.image_files import read_pictures
-from tiltmeter.data.public.verified_files import bytes_of, table_of, wrong
+from tiltmeter.data.public.images import read_pictures
+from tiltmeter.data.public.presence import absent, bytes_of, data_folder, folder_of, table_of, wrong
 
 PARTS = ("train", "valid", "test")
 #: The first file of each part: files are numbered, and the publishers split by number.

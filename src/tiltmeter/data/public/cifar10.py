@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.data.public.images import Images, Part
-from tiltmeter.data.public.verified_files import contents
+from tiltmeter.data.public.presence import contents
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FILES = {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)}

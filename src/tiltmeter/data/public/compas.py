@@ -7,8 +7,7 @@ from typing import Any
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.features import grouped_tables, split_table
-from tiltmeter.data.public.folder import folder_of
-from tiltmeter.data.public.verified_files import contents, wrong
+from tiltmeter.data.public.presence import contents, folder_of, wrong
 
 FILE = "compas-scores-two-years.csv"
 FEATURES = ("age", "sex", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count", "c_charge_degree")
@@ -19,7 +18,7 @@ def compas(
     races: tuple[str, ...] = ("African-American", "Caucasian"),
     *,
     sensitive_features: bool = False,
-    look: float = 0.4,
+    held_out: float = 0.4,
     seed: int = 0,
 ) -> tuple[GroupedData, GroupedData]:
     """People to train on and held-out people, in groups by race; the label is 1 for an arrest within two years.
@@ -41,7 +40,7 @@ def compas(
         if race not in set(table["race"]):
             raise KeyError(f"`races`: no {race!r}. There are: {', '.join(sorted(set(table['race'])))}.")
     table = table[table["race"].isin(list(races))].reset_index(drop=True)
-    parts = [table.iloc[places] for places in split_table(table, table["race"].tolist(), look, seed)]
+    parts = [table.iloc[places] for places in split_table(table, table["race"].tolist(), held_out, seed)]
     columns = [*FEATURES, *(["race"] if sensitive_features else [])]
     y = [part["two_year_recid"].to_numpy() for part in parts]
     members = [part["race"].tolist() for part in parts]

@@ -9,6 +9,35 @@ import numpy as np
 from tiltmeter.data.grouped import GroupedData
 
 
+def plain_digits(points: int = 900, noise: float = 0.0, seed: int = 0) -> tuple[GroupedData, GroupedData]:
+    """Images of 8 x 8 pixels, for training and held-out; a share `noise` of the training labels is wrong, at random.
+
+    >>> train, held_out = plain_digits(noise=0.2)
+    >>> train.sizes, len(held_out)
+    ({'right': 720, 'wrong': 180}, 897)
+
+    Pixels lie between 0 and 1, minus their mean. Groups are "right" and "wrong" labels. The held-out part has only
+    right labels, and is the same for any number of points and any noise.
+    """
+    from sklearn.datasets import load_digits
+
+    if not 0 < points <= 900:
+        raise ValueError(f"`points` should lie between 1 and 900. Found points = {points}.")
+    if not 0 <= noise < 1:
+        raise ValueError(f"`noise` should be a share from 0 to below 1. Found noise = {noise}.")
+    bunch = load_digits()
+    x = (bunch.images / 16.0 - (bunch.images / 16.0).mean()).reshape(-1, 64).astype(np.float32)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(x))
+    first, second = order[:points], order[900:]
+    y = bunch.target[first].copy()
+    wrong = rng.permutation(points)[: round(noise * points)]
+    # Shifted by 1 to 9: never the right label.
+    y[wrong] = (y[wrong] + rng.integers(1, 10, len(wrong))) % 10
+    group = np.where(np.isin(np.arange(points), wrong), "wrong", "right")
+    return GroupedData(x[first], y, group), GroupedData(x[second], bunch.target[second], ["right"] * len(second))
+
+
 def digits(
     share: float = 0.8,
     contrast: tuple[float, float] = (0.4, 1.6),
@@ -17,8 +46,8 @@ def digits(
 ) -> tuple[GroupedData, GroupedData]:
     """Real images, for training and held-out: upright and faint (a `share` of the training data), or turned and bright.
 
-    >>> train, look = digits(share=0.8)
-    >>> train.sizes, look.sizes
+    >>> train, held_out = digits(share=0.8)
+    >>> train.sizes, held_out.sizes
     ({'turned': 225, 'upright': 900}, {'turned': 897, 'upright': 897})
 
     The 1,797 images of 8 x 8 pixels are divided into two halves. The first half is for training; the second is the

@@ -17,7 +17,7 @@ def grouped_tables(
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"age": [20.0, 40.0] * 40, "job": ["clerk", "cook"] * 40})
-    >>> train, look = grouped_tables([table] * 2, [[0, 1] * 40] * 2, [["a", "a", "b", "b"] * 20] * 2)
+    >>> train, held_out = grouped_tables([table] * 2, [[0, 1] * 40] * 2, [["a", "a", "b", "b"] * 20] * 2)
     >>> train.x[0].tolist()
     [-1.0, 1.0, -1.0]
 
@@ -46,8 +46,8 @@ def grouped_tables(
     return parts[0], parts[1]
 
 
-def split_table(table: Any, members: Sequence[Any], look: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the rows for training and held-out: the share `look` of every group goes to the second."""
+def split_table(table: Any, members: Sequence[Any], held_out: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of the rows for training and held-out: the share `held_out` of every group goes to the second."""
     everyone = GroupedData(np.arange(len(table), dtype=np.float64)[:, None], np.zeros(len(table)), list(members))
-    first, second = everyone.split(look, seed)
+    first, second = everyone.split(held_out, seed)
     return first.x[:, 0].astype(np.int64), second.x[:, 0].astype(np.int64)

@@ -4,15 +4,95 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import tarfile
 import tempfile
-from collections.abc import Callable
-from pathlib import Path
+import zlib
+from collections.abc import Callable, Collection
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
 
-from tiltmeter.data.public.download import Download
-from tiltmeter.data.public.folder import data_folder, folder_of, path_of
+from tiltmeter.data.public.presence import checked, data_folder, folder_of, path_of
 from tiltmeter.data.public.sources import Source, source_of
-from tiltmeter.data.public.unpack import unpack
-from tiltmeter.data.public.verified_files import checked
+
+#: No published file is larger.
+MOST_BYTES = 4 * 2**30
+#: Seconds without an answer.
+PATIENCE = 30
+
+
+class Download:
+    """What pooch calls to bring a file; `say` hears of another host before anything is taken from it."""
+
+    def __init__(self, say: Callable[[str], None], most: int = MOST_BYTES) -> None:
+        self._say, self._most = say, most
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:  # noqa: ARG002
+        import requests
+
+        with requests.get(url, stream=True, timeout=PATIENCE) as answer:
+            answer.raise_for_status()
+            asked, came = urlsplit(url).hostname, urlsplit(answer.url).hostname
+            if came != asked:
+                self._say(f"Redirected from {asked} to {came}")
+            if urlsplit(url).scheme == "https" and urlsplit(answer.url).scheme != "https":
+                raise OSError(f"redirected from https to {urlsplit(answer.url).scheme}, which is refused")
+            taken = 0
+            with open(output_file, "wb") as file:
+                for part in answer.iter_content(2**20):
+                    taken += len(part)
+                    if taken > self._most:
+                        raise OSError(f"the file there is larger than {self._most:,} bytes, which is refused")
+                    file.write(part)
+
+
+#: An archive may hold so many bytes, and so many times its own size; a small one always so many.
+UNPACKED_MOST_BYTES, MOST_TIMES, LEAST_BYTES = 16 * 2**30, 200, 2**24
+
+
+def unpack(archive: Path, to: Path, only: Collection[str] | None = None) -> None:
+    """Extract the files of a tar archive into `to`, without its top folder; with `only`, just the files with these
+    names.
+
+    A link, a device, or a name that leads out of `to` raises an error before anything of that member is written.
+    """
+    left = min(UNPACKED_MOST_BYTES, max(LEAST_BYTES, MOST_TIMES * archive.stat().st_size))
+    try:
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                left -= max(0, member.size)
+                if left < 0:
+                    raise ValueError(
+                        f"{archive.name} should unpack to at most {MOST_TIMES} times its size and "
+                        f"{UNPACKED_MOST_BYTES / 2**30:g} GiB. Found more, at {member.name!r}."
+                    )
+                inside = _inside(member, archive)
+                if inside is None or (only is not None and inside.as_posix() not in only):
+                    continue
+                place = to / inside
+                place.parent.mkdir(parents=True, exist_ok=True)
+                source = tar.extractfile(member)
+                assert source is not None
+                with source, place.open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ValueError(f"{archive.name} should be a complete tar file. Found: {error}.") from None
+
+
+def _inside(member: tarfile.TarInfo, archive: Path) -> PurePosixPath | None:
+    """The name inside the top folder; None for a folder."""
+    path = PurePosixPath(member.name)
+    if path.is_absolute() or ".." in path.parts or "\\" in member.name or ":" in member.name:
+        raise ValueError(f"{archive.name} should unpack into its own folder. Found {member.name!r} in it.")
+    if member.isdir():
+        return None
+    if not member.isfile():
+        raise ValueError(
+            f"{archive.name} should contain only files and folders. Found {member.name!r}, a link or device."
+        )
+    parts = path.parts[1:] if len(path.parts) > 1 else path.parts
+    return PurePosixPath(*parts)
 
 
 def fetch(name: str, say: Callable[[str], None] = lambda _: None) -> Path:

@@ -9,8 +9,7 @@ import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.features import grouped_tables, split_table
-from tiltmeter.data.public.folder import folder_of
-from tiltmeter.data.public.verified_files import contents, wrong
+from tiltmeter.data.public.presence import contents, folder_of, wrong
 
 COLUMNS = (
     *("checking", "duration", "history", "purpose", "amount", "savings", "employment", "rate", "personal_status"),
@@ -24,7 +23,7 @@ YOUNG = 25
 
 
 def german(
-    group: Literal["sex", "age"] = "sex", *, sensitive_features: bool = False, look: float = 0.3, seed: int = 0
+    group: Literal["sex", "age"] = "sex", *, sensitive_features: bool = False, held_out: float = 0.3, seed: int = 0
 ) -> tuple[GroupedData, GroupedData]:
     """People to train on and held-out people; the label is 1 for a good risk. Groups: female and male, or young and
     old.
@@ -44,7 +43,7 @@ def german(
     table = german_table()
     women, young = table["personal_status"].isin(FEMALE), table["age"] <= YOUNG
     members = np.where(women, "female", "male") if group == "sex" else np.where(young, "young", "old")
-    places = split_table(table, members.tolist(), look, seed)
+    places = split_table(table, members.tolist(), held_out, seed)
     column = "personal_status" if group == "sex" else "age"
     drop = ["risk", *([] if sensitive_features else [column])]
     parts = [table.iloc[chosen] for chosen in places]

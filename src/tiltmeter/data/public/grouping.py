@@ -140,19 +140,18 @@ def _yes_or_no(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def random_task(
-    images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, rho: float, look: int = 1000
+    images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, rho: float, held_out: int = 1000
 ) -> tuple[GroupedData, GroupedData]:
     """A random task: groups "a" and "b" of four classes each, two labelled +1 and two labelled -1.
 
     >>> rng = np.random.default_rng(0)
     >>> pictures = rng.normal(size=(1000, 4, 4))
-    >>> train, look = random_task(pictures, np.arange(1000) % 10, rng, rho=0.8, look=100)
-    >>> train.sizes, look.sizes
+    >>> train, held_out = random_task(pictures, np.arange(1000) % 10, rng, rho=0.8, held_out=100)
+    >>> train.sizes, held_out.sizes
     ({'a': 300, 'b': 75}, {'a': 100, 'b': 100})
 
-    Images are flattened and scaled to mean 0 and standard deviation 1 over all pixels. `look` points of each group are
-    held out. From the others, the largest possible training set with a share `rho` of group a is selected.
-    """
+    Images are flattened and scaled to mean 0 and standard deviation 1 over all pixels. `held_out` points of each group
+    are held out. From the others, the largest possible training set with a share `rho` of group a is selected."""
     if not 0 < rho < 1:
         raise ValueError(f"`rho` should lie strictly between 0 and 1. Found rho = {rho}.")
     classes = np.unique(labels)
@@ -161,18 +160,20 @@ def random_task(
     drawn = rng.permutation(classes)[:8].tolist()
     groups = {"a": (drawn[0:2], drawn[2:4]), "b": (drawn[4:6], drawn[6:8])}
     data = by_classes(standardised(np.asarray(images).reshape(len(images), -1)), np.asarray(labels), groups)
-    train, away = set_aside(data, look, rng)
+    train, away = set_aside(data, held_out, rng)
     return mixed(train, {"a": rho, "b": 1.0 - rho}, seed=int(rng.integers(2**31))), away
 
 
-def set_aside(data: GroupedData, look: int, rng: np.random.Generator) -> tuple[GroupedData, GroupedData]:
-    """All points except `look` of every group, and those held-out points."""
+def set_aside(data: GroupedData, held_out: int, rng: np.random.Generator) -> tuple[GroupedData, GroupedData]:
+    """All points except `held_out` of every group, and those held-out points."""
     away = np.zeros(len(data), dtype=bool)
     for group in data.groups:
         members = data.of_group(group)
-        if not 0 < look < len(members):
-            raise ValueError(f"`look` should leave points of every group. Found {look} of {len(members)} in {group!r}.")
-        away[rng.permutation(members)[:look]] = True
+        if not 0 < held_out < len(members):
+            raise ValueError(
+                f"`held_out` should leave points of every group. Found {held_out} of {len(members)} in {group!r}."
+            )
+        away[rng.permutation(members)[:held_out]] = True
     return data.take(np.flatnonzero(~away)), data.take(np.flatnonzero(away))
 
 

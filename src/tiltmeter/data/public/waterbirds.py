@@ -10,9 +10,8 @@ from typing import Literal
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.data.public.folder import folder_of
-from tiltmeter.data.public.image_files import read_pictures
-from tiltmeter.data.public.verified_files import contents, table_of, wrong
+from tiltmeter.data.public.images import read_pictures
+from tiltmeter.data.public.presence import contents, folder_of, table_of, wrong
 
 PARTS = ("train", "valid", "test")
 BIRDS, PLACES = ("landbird", "waterbird"), ("land", "water")

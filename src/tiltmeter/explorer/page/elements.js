@@ -1,4 +1,4 @@
-import { colourOf, DASH_PATTERNS } from "./look.js";
+import { colourOf, DASH_PATTERNS } from "./line_styles.js";
 
 // Elements made from text, never from markup: a name can be anything and stays text.
 export function make(tag, attributes = {}, ...children) {
@@ -40,9 +40,9 @@ const MEANINGS = {
   "label bias": "A constant in the rule of a group: above 0 more of its labels are positive, below 0 fewer.",
   "loss weight": "How many times as much an example of this group counts in training.",
   "stability limit": "The learning rate at and above which training diverges.",
-  band: "Limits that hold at all looks together, at the error rate that is written beside them.",
+  band: "Limits that hold at all evaluations together, at the error rate that is written beside them.",
   look: "One moment at which the model was measured.",
-  horizon: "How far a forecast should be trusted: up to where its band is narrow, or its own tests find nothing against it.",
+  promise: "From when on a forecast gives limits for the gaps between groups, within which nine of ten trainings stay.",
   cell: "One combination of settings and seed of a study: one run.",
   "share of variance": "How much of the differences between the runs of a study goes with one setting, with a pair of settings, or with chance.",
   driver: "The property of the data that makes the gap between groups.",
@@ -75,12 +75,12 @@ export function glossary() {
   return make("details", { class: "panel" }, make("summary", {}, "What the words mean"), list);
 }
 
-// Names of curves with the look of their lines, for charts without names at the ends.
+// Names of curves with the evaluation of their lines, for charts without names at the ends.
 export function legend(names, colours = names.map((_, i) => colourOf(i, names.length))) {
   return make("p", { class: "legend", "aria-hidden": "true" }, ...names.map((name, i) => make("span", {}, svg("svg", { width: "34", height: "10" }, svg("line", { x1: "0", x2: "34", y1: "5", y2: "5", "stroke-width": "2.5", "stroke-dasharray": DASH_PATTERNS[i % DASH_PATTERNS.length], style: `stroke:${colours[i]}` })), name)));
 }
 
 // A sentence of the library with the minus sign of the group that has one.
 export function readable(text) {
-  return text.replaceAll("- leads", "− leads").replaceAll("then -", "then −").replaceAll("nor - is", "nor − is");
+  return text.replaceAll("roup - ", "roup − ");
 }

@@ -27,7 +27,7 @@ export function forecastData(told, plain, trained) {
   return {
     curves: linesOf("forecast", told, true),
     plain: plain === null || plain === told ? [] : linesOf("before", plain, true),
-    beyond: told.horizon !== null && told.horizon < end ? [{ start: Math.max(told.horizon, told.times.find((time) => time > 0)), stop: end }] : [],
+    beyond: told.promised_since > told.times.find((time) => time > 0) ? [{ start: told.times.find((time) => time > 0), stop: Math.min(told.promised_since, end) }] : [],
     bands: bandRows(told),
     trained: trained?.times ? linesOf("trained", trained, true) : [],
   };

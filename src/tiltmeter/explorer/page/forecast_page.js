@@ -26,7 +26,7 @@ export function forecastPage(main, query, start) {
   const about = make("p", { class: "lead", id: "about" });
   const place = make("div", { class: "chart tall", id: "chart-forecast" });
   const key = make("div", { id: "forecast-key", class: "key" });
-  const trust = make("p", { class: "small", id: "horizon" });
+  const trust = make("p", { class: "small", id: "promise" });
   const band = make("p", { class: "small", id: "band" });
   const drawn = make("p", { class: "small", id: "drawn" });
   const compared = make("div", { id: "compared" });
@@ -107,7 +107,7 @@ export function forecastPage(main, query, start) {
         plain ??= told;
         why.textContent = told.sentence;
         why.classList.remove("refused");
-        trust.textContent = asked.full || saved() ? told.horizon_text ?? "" : "How far to trust it is tested when the slider rests.";
+        trust.textContent = told.promise_text ?? "";
         band.textContent = told.band ? `Band: ${told.band.text}.` : "";
         names(curveChoice, told.curves, told.curve);
         draw();
@@ -128,8 +128,8 @@ export function forecastPage(main, query, start) {
 
   // What the parts of the picture are; only those that are in it.
   function explain() {
-    const beyond = told.horizon !== null && told.horizon < told.times.at(-1);
-    const said = [plain !== told ? "Thin lines: the forecast before it was bent. " : "", trained?.times ? "Marks: the real training. " : "", beyond ? make("span", {}, "Grey: beyond the ", term("horizon"), ", where the band is wide or the forecast's own tests object.") : ""];
+    const beyond = told.promised_since > 0;
+    const said = [plain !== told ? "Thin lines: the forecast before it was bent. " : "", trained?.times ? "Marks: the real training. " : "", beyond ? make("span", {}, "Grey: before the ", term("promise"), ".") : ""];
     drawn.replaceChildren(...said);
   }
 

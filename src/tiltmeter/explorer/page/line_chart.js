@@ -1,6 +1,6 @@
 // Curves over log time, drawn in the frame of the slider: the elements are made once, and only what moved is written.
 import { svg } from "./elements.js";
-import { colourOf, DASH_PATTERNS } from "./look.js";
+import { colourOf, DASH_PATTERNS } from "./line_styles.js";
 import { linearTicks, logTicks } from "./ticks.js";
 import { shortNumber } from "./theory/phases.js";
 

@@ -9,18 +9,18 @@ export function runChart(place, read) {
     const { groups, runs, clock, log, curve } = read();
     const x = timeAxis(clock, log);
     const colours = groupColours(groups);
-    const look = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
+    const evaluation = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
     const byGroup = { field: "group", type: "nominal", scale: { domain: groups, range: groups.map((_, i) => DASHES[i % DASHES.length]) }, title: null };
     const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: place.clientWidth < NARROW ? 1 : 2, labelLimit: 300 } };
     const dash = runs.length > 1 ? byRun : byGroup;
     return {
       height: 320,
       layer: [
-        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...look, strokeDash: dash } },
-        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...look } },
-        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
-        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...look } },
+        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...held_out } },
+        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...held_out, strokeDash: dash } },
+        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...held_out } },
+        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...held_out } },
+        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...held_out } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
         { data: { name: "crossings" }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { ...x, field: "time" } } },

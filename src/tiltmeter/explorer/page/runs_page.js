@@ -174,8 +174,8 @@ export function runsPage(main, query, start) {
 
   function drawTexts(shown) {
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
-    const looks = shown.map(([run, one]) => `${nameOf(run)}: ${one.looks} looks, ${one.state}${one.all_looks ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
-    status.textContent = [...looks, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
+    const evaluations = shown.map(([run, one]) => `${nameOf(run)}: ${one.evaluations} evaluations, ${one.state}${one.all_evaluations ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
+    status.textContent = [...evaluations, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
     const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Click a run in the table to see its curves; tick several to compare them.";
     const text = chosen.size === 0 ? nothing : judged(judgement?.sentence) ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
     if (why.textContent !== text) why.textContent = text;
@@ -193,7 +193,7 @@ export function runsPage(main, query, start) {
     const { groups } = described();
     const last = (one, group) => one.values.at(-1)?.[one.groups.indexOf(group)] ?? null;
     compared.replaceChildren(shown.length > 1
-      ? make("div", { class: "panel" }, make("h2", {}, "The chosen runs, side by side"), numberTable(["run", "state", "looks", ...groups.map((group) => `${curve} of ${group}, last`)], shown.map(([run, one]) => [nameOf(run), one.state, String(one.looks), ...groups.map((group) => (last(one, group) === null ? "" : shortNumber(last(one, group))))]), "Runs compared"))
+      ? make("div", { class: "panel" }, make("h2", {}, "The chosen runs, side by side"), numberTable(["run", "state", "evaluations", ...groups.map((group) => `${curve} of ${group}, last`)], shown.map(([run, one]) => [nameOf(run), one.state, String(one.evaluations), ...groups.map((group) => (last(one, group) === null ? "" : shortNumber(last(one, group))))]), "Runs compared"))
       : "");
   }
 
@@ -303,7 +303,7 @@ export function runsPage(main, query, start) {
   table.tools.append(make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")));
   main.replaceChildren(
     make("h1", {}, "Runs"),
-    make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "looks"), " together."),
+    make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "evaluations"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
         make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), gapPlace), parts[1], compared,

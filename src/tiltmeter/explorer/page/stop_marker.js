@@ -1,4 +1,4 @@
-// A marker that is moved through the looks of a run: what stopping there would cost.
+// A marker that is moved through the evaluations of a run: what stopping there would cost.
 import { make } from "./elements.js";
 import { shortNumber } from "./theory/phases.js";
 
@@ -43,7 +43,7 @@ export class StopMarker {
   }
 }
 
-// Gap, mean and worst group at a look, and what the mean loses against its best look.
+// Gap, mean and worst group at an evaluation, and what the mean loses against its best evaluation.
 function priceOf(told, at) {
   const numbers = (row) => row.filter((value) => value !== null);
   const mean = (row) => row.reduce((sum, value) => sum + value, 0) / row.length;

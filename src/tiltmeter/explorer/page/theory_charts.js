@@ -6,7 +6,7 @@ import { DRIVERS, drivers } from "./theory/drivers.js";
 import { shortNumber } from "./theory/phases.js";
 import { GROUPS, spoken, THIRD } from "./theory/problem.js";
 
-const LOOKS = 160;
+const EVALUATIONS = 160;
 const ALL_GROUPS = [...GROUPS, THIRD];
 
 export function lossChart(place) {
@@ -27,12 +27,12 @@ function columns(names, rows) {
 
 export function lossShown(problem, found) {
   const k = constants(problem);
-  const times = geomspace(FIRST, problem.until, LOOKS);
+  const times = geomspace(FIRST, problem.until, EVALUATIONS);
   const values = times.map((t) => losses(k, t));
   const rates = timescales(problem);
   const scales = [["τQ", rates.Q], ...(problem.shift > 0 ? [["τM", rates.M], ["τR", rates.R]] : [["τR", rates.R]])];
   return {
-    times, curves: columns(GROUPS, values), ends: endsOf(values[LOOKS - 1]), ...phaseMarks(found), label: labelOf("Loss", values),
+    times, curves: columns(GROUPS, values), ends: endsOf(values[EVALUATIONS - 1]), ...phaseMarks(found), label: labelOf("Loss", values),
     scales: scales.filter(([, time]) => time > FIRST && time < problem.until).map(([label, time]) => ({ time, label })),
   };
 }
@@ -60,14 +60,14 @@ function phaseMarks(found) {
 
 export function orderShown(problem) {
   const k = constants(problem);
-  const times = geomspace(FIRST, problem.until, LOOKS);
+  const times = geomspace(FIRST, problem.until, EVALUATIONS);
   return { times, curves: columns(ORDER, times.map((t) => overlaps(k, t)).map((one) => [one.M, one.R[0], one.R[1], one.Q])) };
 }
 
 export function driversShown(problem) {
   const split = drivers(problem);
   if (split === null) return NOTHING;
-  const times = geomspace(FIRST, problem.until, LOOKS);
+  const times = geomspace(FIRST, problem.until, EVALUATIONS);
   const values = times.map(split);
   return { times, curves: columns(SPLIT, values.map((one) => SPLIT.map((name) => one[name.replace(" ", "_")]))) };
 }

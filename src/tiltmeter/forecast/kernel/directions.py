@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from tiltmeter.forecast.kernel.question import Question
-from tiltmeter.forecast.kernel.solvers.modes import responses
-from tiltmeter.forecast.kernel.targets import bend, slope, targets
+from tiltmeter.forecast.kernel.question import Question, bend, slope, targets
+from tiltmeter.forecast.kernel.solvers.square import responses
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 def learned_share(
     tangent: Tangent,
     question: Question,
-    looks: np.ndarray,
+    evaluations: np.ndarray,
 ) -> xr.DataArray:
     """Of every group's task, the first pull of the loss on its outputs, the share in directions learned by each step.
 
@@ -33,11 +32,11 @@ def learned_share(
     root = np.sqrt(tangent.shared(question))[:, None]
     left, sizes, _ = np.linalg.svd(root * features.sample, full_matrices=False)
     curvatures = bend(loss) * sizes**2
-    answers, _ = responses(curvatures, question.sgd, looks)
+    answers, _ = responses(curvatures, question.sgd, evaluations)
     goal = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
     task = -root * tangent.flat(slope(loss, tangent.start_sample, goal))
     codes = np.repeat(tangent.sample.codes, len(root) // len(tangent.sample))
-    found = np.full((len(looks), len(tangent.sample.groups)), np.nan)
+    found = np.full((len(evaluations), len(tangent.sample.groups)), np.nan)
     for code in np.unique(codes):
         own = np.where((codes == code)[:, None], task, 0.0)
         total = float((own**2).sum())
@@ -47,6 +46,6 @@ def learned_share(
     return xr.DataArray(
         found,
         dims=("time", "group"),
-        coords={"time": looks, "group": tangent.sample.group_labels},
+        coords={"time": evaluations, "group": tangent.sample.group_labels},
         attrs={"long_name": "share of the group's task in directions already learned", "better": "higher"},
     )

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import Read, flat_scores
-from tiltmeter.passes.untouched import untouched
-from tiltmeter.tangent.gradient import differentiable
+from tiltmeter.modules.forward import Read, flat_scores
+from tiltmeter.modules.tangent.gradient import differentiable
+from tiltmeter.modules.untouched import deep_copy, untouched
 
 #: Points that go through the network together.
 CHUNK = 512
@@ -80,24 +79,6 @@ def _difference(model: nn.Module, x: Tensor, direction: Weights, read: Read | No
 def _rows(found: list[tuple[Tensor, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
     value, slope = (torch.cat(parts).double().cpu().numpy() for parts in zip(*found, strict=True))
     return value.reshape(len(value), -1), slope.reshape(len(slope), -1)
-
-
-def pulled(model: nn.Module, x: Tensor, dual: np.ndarray, read: Read | None) -> Weights:
-    """Return Jacobian^T dual: the displacement of the weights, given the pull of every output of every point."""
-    weights = trained(model)
-    total = {name: torch.zeros_like(value) for name, value in weights.items()}
-    first = 0
-    with untouched(model), torch.enable_grad():
-        leaves = {name: value.clone().requires_grad_() for name, value in weights.items()}
-        for part in _parts(x, weights):
-            found = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
-            pull = torch.as_tensor(dual[first : first + len(part)]).to(found).reshape(found.shape)
-            gradients = torch.autograd.grad((found * pull).sum(), list(leaves.values()), allow_unused=True)
-            for name, gradient in zip(leaves, gradients, strict=True):
-                if gradient is not None:
-                    total[name] += gradient
-            first += len(part)
-    return total
 
 
 def _parts(x: Tensor, weights: Weights) -> Iterator[Tensor]:

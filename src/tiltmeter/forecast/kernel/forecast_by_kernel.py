@@ -6,53 +6,68 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.inputs import checked_data, checked_real_steps, looks_of, say_held_out
+from tiltmeter.forecast.bands import with_promise
 from tiltmeter.forecast.kernel.network_kernels import tangent
 from tiltmeter.forecast.kernel.question import check_before_work
-from tiltmeter.forecast.replicas import route_to_json
-from tiltmeter.forecast.route import Kernel
-from tiltmeter.interventions.data_law import DataLaw
-from tiltmeter.recipe.order import GivenOrder
+from tiltmeter.forecast.methods import Kernel, method_to_json
+from tiltmeter.forecast.task import ForecastTask
+from tiltmeter.interventions.kinds import DataIntervention
+from tiltmeter.modules.tangent.gradient import check_statistics
+from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.recipe.sampling import GivenOrder
 from tiltmeter.record import Trajectory
-from tiltmeter.training.network_laws import check_needs
+from tiltmeter.training.network_interventions import check_needs
 from tiltmeter.training.scouting import changed_data
 
+#: Points of the sample by which kernels are timed.
+TIMED = 100
 
-def forecast_by_kernel(
-    model: nn.Module,
-    train: GroupedData,
-    look: GroupedData | None,
-    recipe: Recipe,
-    route: Kernel,
-    watch: Watch,
-    progress: bool = True,
-) -> Trajectory:
+
+def forecast_by_kernel(task: ForecastTask, method: Kernel, progress: bool = True) -> Trajectory:
     """The curves of the linearised network; an order of batches says which points count, and how much."""
-    given, asked = train, recipe
-    if isinstance(train, GroupedData):
-        check_before_work(recipe, train)
-        steps = recipe.total_steps(len(train))
-        looks_of(watch, steps, watch.read)
-        checked_real_steps(route.real_steps, steps)
-        train, asked = _without_data_laws(train, recipe)
-        if recipe.order is not None:
-            held_out = look is None
-            train, look = checked_data(train, look)
-            if held_out:
-                say_held_out()
-            train, asked = shown(train, asked)
-    kernels = tangent(model, train, look, sample=route.sample, seed=route.seed, read=watch.read, progress=progress)
-    found = kernels.forecast(asked, watch=watch, horizon=route.horizon, real_steps=route.real_steps)
-    settings: dict[str, Any] = {**found.origin.settings, "recipe": recipe.to_json(), "route": route_to_json(route)}
-    if train is not given:  # the user's own data, not those that laws and orders made of them
+    given, recipe = task.train, task.recipe
+    check_before_work(recipe, given)
+    train, asked = _without_data_interventions(given, recipe)
+    if recipe.order is not None:
+        train, asked = shown(train, asked)
+    read = task.watch.read
+    kernels = tangent(
+        task.model, train, task.held_out, sample=method.sample, seed=method.seed, read=read, progress=progress
+    )
+    ahead = kernels.forecast(asked, watch=task.watch)
+    settings: dict[str, Any] = {**ahead.origin.settings, "recipe": recipe.to_json(), "method": method_to_json(method)}
+    if train is not given:  # the user's own data, not those that interventions and orders made of them
         settings["train"] = given.to_json()
-    origin = replace(found.origin, settings=settings)
-    return Trajectory(dict(found), found.clock, origin, found.diverged, found.evaluate, found.points)
+    origin = replace(ahead.origin, settings=settings)
+    told = Trajectory(dict(ahead), ahead.clock, origin, ahead.diverged, points=ahead.points)
+    return with_promise(told, None, task.steps, type(method).__name__, 1)
+
+
+def kernel_refusal(task: ForecastTask) -> str | None:
+    """Why the kernel cannot forecast this training; None if it can."""
+    if task.in_parts:
+        return "A kernel is of points in one array. Found points in parts: Rehearsal takes them."
+    try:
+        check_statistics(task.model)
+        check_before_work(task.recipe, task.train)
+        if task.recipe.optimiser is not None:
+            weights = list(task.model.parameters())
+            check_alike(task.recipe.make_optimiser(weights), weights)
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return None
+
+
+def kernel_cost(task: ForecastTask, method: Kernel) -> float:
+    """Seconds of the kernels, from those of a small sample: their entries grow with its size."""
+    small = min(TIMED, len(task.train))
+    begin = task.clock()
+    tangent(task.model, task.train, task.held_out, sample=max(2, small), progress=False)
+    spent = task.clock() - begin
+    return spent * max(1.0, min(method.sample, len(task.train)) / small) ** 2
 
 
 def shown(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
@@ -79,17 +94,17 @@ def shown(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
     missing = [group for group, count in part.sizes.items() if not count]
     if missing:
         raise ValueError(
-            f"`order` should show points of every group to the kernel. Found none of group {missing[0]!r}: routes Twin "
-            "and Coordinates take it."
+            f"`order` should show points of every group to the kernel. Found none of group {missing[0]!r}: Rehearsal "
+            "takes it."
         )
     return part.with_weights(own), free
 
 
-def _without_data_laws(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
-    """Return the data as the recipe's laws make them, and the recipe without these laws."""
-    laws = [law for law in recipe.interventions if isinstance(law, DataLaw)]
+def _without_data_interventions(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
+    """Return the data as the recipe's interventions make them, and the recipe without these interventions."""
+    laws = [law for law in recipe.interventions if isinstance(law, DataIntervention)]
     if not laws or not isinstance(train, GroupedData):
         return train, recipe
     check_needs(tuple(laws), train, None)
-    rest = tuple(law for law in recipe.interventions if not isinstance(law, DataLaw))
+    rest = tuple(law for law in recipe.interventions if not isinstance(law, DataIntervention))
     return changed_data(laws, train).data, replace(recipe, interventions=rest)

@@ -10,15 +10,16 @@ import torch
 from torch import nn
 
 from tiltmeter.forecast.kernel.sampled_kernels import sampled_kernels
-from tiltmeter.passes.forward import Read
+from tiltmeter.modules.forward import Read
+from tiltmeter.modules.tangent.kernel import planned_kernels
+from tiltmeter.modules.tangent.plan import Plan
+from tiltmeter.modules.tangent.stored_kernels import stored_kernels
 from tiltmeter.progress import Progress
-from tiltmeter.tangent.kernel import planned_kernels
-from tiltmeter.tangent.plan import Plan
-from tiltmeter.tangent.stored_kernels import stored_kernels
 
 
 class KernelWork(NamedTuple):
-    """What kernels are computed of. Each way returns that of the sample, that of sample and look, and the plan."""
+    """What kernels are computed of. Each way returns that of the sample, that of sample and evaluation, and the
+    plan."""
 
     model: nn.Module
     x: torch.Tensor

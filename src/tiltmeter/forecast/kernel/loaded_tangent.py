@@ -13,11 +13,10 @@ import numpy as np
 from tiltmeter.forecast.kernel.stored_network import StoredNetwork, numbered
 from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
-from tiltmeter.record.directory.atomic_files import map_array, read_array
-from tiltmeter.record.directory.seal import file_is_intact
+from tiltmeter.modules.tangent.stored_kernels import CROSS, DESCRIPTION, KERNEL
+from tiltmeter.record.directory.atomic_files import file_is_intact, map_array, read_array
 from tiltmeter.record.labelled import label_from_json, number_type
-from tiltmeter.record.quoted import quoted, shortened
-from tiltmeter.tangent.stored_kernels import CROSS, DESCRIPTION, KERNEL
+from tiltmeter.shown_text import quoted, shortened
 
 
 def load_tangent(path: str | os.PathLike[str]) -> Tangent:
@@ -32,7 +31,7 @@ def load_tangent(path: str | os.PathLike[str]) -> Tangent:
     >>> with TemporaryDirectory() as folder:
     ...     made.save(f"{folder}/kernels")
     ...     kernels = load_tangent(f"{folder}/kernels")
-    ...     same = kernels.forecast(recipe, horizon=False) == made.forecast(recipe, horizon=False)
+    ...     same = kernels.forecast(recipe) == made.forecast(recipe)
     >>> kernels, same
     (<Tangent of Linear, 200 points of the training data, 200 to look at, 1 output (full)>, True)
 
@@ -79,17 +78,19 @@ def _description(place: Path) -> dict[str, Any]:
 
 def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
     points = {name: _points(place, name, one) for name, one in said["points"].items()}
-    groups, look_groups = (tuple(label_from_json(one) for one in said[name]) for name in ("groups", "look_groups"))
+    groups, held_out_groups = (
+        tuple(label_from_json(one) for one in said[name]) for name in ("groups", "held_out_groups")
+    )
     sizes = np.asarray(said["sizes"], dtype=np.int64)
     outputs = said["outputs"]
     if outputs not in ("full", "trace"):
         raise ValueError(f"outputs should be full or trace. Found {quoted(outputs)}")
-    if sizes.shape != (len(groups),) or set(groups) != set(look_groups) or not sizes.sum() > 0:
+    if sizes.shape != (len(groups),) or set(groups) != set(held_out_groups) or not sizes.sum() > 0:
         raise ValueError("its groups do not fit its sizes")
-    for part, known in (("sample", groups), ("look", look_groups)):
-        _check_points(points, part, len(known), points["look_first"].shape[1:])
-    side = points["look_first"].shape[1] if outputs == "full" else 1
-    rows, look_rows = (side * len(points[name]) for name in ("sample_label", "look_label"))
+    for part, known in (("sample", groups), ("held_out", held_out_groups)):
+        _check_points(points, part, len(known), points["held_out_first"].shape[1:])
+    side = points["held_out_first"].shape[1] if outputs == "full" else 1
+    rows, held_out_rows = (side * len(points[name]) for name in ("sample_label", "held_out_label"))
     kind = str(number_type(said["kernels"]))
     kernel = map_array(place / KERNEL, kind, (rows, rows))
     if not np.isfinite(kernel.diagonal()).all():
@@ -97,19 +98,21 @@ def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
     return Tangent(
         model=StoredNetwork(
             str(said["network"]),
-            points["look_first"],
-            (points["sample_radial"], points["look_radial"]),
-            said["look"],
+            points["held_out_first"],
+            (points["sample_radial"], points["held_out_radial"]),
+            said["held_out"],
             said["probabilities"] is True,
         ),
         sample=numbered(points["sample_label"], points["sample_group"], groups, points.get("sample_weight")),
-        look=numbered(points["look_label"], points["look_group"], look_groups, points.get("look_weight")),
+        held_out=numbered(
+            points["held_out_label"], points["held_out_group"], held_out_groups, points.get("held_out_weight")
+        ),
         stands_for=points["sample_stands_for"],
         sizes=sizes,
         kernel=kernel,
-        cross=map_array(place / CROSS, kind, (look_rows, rows)),
+        cross=map_array(place / CROSS, kind, (held_out_rows, rows)),
         start_sample=points["sample_first"],
-        start_look=points["look_first"],
+        start_held_out=points["held_out_first"],
         outputs=outputs,
         positive=float(said["positive"]),
         settings=dict(said["settings"]),

@@ -21,21 +21,21 @@ from tiltmeter.forecast.inputs import (
     say_held_out,
 )
 from tiltmeter.forecast.kernel.kernel_work import KernelWork
-from tiltmeter.forecast.kernel.sample import sampled
+from tiltmeter.forecast.kernel.sample_correction import sampled
 from tiltmeter.forecast.kernel.sampled_kernels import say_sampled, weight_sample
 from tiltmeter.forecast.kernel.saved_tangent import describe_tangent
 from tiltmeter.forecast.kernel.tangent import Outputs, Tangent, number_type_of
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.description import describe
-from tiltmeter.passes.forward import Read, bare
+from tiltmeter.modules.forward import Read, bare, describe
+from tiltmeter.modules.tangent.gradient import check_statistics
+from tiltmeter.modules.tangent.kernel import initial_scores
+from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.progress import Progress
-from tiltmeter.tangent.kernel import initial_scores
 
 
 def tangent(
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData | None = None,
+    held_out: GroupedData | None = None,
     *,
     sample: int = 2500,
     seed: int = 0,
@@ -57,10 +57,10 @@ def tangent(
     >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
 
-    `look` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says what
-    to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that take
-    more than a few seconds show their progress on stderr, unless `progress` is False. Of a large convolutional network
-    with several outputs, they are estimated from 20,000 of its weights, with a warning.
+    `held_out` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
+    what to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that
+    take more than a few seconds show their progress on stderr, unless `progress` is False. Of a large convolutional
+    network with several outputs, they are estimated from 20,000 of its weights, with a warning.
 
     With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
     than memory; a run that was killed goes on where it stopped. `tm.load_tangent` opens that folder again. An
@@ -69,39 +69,40 @@ def tangent(
     if executor is not None and to is None:
         raise ValueError("`executor` computes strips of the kernel, which go through files: pass `to`, a folder, too.")
     model = bare(checked_model(model))
-    held_out = look is None
-    train, look = checked_data(train, look)
+    check_statistics(model)
+    set_aside = held_out is None
+    train, held_out = checked_data(train, held_out)
     checked_sample(sample, seed)
     places, stands_for = sampled(train, sample, seed)
     part = train.take(places)
     own = deep_copy(model)
     gathered = gather_statistics(own, train, sample, read)
-    x, seen = part.tensors(number_type_of(own))[0], look.tensors()[0]
-    start_sample, start_look = (initial_scores(own, points, read=read) for points in (x, seen))
-    for data in (train, look):
-        checked_classes(data, start_look.shape[1])
-    how = outputs_of(outputs, len(part), len(look), start_look.shape[1])
+    x, seen = part.tensors(number_type_of(own))[0], held_out.tensors()[0]
+    start_sample, start_held_out = (initial_scores(own, points, read=read) for points in (x, seen))
+    for data in (train, held_out):
+        checked_classes(data, start_held_out.shape[1])
+    how = outputs_of(outputs, len(part), len(held_out), start_held_out.shape[1])
     alone = to is None and executor is None
-    chosen = weight_sample(own, len(part), start_look.shape[1], seed) if alone else None
-    work = 2 * len(part) * (len(part) + len(look))
-    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(look)} points") as tell:
+    chosen = weight_sample(own, len(part), start_held_out.shape[1], seed) if alone else None
+    work = 2 * len(part) * (len(part) + len(held_out))
+    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(held_out)} points") as tell:
         compute = KernelWork(own, x, seen, how, read, tell if progress else None)
         kernel, cross, plan = compute.sampled(chosen) if chosen is not None else compute.whole(to, executor)
     checked_kernel(kernel, start_sample)
-    if held_out:
+    if set_aside:
         say_held_out()
     say_gathered(gathered)
     say_sampled(chosen)
     found = Tangent(
         model=own,
         sample=part,
-        look=look,
+        held_out=held_out,
         stands_for=stands_for,
         sizes=np.bincount(train.codes, minlength=len(train.groups)),
         kernel=kernel,
         cross=cross,
         start_sample=start_sample,
-        start_look=start_look,
+        start_held_out=start_held_out,
         outputs=how,
         positive=float(train.labels[-1]),
         read=read,
@@ -112,7 +113,7 @@ def tangent(
             "sample_seed": seed,
             "outputs": how,
             **({} if chosen is None else {"weights": sum(len(one.places) for one in chosen)}),
-            "look": "a fifth of every group, held out" if held_out else "given",
+            "held_out": "a fifth of every group, held out" if set_aside else "given",
             **({"batch_statistics": "of the training data"} if gathered else {}),
         },
         plan=plan,

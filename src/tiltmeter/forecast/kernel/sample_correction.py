@@ -1,4 +1,4 @@
-"""Sample correction: estimate the forecast for all training data from the sample and its two halves."""
+"""Samples: points that stand for all training data, and what their halves say about the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,98 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.data.example_weights import example_weights
+from tiltmeter.data.group_shares import share_of
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.losses import CrossEntropy, Loss
 from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
+
+
+def sampled(data: GroupedData, sample: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the sample, in order, and the relative number of points that each represents.
+
+    >>> data = GroupedData(np.zeros((1000, 1)), np.zeros(1000), ["a"] * 960 + ["b"] * 40)
+    >>> places, stands_for = sampled(data, 200, seed=0)
+    >>> (places >= 960).sum().item(), stands_for[-1].round(2).item(), stands_for.mean().round(12).item()
+    (40, 0.2, 1.0)
+
+    All points are taken if there are at most `sample`. Otherwise every group gets the same number, or all it has,
+    because the forecast for a rare group needs as many points as any other. A point of a larger group then represents
+    more points, so that averages over the sample estimate averages over the data. Every group gets at least two points,
+    if it has them, so that the sample can be halved.
+    """
+    if len(data) <= sample:
+        return np.arange(len(data)), np.ones(len(data))
+    sizes = np.bincount(data.codes, minlength=len(data.groups))
+    least = np.minimum(sizes, int(sample / len(sizes)))
+    wanted = np.maximum(least, sample * sizes / len(data))
+    spare = wanted - least
+    wanted = least + spare * max(0.0, (sample - least.sum()) / max(spare.sum(), 1e-300))
+    counts = np.minimum(sizes, np.maximum(2, np.floor(wanted + 1e-9).astype(int)))
+    rng = np.random.default_rng(seed)
+    chosen = [rng.permutation(np.flatnonzero(data.codes == code))[:count] for code, count in enumerate(counts)]
+    places = np.sort(np.concatenate(chosen))
+    stands_for = (sizes / len(data) * len(places) / np.maximum(counts, 1))[data.codes[places]]
+    return places, stands_for
+
+
+def masses(
+    sample: GroupedData,
+    stands_for: np.ndarray,
+    shares: np.ndarray,
+    weights: Mapping[Any, float] | None,
+    proportions: Mapping[Any, float] | None,
+) -> np.ndarray:
+    """Return the weight of every point of the sample in the mean gradient, given group weights and proportions."""
+    found = example_weights(sample, weights)
+    mass = stands_for if found is None else stands_for * found
+    if not mass.any():
+        raise ValueError("`weights` should leave something to train on. Found 0 for every point.")
+    if proportions is None:
+        return mass
+    wanted = share_of(sample, proportions)
+    empty = (shares == 0) & (wanted > 0)
+    if empty.any():
+        group = sample.groups[int(np.argmax(empty))]
+        raise ValueError(f"`proportions` asks for group {group!r}, of which the training data have no point.")
+    return np.asarray(mass * (wanted / np.where(shares > 0, shares, 1.0))[sample.codes])
+
+
+def group_losses(
+    outputs: np.ndarray, goal: np.ndarray, data: GroupedData, loss: Loss | CrossEntropy
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean loss and standard error of every group at every step, (steps, groups), from (steps, points, outputs).
+
+    >>> from tiltmeter.losses import Square
+    >>> data = GroupedData(np.zeros((60, 1)), np.ones(60), [0, 1] * 30)
+    >>> group_losses(np.zeros((1, 60, 1)), np.ones((60, 1)), data, Square())[0].round(12).tolist()
+    [[0.5, 0.5]]
+    """
+    values = point_losses(outputs, goal, loss)
+    mass = np.ones(len(data)) if data.weights is None else data.weights
+    member = np.zeros((len(data), len(data.groups)))
+    member[np.arange(len(data)), data.codes] = mass
+    total = member.sum(0)
+    with np.errstate(all="ignore"):
+        mean = values @ (member / total)
+        spread = (values - mean[:, data.codes]) ** 2 @ (member**2)
+        points = np.maximum(1, (member > 0).sum(0))
+        error = np.sqrt(spread * points / (points - 1)) / total
+    return mean, error
+
+
+def point_losses(outputs: np.ndarray, goal: np.ndarray, loss: Any) -> np.ndarray:
+    """Return the loss of every point, (..., points), from (..., points, outputs)."""
+    with np.errstate(all="ignore"):
+        if isinstance(loss, CrossEntropy):
+            top = outputs.max(-1)
+            return np.asarray(top + np.log(np.exp(outputs - top[..., None]).sum(-1)) - (outputs * goal).sum(-1))
+        return np.asarray(loss.value(outputs, goal).sum(-1))
+
 
 #: Curves that are shares: corrected, they stay between 0 and 1.
 SHARES = frozenset({"error", "positive_rate", "tpr", "fpr", "ppv", "confidence", "class_accuracy"})
@@ -66,7 +153,7 @@ def corrected_losses(tangent: Tangent, found: Iterable[np.ndarray]) -> np.ndarra
     """Return losses (steps, groups) for all training data, from those of the sample and then its halves."""
     whole, *parts = found
     left_out = unseen(tangent)
-    shares = np.asarray([left_out.get(group, 0.0) for group in tangent.look.groups])
+    shares = np.asarray([left_out.get(group, 0.0) for group in tangent.held_out.groups])
     return np.asarray(np.maximum(0.0, beyond_sample(whole, parts, shares)))
 
 

@@ -17,16 +17,16 @@ from tiltmeter.forecast.kernel.stored_network import StoredNetwork
 from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
 from tiltmeter.measures.output_kind import gives_probabilities
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.tangent.stored_kernels import CROSS, KERNEL
+from tiltmeter.modules.untouched import untouched
 from tiltmeter.record.directory.atomic_files import (
     explained,
     write_array,
     write_array_rows,
     write_sealed_json,
 )
-from tiltmeter.record.directory.new_directory import new_directory
+from tiltmeter.record.directory.disk import new_directory
 from tiltmeter.record.labelled import JSON, label_to_json, plain_json
-from tiltmeter.tangent.stored_kernels import CROSS, KERNEL
 
 #: Rows of a kernel that are written together.
 ROWS = 1024
@@ -42,19 +42,19 @@ def save_tangent(tangent: Tangent, path: str | os.PathLike[str]) -> None:
 
 def describe_tangent(tangent: Tangent, place: Path) -> None:
     """Write what a folder of kernels lacks to be a Tangent."""
-    at_sample, at_look = tangent.radial()
+    at_sample, at_held_out = tangent.radial()
     arrays = {
         "sample_label": tangent.sample.y,
         "sample_group": tangent.sample.codes,
         "sample_stands_for": tangent.stands_for,
         "sample_first": tangent.start_sample,
         "sample_radial": at_sample.reshape(tangent.start_sample.shape),
-        "look_label": tangent.look.y,
-        "look_group": tangent.look.codes,
-        "look_first": tangent.start_look,
-        "look_radial": at_look.reshape(tangent.start_look.shape),
+        "held_out_label": tangent.held_out.y,
+        "held_out_group": tangent.held_out.codes,
+        "held_out_first": tangent.start_held_out,
+        "held_out_radial": at_held_out.reshape(tangent.start_held_out.shape),
     }
-    for name, data in (("sample_weight", tangent.sample), ("look_weight", tangent.look)):
+    for name, data in (("sample_weight", tangent.sample), ("held_out_weight", tangent.held_out)):
         if data.weights is not None:
             arrays[name] = data.weights
     said: dict[str, JSON] = {
@@ -63,10 +63,10 @@ def describe_tangent(tangent: Tangent, place: Path) -> None:
         "outputs": tangent.outputs,
         "positive": tangent.positive,
         "groups": [label_to_json(group) for group in tangent.sample.groups],
-        "look_groups": [label_to_json(group) for group in tangent.look.groups],
+        "held_out_groups": [label_to_json(group) for group in tangent.held_out.groups],
         "sizes": tangent.sizes.tolist(),
         "settings": plain_json(tangent.settings),
-        "look": plain_json(tangent.look_described),
+        "held_out": plain_json(tangent.held_out_described),
         "probabilities": _probabilities(tangent),
         "kernels": str(tangent.kernel.dtype),
     }
@@ -86,7 +86,9 @@ def _probabilities(tangent: Tangent) -> bool:
     if isinstance(tangent.model, StoredNetwork):
         return tangent.model.probabilities
     with untouched(tangent.model):
-        return tangent.columns == 1 and gives_probabilities(tangent.model, tangent.look.tensors()[0][:8], tangent.read)
+        return tangent.columns == 1 and gives_probabilities(
+            tangent.model, tangent.held_out.tensors()[0][:8], tangent.read
+        )
 
 
 def _strips(values: np.ndarray) -> Iterator[np.ndarray]:

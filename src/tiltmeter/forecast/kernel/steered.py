@@ -1,4 +1,4 @@
-"""Steered: outputs of the linearised network under a group law."""
+"""Steered: outputs of the linearised network under a group intervention."""
 
 from __future__ import annotations
 
@@ -8,25 +8,22 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.data.group_shares import share_of
-from tiltmeter.forecast.kernel.group_losses import point_losses
-from tiltmeter.forecast.kernel.question import Question
-from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.kernel.targets import bend, slope, targets
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.pulls import changed, gram_pulls, pulls
-from tiltmeter.interventions.remembered import remembered
+from tiltmeter.forecast.kernel.question import Question, bend, slope, targets
+from tiltmeter.forecast.kernel.sample_correction import point_losses
+from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, changed, gram_pulls, pulls, remembered
 from tiltmeter.names import described
 from tiltmeter.record import Trajectory
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
 
-#: Looks at which the curvature of the steered loss is measured.
+#: Evaluations at which the curvature of the steered loss is measured.
 MEASURED = 8
 
 
-def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> LinearisedOutputs:
-    """Return the outputs of the linearised network under the question's law, step by step in the features.
+def steered_course(tangent: Tangent, question: Question, evaluations: np.ndarray) -> LinearisedOutputs:
+    """Return the outputs of the linearised network under the question's intervention, step by step in the features.
 
     Every step has the order of a training: the pulls come from the losses that are remembered (or from the gradients of
     this step), the weights move by sum_g P_g (mean gradient of group g), and the losses before the step are remembered.
@@ -57,7 +54,8 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
         return share * tangent.flat(slope(loss, shaped, goal)), mean @ point_losses(shaped, goal, loss)
 
     def gradient(given: np.ndarray) -> np.ndarray:
-        """The gradient as the law weighs the groups now; a law of gradients sees those of the groups first."""
+        """The gradient as the intervention weighs the groups now; an intervention of gradients sees those of the groups
+        first."""
         if not law.sees_gram:
             return np.asarray(across @ (given * (state.pull / reachable).take(codes)[:, None]))
         found = np.stack([own @ given[codes == code] / reachable[code] for code, own in enumerate(members)])
@@ -66,15 +64,15 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
 
     weights = np.zeros((rows.shape[1] + 1, start.shape[1]))
     weights[-1] = 1.0
-    states = np.full((len(looks), *weights.shape), np.nan)
-    told = np.full((len(looks), len(data.groups)), np.nan)
+    states = np.full((len(evaluations), *weights.shape), np.nan)
+    told = np.full((len(evaluations), len(data.groups)), np.nan)
     rates, speed = sgd.rates(), np.zeros_like(weights)
-    wanted = {int(step): row for row, step in enumerate(looks)}
+    wanted = {int(step): row for row, step in enumerate(evaluations)}
     with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(int(looks[-1]) + 1):
+        for step in range(int(evaluations[-1]) + 1):
             if step in wanted:
                 states[wanted[step]], told[wanted[step]] = weights, state.pull
-            if step == looks[-1] or not np.isfinite(weights).all():
+            if step == evaluations[-1] or not np.isfinite(weights).all():
                 break
             given, losses = slopes(weights)
             found = gradient(given)
@@ -82,27 +80,32 @@ def steered_course(tangent: Tangent, question: Question, looks: np.ndarray) -> L
             speed[:-1] += found
             weights = weights - rates[step] * speed
             state.learn(losses)
-        outputs = tangent.flat(tangent.start_look) + np.tensordot(states[:, :-1], features.look, axes=(1, 1)).transpose(
-            0, 2, 1
-        )
+        outputs = tangent.flat(tangent.start_held_out) + np.tensordot(
+            states[:, :-1], features.held_out, axes=(1, 1)
+        ).transpose(0, 2, 1)
         if radial is not None:
             outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
         dual = np.tensordot(states[:, :-1], features.dual, axes=(1, 1)).transpose(0, 2, 1)
         factors = told / np.where(drawn > 0, drawn, 1.0)
         every = np.stack([slopes(one)[0] * f[codes][:, None] for one, f in zip(states, factors, strict=True)])
-        total = np.trapezoid(every, sgd.travelled(looks), axis=0)
+        total = np.trapezoid(every, sgd.travelled(evaluations), axis=0)
         lost = tangent.kernel @ total - rows @ (rows.T @ total)
     error = float(np.sqrt((share * lost**2).sum() / share.sum()))
     sharpest = bend(loss) * _sharpest(rows, share, codes, factors)
-    method = f"{rows.shape[1]} features, {int(looks[-1])} single steps of {type(law).__name__}"
-    return LinearisedOutputs(looks, outputs, dual, states[:, -1, 0], error, sharpest, method, told)
+    method = f"{rows.shape[1]} features, {int(evaluations[-1])} single steps of {type(law).__name__}"
+    return LinearisedOutputs(evaluations, outputs, dual, states[:, -1, 0], error, sharpest, method, told)
 
 
 class GroupState:
-    """The state of one law along a forecast, as `Steering` keeps it along a training; short-lived."""
+    """The state of one intervention along a forecast, as `Steering` keeps it along a training; short-lived."""
 
     def __init__(
-        self, law: GroupLaw, groups: tuple[object, ...], shares: np.ndarray, sizes: np.ndarray, batch: int | None
+        self,
+        law: GroupIntervention,
+        groups: tuple[object, ...],
+        shares: np.ndarray,
+        sizes: np.ndarray,
+        batch: int | None,
     ) -> None:
         self._law, self._groups, self._shares = law, groups, shares
         self._sizes = sizes.astype(float)
@@ -113,7 +116,7 @@ class GroupState:
         self.pull = shares if law.sees_gram else pulls(law, self._z, self._seen())
 
     def see(self, gradients: np.ndarray) -> None:
-        """Look at the gradients of this step, (groups, ...), if the law does so now."""
+        """Look at the gradients of this step, (groups, ...), if the intervention does so now."""
         if self._step % self._law.every == 0 and np.isfinite(gradients).all():
             flat = gradients.reshape(len(gradients), -1)
             self._gram = flat @ flat.T
@@ -141,7 +144,8 @@ class GroupState:
 
 
 def with_pull(trajectory: Trajectory, pull: np.ndarray | None, groups: np.ndarray) -> Trajectory:
-    """Return the forecast with the curve `pull`, if a law of groups made it; one row for a constant law."""
+    """Return the forecast with the curve `pull`, if an intervention of groups made it; one row for a constant
+    intervention."""
     if pull is None:
         return trajectory
     times = trajectory["loss"]["time"].values
@@ -152,7 +156,7 @@ def with_pull(trajectory: Trajectory, pull: np.ndarray | None, groups: np.ndarra
 
 
 def _sharpest(rows: np.ndarray, share: np.ndarray, codes: np.ndarray, factors: np.ndarray) -> float:
-    """The largest curvature of the steered loss at a few looks."""
+    """The largest curvature of the steered loss at a few evaluations."""
     sound = factors[np.isfinite(factors).all(1)]
     few = sound[np.unique(np.linspace(0, len(sound) - 1, MEASURED).astype(int))] if len(sound) else sound
     if not rows.shape[1]:

@@ -15,15 +15,14 @@ class StoredNetwork(nn.Module):
     """Answers every held-out point, given by its number, as the network did before training.
 
     `radial` holds the derivatives of the outputs when all weights are scaled, for the sample and for the held-out
-    points. `look` is the account of the held-out points for an Origin; `probabilities` says whether the network ends in
-    a sigmoid.
-    """
+    points. `held_out` is the account of the held-out points for an Origin; `probabilities` says whether the network
+    ends in a sigmoid."""
 
     def __init__(
-        self, name: str, first: np.ndarray, radial: tuple[np.ndarray, np.ndarray], look: Any, probabilities: bool
+        self, name: str, first: np.ndarray, radial: tuple[np.ndarray, np.ndarray], held_out: Any, probabilities: bool
     ) -> None:
         super().__init__()
-        self.name, self.radial, self.look, self.probabilities = name, radial, look, probabilities
+        self.name, self.radial, self.held_out, self.probabilities = name, radial, held_out, probabilities
         self._first = torch.as_tensor(first)
 
     def forward(self, places: Tensor) -> Tensor:
@@ -43,6 +42,7 @@ def numbered(y: np.ndarray, codes: np.ndarray, groups: tuple[Any, ...], weights:
 def without_network(what: str) -> ValueError:
     """The error of everything that only the network itself can answer."""
     return ValueError(
-        f"{what} needs the network, which a stored Tangent does not hold: use what `tm.tangent(model, train, look)` "
+        f"{what} needs the network, which a stored Tangent does not hold: use what `tm.tangent(model, train, "
+        "held_out)` "
         "returns."
     )

@@ -15,49 +15,48 @@ from torch import nn
 
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.coordinates.strata import Stratum
 from tiltmeter.forecast.curves import curves, forecast_measures
-from tiltmeter.forecast.inputs import (
-    checked_real_steps,
-    looks_of,
-)
+from tiltmeter.forecast.inputs import evaluations_of
 from tiltmeter.forecast.kernel.directions import learned_share
 from tiltmeter.forecast.kernel.displacement import radial
-from tiltmeter.forecast.kernel.horizon_tests import centred, horizon_of, warn_early
-from tiltmeter.forecast.kernel.question import Question, question_of
-from tiltmeter.forecast.kernel.sample import masses
-from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, unseen
-from tiltmeter.forecast.kernel.sampled_kernels import sampled_kernels
-from tiltmeter.forecast.kernel.solvers.convex import convex_course
-from tiltmeter.forecast.kernel.solvers.features import Features, features
-from tiltmeter.forecast.kernel.solvers.linearised_outputs import LinearisedOutputs
-from tiltmeter.forecast.kernel.solvers.square import square_course
-from tiltmeter.forecast.kernel.stability import batch_limit, stability_limit, too_fast
+from tiltmeter.forecast.kernel.question import (
+    Question,
+    batch_limit,
+    bend,
+    question_of,
+    slope,
+    stability_limit,
+    targets,
+    too_fast,
+)
+from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, masses, unseen
+from tiltmeter.forecast.kernel.sampled_kernels import Stratum
+from tiltmeter.forecast.kernel.solvers.convex import Features, convex_course, features
+from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs, square_course
 from tiltmeter.forecast.kernel.steered import steered_course, with_pull
 from tiltmeter.forecast.kernel.stored_network import StoredNetwork, without_network
-from tiltmeter.forecast.kernel.targets import bend, slope, targets
 from tiltmeter.forecast.kernel.why import Why, explain
-from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.output_kind import say_probabilities
-from tiltmeter.passes.forward import Read
-from tiltmeter.passes.untouched import untouched
-from tiltmeter.recipe.lowered import constant_pull, group_law, lowered_recipe
+from tiltmeter.modules.forward import Read
+from tiltmeter.modules.tangent.plan import Plan
+from tiltmeter.modules.tangent.spectrum import spectrum
+from tiltmeter.modules.untouched import untouched
+from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike, optimiser_to_json
-from tiltmeter.recipe.order import GivenOrder
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.sampling import GivenOrder
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
-from tiltmeter.tangent.kernel import planned_kernels
-from tiltmeter.tangent.plan import Plan
-from tiltmeter.tangent.spectrum import spectrum
+from tiltmeter.threads import one_thread
 
 Outputs = Literal["full", "trace"]
 
-#: Held-out points whose kernel is compared before and after the forecast movement of the weights.
-WATCHED = 100
+#: Kernels of at most so many rows are small work.
+SMALL_KERNEL = 1000
 #: Halves of a sample share its features while these lack no more than this part of the kernel.
 LOST = 0.01
 #: Up to this many groups times outputs, the features start from the first pull of every group separately.
@@ -69,22 +68,22 @@ class Tangent:
     """The kernels of one untrained network on a sample of its training data and on held-out points; frozen.
 
     `kernel` is that of the sample, `cross` that of the held-out points against the sample. `start_sample` and
-    `start_look` are the outputs before training, one row per point. With several outputs, `outputs` is "full" if the
-    kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over outputs,
-    as if all outputs learned separately and at the same rate. `stands_for` is the number of training points that a
-    point of the sample represents, relative to the average. `sizes` counts every group's points in the training data.
-    `plan` says how gradients of the network are multiplied; `weights` is the sample of weights if they are too large.
-    """
+    `start_held_out` are the outputs before training, one row per point. With several outputs, `outputs` is "full" if
+    the kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over
+    outputs, as if all outputs learned separately and at the same rate. `stands_for` is the number of training points
+    that a point of the sample represents, relative to the average. `sizes` counts every group's points in the training
+    data. `plan` says how gradients of the network are multiplied; `weights` is the sample of weights if they are too
+    large."""
 
     model: nn.Module
     sample: GroupedData
-    look: GroupedData
+    held_out: GroupedData
     stands_for: np.ndarray
     sizes: np.ndarray
     kernel: np.ndarray
     cross: np.ndarray
     start_sample: np.ndarray
-    start_look: np.ndarray
+    start_held_out: np.ndarray
     outputs: Outputs
     positive: float
     read: Read | None = None
@@ -102,35 +101,22 @@ class Tangent:
     @property
     def columns(self) -> int:
         """How many outputs the network has."""
-        return int(self.start_look.shape[1])
+        return int(self.start_held_out.shape[1])
 
-    def forecast(
-        self, recipe: Recipe, *, watch: Watch = Watch(), horizon: bool = True, real_steps: int = 0
-    ) -> Trajectory:
-        """Forecast the group curves for this recipe, as `tm.forecast` does; cheap, so that many can be compared.
+    def forecast(self, recipe: Recipe, *, watch: Watch = Watch()) -> Trajectory:
+        """Forecast the group curves of the linearised network for this recipe; cheap, so that many can be compared.
 
         The curves are for all training data; if the sample is only a part of them, they are estimated from the sample
-        and its halves. `horizon=False` skips the tests of how far to trust them. `real_steps` allows that many steps of
-        SGD on a copy, for one more test.
+        and its halves. Nothing is promised: the network itself learns features, which its linearisation does not.
         """
         question = self.question(recipe)
-        looks = looks_of(watch, question.sgd.steps, self.read)
-        checked_real_steps(real_steps, question.sgd.steps)
-        if real_steps and self.stored:
-            raise without_network("`real_steps`")
-        if real_steps and question.law is not None:
-            raise ValueError(f"`real_steps` are plain steps, without {type(question.law).__name__}. Use `train`.")
+        evaluations = evaluations_of(watch, question.sgd.steps, self.read)
         measures = forecast_measures(watch)
         answers = self.answers(question.loss, watch.decide, len(measures) > len(DEFAULTS))
-        course, *parts = (one.course(question, looks) for one in (self, *half_samples(self)))
+        with one_thread(len(self.kernel) <= SMALL_KERNEL):
+            course, *parts = (one.course(question, evaluations) for one in (self, *half_samples(self)))
         limits = self._limits(course, question)
-        wild = too_fast(limits, question.sgd, question.batch)
-        trust: dict[str, Any] = {}
-        if horizon or real_steps:
-            trusted = horizon_of(self, course, parts, question, real_steps)
-            trust["horizon"] = trusted.to_json()
-            if not wild:
-                warn_early(trusted, course)
+        too_fast(limits, question.sgd, question.batch)
         settings = {
             **self.settings,
             "recipe": recipe.to_json(),
@@ -140,11 +126,10 @@ class Tangent:
             "calculation": {"method": course.method, "error": course.error if np.isfinite(course.error) else None},
             "sharpest": course.sharpest,
             **limits,
-            **trust,
         }
-        origin = Origin("forecast", problem={"look": self.look_described}, settings=settings)
+        origin = Origin("forecast", problem={"held_out": self.held_out_described}, settings=settings)
         told, *others = (
-            curves(answers, measures, looks, self.by_point(one.outputs), origin) for one in (course, *parts)
+            curves(answers, measures, evaluations, self.by_point(one.outputs), origin) for one in (course, *parts)
         )
         pull = course.pull if question.law is not None else self._constant_pull(recipe)
         return with_pull(corrected(told, others, unseen(self)), pull, self.sample.group_labels)
@@ -152,7 +137,7 @@ class Tangent:
     def question(self, recipe: Recipe) -> Question:
         """Return what the kernels need of the recipe, checked against this network and its data."""
         for law in checked_recipe(recipe).interventions:
-            if isinstance(law, DataLaw):
+            if isinstance(law, DataIntervention):
                 raise ValueError(
                     f"A Tangent has its data: {type(law).__name__} changes them. Use `forecast` or `train`."
                 )
@@ -166,23 +151,23 @@ class Tangent:
         self._check_optimiser(recipe)
         return found
 
-    def course(self, question: Question, looks: np.ndarray) -> LinearisedOutputs:
+    def course(self, question: Question, evaluations: np.ndarray) -> LinearisedOutputs:
         """Return the forecast outputs at these steps."""
         loss, sgd = question.loss, question.sgd
         if question.law is not None:
-            return steered_course(self, question, looks)
+            return steered_course(self, question, evaluations)
         share = self.shared(question)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
         decay = self.radial() if sgd.weight_decay else None
         if isinstance(loss, Square):
-            distance, start = self.flat(self.start_sample - goal), self.flat(self.start_look)
-            return square_course(self.kernel, self.cross, distance, start, share, sgd, looks, decay)
+            distance, start = self.flat(self.start_sample - goal), self.flat(self.start_held_out)
+            return square_course(self.kernel, self.cross, distance, start, share, sgd, evaluations, decay)
 
         def pull(outputs: np.ndarray) -> np.ndarray:
             return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
 
-        first = self.flat(self.start_sample), self.flat(self.start_look)
-        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, looks, decay)
+        first = self.flat(self.start_sample), self.flat(self.start_held_out)
+        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, evaluations, decay)
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
         """The kernels as a few hundred features, computed once for every loss; a half may have those of its sample."""
@@ -207,7 +192,7 @@ class Tangent:
         if question.law is not None:
             name = type(question.law).__name__
             raise ValueError(f"`learned_share` and `why` are for constant weights, not {name}. Use `forecast`.")
-        found = learned_share(self, question, looks_of(Watch(when=when), question.sgd.steps, None))
+        found = learned_share(self, question, evaluations_of(Watch(when=when), question.sgd.steps, None))
         origin = Origin("forecast", settings={**self.settings, "recipe": recipe.to_json()})
         return Trajectory({"learned_share": found}, "step", origin)
 
@@ -226,25 +211,6 @@ class Tangent:
         )
         names = self.sample.group_labels
         return found.assign_coords(group=names[found.coords["group"].values])
-
-    @cached_property
-    def watched(self) -> tuple[torch.Tensor, np.ndarray]:
-        """A few of the held-out points, and their centred kernel before training.
-
-        Fewer where every output of a point costs a pass back through a large network.
-        """
-        count = WATCHED if self.weights is None else max(16, WATCHED // self.columns)
-        few = np.unique(np.linspace(0, len(self.look) - 1, count).astype(int))
-        x = self.look.tensors()[0][few]
-        return x, centred(self.kernel_of(self.model, x))
-
-    def kernel_of(self, model: nn.Module, x: torch.Tensor) -> np.ndarray:
-        """Return the kernel of these points in a copy of the network, by the plan made for the network."""
-        if self.stored:
-            raise without_network("A kernel of other weights")
-        if self.weights is not None:
-            return sampled_kernels(model, x, (), self.weights, self.outputs, self.read)[0]
-        return planned_kernels(model, x, (), outputs=self.outputs, read=self.read, plan=self.plan)[0][0]
 
     def shared(self, question: Question) -> np.ndarray:
         """Return the weight of every row of the sample's kernel in the mean gradient."""
@@ -267,7 +233,7 @@ class Tangent:
         return found
 
     def _constant_pull(self, recipe: Recipe) -> np.ndarray | None:
-        law = group_law(recipe)
+        law = group_intervention(recipe)
         if law is None:
             return None
         shares = self.shares if recipe.drawn is None else share_of(self.sample, recipe.drawn)
@@ -295,7 +261,7 @@ class Tangent:
     def answers(self, loss: Any, decide: Any = None, keep: bool = False) -> Answers:
         """Return what turns outputs of the held-out points into curves."""
         with untouched(self.model):
-            found = Answers(self.model, self.look, loss, decide, self.read, 256, keep)
+            found = Answers(self.model, self.held_out, loss, decide, self.read, 256, keep)
         if isinstance(self.model, StoredNetwork) and self.model.probabilities:
             say_probabilities(loss, found.loss.link, found.loss.definition)
         return found
@@ -310,10 +276,12 @@ class Tangent:
     @cached_property
     def _radial(self) -> tuple[np.ndarray, np.ndarray]:
         if isinstance(self.model, StoredNetwork):
-            at_sample, at_look = self.model.radial
+            at_sample, at_held_out = self.model.radial
         else:
-            at_sample, at_look = (radial(self.model, x, self.read) for x in (self.points(), self.look.tensors()[0]))
-        return self.flat(at_sample), self.flat(at_look)
+            at_sample, at_held_out = (
+                radial(self.model, x, self.read) for x in (self.points(), self.held_out.tensors()[0])
+            )
+        return self.flat(at_sample), self.flat(at_held_out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the Tangent as a new folder, without inputs and weights; `tm.load_tangent` reads it."""
@@ -332,14 +300,14 @@ class Tangent:
         return self.model.name if isinstance(self.model, StoredNetwork) else type(self.model).__name__
 
     @property
-    def look_described(self) -> Any:
+    def held_out_described(self) -> Any:
         """The account of the held-out points for an Origin."""
-        return self.model.look if isinstance(self.model, StoredNetwork) else self.look.to_json()
+        return self.model.held_out if isinstance(self.model, StoredNetwork) else self.held_out.to_json()
 
     def __repr__(self) -> str:
         return (
             f"<Tangent of {self.network_name}, {len(self.sample)} points of the training data, "
-            f"{len(self.look)} to look at, {self.columns} output{'s' if self.columns > 1 else ''} ({self.outputs})>"
+            f"{len(self.held_out)} to look at, {self.columns} output{'s' if self.columns > 1 else ''} ({self.outputs})>"
         )
 
 

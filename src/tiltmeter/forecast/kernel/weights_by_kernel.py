@@ -1,109 +1,185 @@
-"""weights_by_kernel: group weights searched in the features of a tangent kernel."""
+"""Weights by kernels: the group weights under which the linearised network makes a criterion smallest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
+from scipy.optimize import minimize, minimize_scalar
 
-from tiltmeter.forecast.kernel.corrected_control import CorrectedControl
-from tiltmeter.forecast.kernel.group_losses import group_losses
-from tiltmeter.forecast.kernel.question import Question
-from tiltmeter.forecast.kernel.sample_correction import corrected_losses, half_samples
-from tiltmeter.forecast.kernel.solvers.modes import responses
+from tiltmeter.forecast.kernel.question import Question, targets
+from tiltmeter.forecast.kernel.sample_correction import corrected_losses, group_losses, half_samples
+from tiltmeter.forecast.kernel.solvers.square import responses
 from tiltmeter.forecast.kernel.tangent import Tangent
-from tiltmeter.forecast.kernel.targets import targets
-from tiltmeter.forecast.recommended import BestWeights
-from tiltmeter.forecast.weight_search import LARGEST_RATIO, at_bound, one_by_one, smallest, weights_of
-from tiltmeter.losses import CrossEntropy, Logistic, Square
-from tiltmeter.population.criteria import Criterion, FinalGap, GapArea, WorstGroupArea, WorstGroupLoss
+from tiltmeter.losses import Square
+from tiltmeter.population.criteria import Criterion
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.record import log_spaced
-from tiltmeter.theory.pull_search import PullSearch
+from tiltmeter.shown_text import NotebookText
 
-#: Widths over which the kinks of the criterion are rounded, and rounds of the search by gradients for each.
-WIDTHS, ROUNDS = (1e-2, 1e-3), 8
+#: The largest ratio of a weight to the first group's that is tried.
+LARGEST_RATIO = 100.0
+
+#: The costs of several weightings, given as logarithms of weights over the first one.
+Costs: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[float]]
+
+
+#: Weights on the grid of the search, how often the best of them is refined, and to which precision of logarithms.
+GRID, REFINED, PRECISION = 9, 20, 1e-2
+
+
+def weights_of(logs: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Weights with a mean of 1 over groups of these shares, from their logarithms relative to the first.
+
+    >>> weights_of(np.log([3.0]), np.array([0.75, 0.25]))
+    array([0.66666667, 2.        ])
+    """
+    limit = np.log(LARGEST_RATIO)
+    raw = np.exp(np.clip(np.concatenate([[0.0], np.atleast_1d(logs)]), -limit, limit))
+    return np.asarray(raw / (shares * raw).sum())
+
+
+def one_by_one(cost: Callable[[np.ndarray], float]) -> Costs:
+    """The costs of several weightings, from a function of one."""
+    return lambda several: [cost(logs) for logs in several]
+
+
+def smallest(costs: Costs, count: int) -> np.ndarray:
+    """The logarithms of `count` weights over the first one: a coarse search, then a finer one.
+
+    >>> smallest(one_by_one(lambda logs: float((logs[0] - 1.0) ** 2)), 1).round(2)
+    array([1.])
+
+    Those of the coarse search do not depend on each other and are asked for together.
+    """
+    limit = np.log(LARGEST_RATIO)
+    known: dict[tuple[float, ...], float] = {}
+
+    def ask(several: Any) -> None:
+        keys = [tuple(np.atleast_1d(logs).tolist()) for logs in several]
+        fresh = [key for key in dict.fromkeys(keys) if key not in known]
+        values = costs([np.asarray(key) for key in fresh]) if fresh else []
+        known.update({key: value if np.isfinite(value) else np.inf for key, value in zip(fresh, values, strict=True)})
+
+    def asked(logs: Any) -> float:
+        ask([logs])
+        return known[tuple(np.atleast_1d(logs).tolist())]
+
+    if count == 1:
+        grid = np.linspace(-limit, limit, GRID)
+        ask([*grid, 0.0])
+        best = int(np.argmin([asked(u) for u in grid]))
+        bounds = grid[max(0, best - 1)], grid[min(GRID - 1, best + 1)]
+        options: Any = {"xatol": PRECISION, "maxiter": REFINED}
+        minimize_scalar(asked, bounds=bounds, method="bounded", options=options)
+    else:
+        start = np.zeros(count)
+        simplex = np.concatenate([start[None], np.eye(count)])
+        ask(simplex)
+        most = 3 * REFINED * count
+        options = {"initial_simplex": simplex, "xatol": PRECISION, "fatol": 1e-6, "maxfev": most}
+        minimize(asked, start, method="Nelder-Mead", options=options)
+    return np.asarray(np.clip(min(known, key=lambda key: known[key]), -limit, limit))
+
+
+def at_bound(logs: np.ndarray) -> bool:
+    """Whether a weight is at the largest ratio tried."""
+    return bool((np.abs(logs) > 0.99 * np.log(LARGEST_RATIO)).any())
+
+
+#: Relative changes below this are not reported.
+NOTICEABLE = 1e-3
+
+
+@dataclass(frozen=True)
+class BestWeights(NotebookText):
+    """Weights with a mean of 1 over the training data, and what they are forecast to do.
+
+    `before` and `after` are the criterion without and with them; `losses` hold every group's final loss, both ways.
+    `at_bound`: the search ended at the largest ratio it tries.
+    """
+
+    weights: dict[Hashable, float]
+    criterion: Criterion
+    before: float
+    after: float
+    losses: dict[Hashable, tuple[float, float]]
+    at_bound: bool
+
+    @property
+    def levels_down(self) -> bool:
+        """Whether a gap closes only because a group gets worse, while none gets better."""
+        worse = [after > before * (1 + NOTICEABLE) for before, after in self.losses.values()]
+        better = [after < before * (1 - NOTICEABLE) for before, after in self.losses.values()]
+        return any(worse) and not any(better)
+
+    def __str__(self) -> str:
+        if self.after > self.before * (1 - NOTICEABLE):
+            return f"No weights are forecast to improve {self.criterion.name}, which is {self.before:.4g}."
+        said = ", ".join(f"{group} {weight:.3g}" for group, weight in self.weights.items())
+        ends = "; ".join(f"{group} {before:.4g} to {after:.4g}" for group, (before, after) in self.losses.items())
+        text = f"Weights {said} are forecast to bring {self.criterion.name} from {self.before:.4g} to {self.after:.4g}"
+        text += f" (final losses: {ends})"
+        if self.at_bound:
+            text += ", at the largest ratio tried"
+        if self.levels_down:
+            return f"{text}. This is levelling down: the gap closes because a group loses and none gains."
+        if self.criterion.levels:
+            return f"{text}. A gap can also close by harm: compare the losses before using these weights."
+        return text + "."
 
 
 def weights_by_kernel(tangent: Tangent, recipe: Recipe, criterion: Criterion) -> BestWeights:
     """The weights under which the forecast of these kernels makes the criterion smallest.
 
     The search uses the leading features of the kernels; what is reported is of the kernels themselves. For the squared
-    loss every forecast has a closed form. For other losses the forecast is followed step by step, and its exact
-    gradients guide the search.
+    loss every forecast has a closed form. For other losses the forecast is followed step by step.
     """
     question = tangent.question(recipe)
     found, steps = question.loss, question.sgd.steps
-    looks = np.asarray(sorted({*log_spaced(20).steps(steps), steps}))
+    evaluations = np.asarray(sorted({*log_spaced(20).steps(steps), steps}))
     parts = half_samples(tangent)
     groups, shares = tangent.sample.groups, tangent.shares
-    if isinstance(found, (Logistic, CrossEntropy)) and not question.sgd.weight_decay:
-        logs = _by_gradients(tangent, parts, question, criterion, looks)
-    else:
-        quick = [_quick(one, question, looks) for one in (tangent, *parts)]
+    quick = [_quick(one, question, evaluations) for one in (tangent, *parts)]
 
-        def cost(logs: np.ndarray) -> float:
-            weights = weights_of(logs, shares)
-            return _judged(criterion, looks, corrected_losses(tangent, (one(weights) for one in quick)))
+    def cost(logs: np.ndarray) -> float:
+        weights = weights_of(logs, shares)
+        return _judged(criterion, evaluations, corrected_losses(tangent, (one(weights) for one in quick)))
 
-        logs = smallest(one_by_one(cost), len(groups) - 1)
+    logs = smallest(one_by_one(cost), len(groups) - 1)
     chosen = dict(zip(groups, weights_of(logs, shares).tolist(), strict=True))
-    goal = targets(tangent.look.y, tangent.columns, found, tangent.positive)
+    goal = targets(tangent.held_out.y, tangent.columns, found, tangent.positive)
 
     def course(given: Mapping[Any, float] | None) -> np.ndarray:
-        courses = (one.course(replace(question, weights=given), looks) for one in (tangent, *parts))
-        losses = (group_losses(tangent.by_point(one.outputs), goal, tangent.look, found)[0] for one in courses)
+        courses = (one.course(replace(question, weights=given), evaluations) for one in (tangent, *parts))
+        losses = (group_losses(tangent.by_point(one.outputs), goal, tangent.held_out, found)[0] for one in courses)
         return corrected_losses(tangent, losses)
 
     plain, better = course(None), course(chosen)
-    order = [tangent.look.groups.index(group) for group in groups]
+    order = [tangent.held_out.groups.index(group) for group in groups]
     ends = {g: (float(plain[-1, i]), float(better[-1, i])) for g, i in zip(groups, order, strict=True)}
-    before, after = (_judged(criterion, looks, one) for one in (plain, better))
+    before, after = (_judged(criterion, evaluations, one) for one in (plain, better))
     return BestWeights(chosen, criterion, before, after, ends, at_bound(logs))
 
 
-def _judged(criterion: Criterion, looks: np.ndarray, losses: np.ndarray) -> float:
-    curve = xr.DataArray(losses, dims=("time", "group"), coords={"time": looks})
+def _judged(criterion: Criterion, evaluations: np.ndarray, losses: np.ndarray) -> float:
+    curve = xr.DataArray(losses, dims=("time", "group"), coords={"time": evaluations})
     return float(criterion.of({"loss": curve}))
 
 
-def _by_gradients(
-    tangent: Tangent, parts: Sequence[Tangent], question: Question, criterion: Criterion, looks: np.ndarray
-) -> np.ndarray:
-    """The logarithms of weights by gradients of the forecast.
-
-    One weight, or those for a criterion without a gradient, are searched by values alone.
-    """
-    control = CorrectedControl.of(tangent, parts, question, looks)
-    shares = np.maximum(tangent.shares, 1e-12)
-    smooth = isinstance(criterion, (WorstGroupArea, GapArea, FinalGap)) or criterion == WorstGroupLoss()
-    if smooth and len(shares) > 2:
-        pulls = PullSearch(control, criterion, looks.astype(float), False, ROUNDS, WIDTHS).best(1)[0]
-        weights = pulls / shares
-        logs = np.log(np.maximum(weights / weights[0], 1e-12))[1:]
-        limit = np.log(LARGEST_RATIO)
-        return np.asarray(np.clip(logs, -limit, limit))
-
-    def cost(logs: np.ndarray) -> float:
-        weights = weights_of(logs, tangent.shares)
-        return _judged(criterion, looks, control.losses((tangent.shares * weights)[None])[0])
-
-    return smallest(one_by_one(cost), len(shares) - 1)
-
-
-def _quick(tangent: Tangent, question: Question, looks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a fast function from weights to losses (looks, groups), from a few hundred features."""
+def _quick(tangent: Tangent, question: Question, evaluations: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a fast function from weights to losses (evaluations, groups), from a few hundred features."""
     groups, loss = tangent.sample.groups, question.loss
-    goal = targets(tangent.look.y, tangent.columns, loss, tangent.positive)
+    goal = targets(tangent.held_out.y, tangent.columns, loss, tangent.positive)
     if not isinstance(loss, Square) or question.sgd.weight_decay:
 
         def whole(weights: np.ndarray) -> np.ndarray:
             given = dict(zip(groups, weights.tolist(), strict=True))
-            outputs = tangent.course(replace(question, weights=given), looks).outputs
-            return group_losses(tangent.by_point(outputs), goal, tangent.look, loss)[0]
+            outputs = tangent.course(replace(question, weights=given), evaluations).outputs
+            return group_losses(tangent.by_point(outputs), goal, tangent.held_out, loss)[0]
 
         return whole
     features = tangent.features(loss)
@@ -114,14 +190,14 @@ def _quick(tangent: Tangent, question: Question, looks: np.ndarray) -> Callable[
     parts = [(features.sample[codes == g], share[codes == g], distance[codes == g]) for g in range(len(groups))]
     bends = np.stack([rows.T @ (s * rows) for rows, s, _ in parts])
     pulls = np.stack([rows.T @ (s * off) for rows, s, off in parts])
-    start = tangent.flat(tangent.start_look)
+    start = tangent.flat(tangent.start_held_out)
 
     def few(weights: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(np.tensordot(weights, bends, axes=1))
         pull = vectors.T @ np.tensordot(weights, pulls, axes=1)
-        answers, _ = responses(np.maximum(values, 0.0), question.sgd, looks)
+        answers, _ = responses(np.maximum(values, 0.0), question.sgd, evaluations)
         moved = answers[:, :, None] * pull
-        outputs = start + np.tensordot(moved, features.look @ vectors, axes=(1, 1)).transpose(0, 2, 1)
-        return group_losses(tangent.by_point(outputs), goal, tangent.look, loss)[0]
+        outputs = start + np.tensordot(moved, features.held_out @ vectors, axes=(1, 1)).transpose(0, 2, 1)
+        return group_losses(tangent.by_point(outputs), goal, tangent.held_out, loss)[0]
 
     return few

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.shown_text import NotebookText
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
@@ -32,7 +32,8 @@ class Why(NotebookText):
     (None for measurements). `shares` is how much of each group's task lies in directions learned by that step.
 
     It does not know noise in labels, inputs that say less about the label in one group, or anything else that is in no
-    kernel, and says so where the reasons tried leave most of the gap. Beyond its horizon a forecast explains nothing.
+    kernel, and says so where the reasons tried leave most of the gap. It explains the linearised network, which learns
+    no features.
     """
 
     step: int
@@ -105,8 +106,8 @@ class Why(NotebookText):
 def explain(tangent: Tangent, recipe: Recipe, step: int) -> Why:
     """Forecast the recipe up to a step, and again without each reason in turn."""
     question = tangent.question(recipe)
-    look = np.array([step])
-    by_label = _losses(tangent, recipe, look)
+    held_out = np.array([step])
+    by_label = _losses(tangent, recipe, held_out)
     losses = {g: float(np.nansum(row[0] * row[1])) for g, row in by_label.items()}
     worse, better = max(losses, key=losses.__getitem__), min(losses, key=losses.__getitem__)
     course = tangent.learned_share(recipe)["learned_share"].sel(time=step).values.tolist()
@@ -122,7 +123,7 @@ def explain(tangent: Tangent, recipe: Recipe, step: int) -> Why:
     tried[SPREAD] = _level_spread(tangent, scale), recipe
     without = {}
     for name, (kernels, other) in tried.items():
-        found = _losses(kernels, other, look)
+        found = _losses(kernels, other, held_out)
         sums = {g: float(np.nansum(row[0] * row[1])) for g, row in found.items()}
         without[name] = sums[worse] - sums[better]
     mean = float(np.mean(list(scale.values())))
@@ -141,19 +142,19 @@ def explain(tangent: Tangent, recipe: Recipe, step: int) -> Why:
     )
 
 
-def _losses(tangent: Tangent, recipe: Recipe, look: np.ndarray) -> dict[Any, np.ndarray]:
+def _losses(tangent: Tangent, recipe: Recipe, held_out: np.ndarray) -> dict[Any, np.ndarray]:
     """For every group, (share, mean loss) of each label among the points looked at."""
     question = tangent.question(recipe)
-    outputs = tangent.by_point(tangent.course(question, look).outputs)[0]
+    outputs = tangent.by_point(tangent.course(question, held_out).outputs)[0]
     answers = tangent.answers(question.loss)
     snapshot = answers.assemble([(0, torch.as_tensor(outputs[:, 0] if outputs.shape[1] == 1 else outputs))])
     assert snapshot.loss is not None
-    labels, places = np.unique(tangent.look.y, return_inverse=True)
-    if not tangent.look.label_rates:
-        labels, places = labels[:1], np.zeros(len(tangent.look), dtype=int)  # measurements, not classes
+    labels, places = np.unique(tangent.held_out.y, return_inverse=True)
+    if not tangent.held_out.label_rates:
+        labels, places = labels[:1], np.zeros(len(tangent.held_out), dtype=int)  # measurements, not classes
     found = {}
-    for code, group in enumerate(tangent.look.groups):
-        own = tangent.look.codes == code
+    for code, group in enumerate(tangent.held_out.groups):
+        own = tangent.held_out.codes == code
         counts = np.bincount(places[own], minlength=len(labels))
         with np.errstate(all="ignore"):
             means = np.bincount(places[own], snapshot.loss[own], len(labels)) / counts
@@ -193,11 +194,11 @@ def _level_spread(tangent: Tangent, spread: Mapping[Any, float]) -> Tangent:
     factor = np.sqrt(values.mean() / np.where(values > 0, values, 1.0))
     rows = len(tangent.kernel) // len(tangent.sample)
     of_sample = np.repeat(factor[tangent.sample.codes], rows)
-    of_look = np.repeat(factor[tangent.look.codes], len(tangent.cross) // len(tangent.look))
+    of_held_out = np.repeat(factor[tangent.held_out.codes], len(tangent.cross) // len(tangent.held_out))
     return replace(
         tangent,
         kernel=of_sample[:, None] * tangent.kernel * of_sample,
-        cross=of_look[:, None] * tangent.cross * of_sample,
+        cross=of_held_out[:, None] * tangent.cross * of_sample,
         _found={},
     )
 

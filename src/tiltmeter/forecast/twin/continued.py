@@ -1,8 +1,9 @@
-"""Continued: the rest of a training, from twins cut out of the network as it is now."""
+"""Continued: the rest of a training, from copies of the network as it is now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,71 +13,127 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.begun import Begun
-from tiltmeter.forecast.inputs import checked_classes
-from tiltmeter.forecast.replica_seeds import replica_seeds
-from tiltmeter.forecast.replicas import told_by_replicas
-from tiltmeter.forecast.route import Twin
-from tiltmeter.forecast.twin.cut import Cutter
-from tiltmeter.forecast.twin.one_by_one import train_one_by_one
-from tiltmeter.forecast.twin.places import by_place
-from tiltmeter.forecast.twin.representative import sample_of
-from tiltmeter.forecast.twin.scaled_recipe import scaled_recipe
-from tiltmeter.forecast.twin.taken_up import kept_places, remembered
-from tiltmeter.forecast.twin.twins import ScaledTwin, scaled, shifted
+from tiltmeter.forecast.task import ForecastTask, copy_seeds
+from tiltmeter.forecast.twin.cut import Cutter, Units
+from tiltmeter.forecast.twin.light_training import train_one_by_one
+from tiltmeter.forecast.twin.rule import Scale
+from tiltmeter.forecast.twin.twins import ResumeState, ScaledTwin, by_place, scaled, scaled_recipe, shifted
 from tiltmeter.forecast.twin.untrained import Untrained
-from tiltmeter.measures.answers import trial_scores
-from tiltmeter.passes.forward import like_weights
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.forward import Read
+from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.sampling import Sampling
-from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, at
 
+#: How the memory of an optimiser is tried: gradients of these sizes, so many steps.
+SMALL, LARGE, STEPS = 1.0, 4.0, 3
 
-def twins_from(
-    own: nn.Module,
-    train: GroupedData,
-    look: GroupedData,
-    recipe: Recipe,
-    route: Twin,
-    watch: Watch,
-    begun: Begun,
-) -> Trajectory:
-    """The curves of twins of the network as it is, from this step to the last; they begin at its own outputs.
 
-    What the optimiser remembers is cut with the weights. Weights that were learned are cut as if they were still
-    random, which is exact for one hidden layer and an approximation for more.
+def kept_places(model: nn.Module, x: Tensor, units: Units, read: Read | None) -> dict[str, Tensor]:
+    """For every parameter of a twin of these units, the places of its numbers in the flattened one of the network.
+
+    >>> import numpy as np
+    >>> found = kept_places(nn.Sequential(nn.Linear(2, 9), nn.Linear(9, 1)), torch.zeros(2, 2), (np.arange(8),), None)
+    >>> found["0.weight"].shape, found["1.weight"].tolist()
+    (torch.Size([8, 2]), [[0, 1, 2, 3, 4, 5, 6, 7]])
+
+    A copy of the network whose weights are their own places is cut to the same units.
     """
-    x = tuple(like_weights(own, data.tensors()[0]) for data in (train, look))
-    with untouched(own):
-        trial = trial_scores(own, x[0][:8], watch.read)
-    outputs = trial.shape[1] if trial.ndim == 2 else 1
-    for data in (train, look):
-        checked_classes(data, outputs)
-    total = recipe.total_steps(len(train))
-    sampling = recipe.batches(train)
-    count = 1 if route.share == 1.0 and recipe.order is not None else route.count
-    seeds = [route.seed] * count if recipe.order is not None else replica_seeds(route.seed, count)
-    looks = [step for step in sorted({begun.step, *watch.when.steps(total), total}) if step >= begun.step]
-    rest = replace(watch, when=at([step - begun.step for step in looks]))
+    numbered = deep_copy(model).double()
+    with torch.no_grad():
+        for parameter in numbered.parameters():
+            if parameter.is_floating_point():
+                parameter.copy_(torch.arange(parameter.numel(), dtype=parameter.dtype).view(parameter.shape))
+    points = x.double() if x.is_floating_point() else x
+    found = Cutter(numbered, points, read).keep(units).model
+    return {name: parameter.detach().round().long() for name, parameter in found.named_parameters()}
+
+
+def remembered(
+    state: ResumeState,
+    recipe: Recipe,
+    model: nn.Module,
+    places: dict[str, Tensor],
+    scale: Callable[[str], Scale],
+) -> dict[str, dict[str, Any]]:
+    """What the optimiser of the network remembers, by parameter, at these places and in the units of the twin.
+
+    Gradients of a twin are larger by the rule's factor. A memory of gradients grows with it, a memory of their squares
+    with its square: which of them it is, is seen from the optimiser itself.
+    """
+    power = powers(recipe.make_optimiser, [p for p in model.parameters() if p.requires_grad])
+    found: dict[str, dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter not in state.optimiser.state or name not in places:
+            continue
+        factor, where = scale(name).gradient, places[name]
+        found[name] = {
+            key: value.flatten()[where] * factor ** power(key)
+            if isinstance(value, Tensor) and value.shape == parameter.shape and value.numel() > 1
+            else (value.clone() if isinstance(value, Tensor) else value)
+            for key, value in state.optimiser.state[parameter].items()
+        }
+    return found
+
+
+def powers(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor]) -> Callable[[str], int]:
+    """With which power of the gradient's size each memory of an optimiser grows, from a trial on a few numbers.
+
+    >>> power = powers(torch.optim.Adam, [torch.zeros(3, 2)])
+    >>> power("exp_avg"), power("exp_avg_sq"), power("step")
+    (1, 2, 0)
+    """
+
+    def after(size: float) -> dict[str, float]:
+        given = [torch.zeros(min(2, max(1, one.numel())), dtype=torch.float64, requires_grad=True) for one in like]
+        made = make(given)
+        draw = torch.Generator().manual_seed(0)
+        for _ in range(STEPS):
+            for tried in given:
+                tried.grad = size * (1.0 + torch.rand(tried.shape, generator=draw, dtype=torch.float64))
+            made.step()
+        found: dict[str, float] = {}
+        for state in made.state.values():
+            for key, value in state.items():
+                found[key] = found.get(key, 0.0) + (float(value.abs().sum()) if isinstance(value, Tensor) else 0.0)
+        return found
+
+    small, large = after(SMALL), after(LARGE)
+    return lambda key: round(math.log(large[key] / small[key], LARGE / SMALL)) if small.get(key) else 0
+
+
+def rest_by_copies(
+    task: ForecastTask, share: float, count: int, seed: int, state: ResumeState
+) -> tuple[Trajectory, dict[str, Any]]:
+    """The curves of copies of the network as it is, from this step to the last; they begin at its own outputs.
+
+    Copies keep a `share` of the units; with all of them a copy is the network itself. What the optimiser remembers is
+    cut with the weights. Weights that were learned are cut as if they were still random, which is exact for one hidden
+    layer and an approximation for more.
+    """
+    own, recipe, watch, train = task.model, task.recipe, task.watch, task.train
+    total, sampling = task.steps, recipe.batches(train)
+    count = 1 if share == 1.0 and task.order_known else count
+    seeds = [seed] * count if task.order_known else copy_seeds(seed, count)
+    evaluations = [step for step in sorted({state.step, *task.evaluations}) if step >= state.step]
+    rest = replace(watch, when=at([step - state.step for step in evaluations]))
     twins, networks, recipes = list[ScaledTwin](), list[nn.Module](), list[Recipe]()
-    wide = Untrained(own, train, (x[0], x[1]), watch.read)
-    cutter = Cutter(own, sample_of(x[0]), watch.read)
+    wide = Untrained(own, train, task.x, watch.read)
     for number in range(len(seeds)):
-        twin = scaled(cutter(route.share, route.seed + number), outputs)
-        places = kept_places(own, x[0][:2], twin.cut.units, watch.read)
+        twin = scaled(task.cut(share, seed + number), task.outputs)
+        places = kept_places(own, task.x[0][:2], twin.cut.units, watch.read)
         twins.append(twin)
         networks.append(shifted(wide, twin))
-        recipes.append(_rest(recipe, own, twin, places, begun, total, Later(sampling, begun.step)))
+        recipes.append(_rest(recipe, own, twin, places, state, total, Later(sampling, state.step)))
     ahead = None if twins[0].whole else [None] * len(twins)  # the optimiser goes on from what it remembers
-    found = train_one_by_one(networks, recipes, seeds, *by_place(train, look), rest, False, ahead)
+    runs = train_one_by_one(networks, recipes, seeds, *by_place(train, task.held_out), rest, False, ahead)
     account: dict[str, Any] = {
         "cut": {name: list(counts) for name, counts in twins[0].cut.cut.items()},
         "whole": list(twins[0].cut.whole),
-        "from_step": begun.step,
+        "order": "the run's own" if task.order_known else "one for every copy",
+        "from_step": state.step,
     }
-    return told_by_replicas(_later(found, begun.step), own, train, look, recipe, watch, route, account)
+    return _later(runs, state.step), account
 
 
 @dataclass(frozen=True)
@@ -102,17 +159,17 @@ def _rest(
     own: nn.Module,
     twin: ScaledTwin,
     places: dict[str, Tensor],
-    begun: Begun,
+    state: ResumeState,
     total: int,
     batches: Sampling,
 ) -> Recipe:
     """The recipe of a twin from here to the end."""
-    scaled = scaled_recipe(recipe, twin.network, twin.scales, twin.kind(recipe), total, begun)
-    kept = remembered(begun, recipe, own, places, twin.scale)
+    scaled = scaled_recipe(recipe, twin.network, twin.scales, twin.kind(recipe), total, state)
+    kept = remembered(state, recipe, own, places, twin.scale)
     names = [name for name, _ in twin.network.named_parameters()]
     order = recipe.order if isinstance(recipe.order, int) else None
     make = partial(_resumed, scaled.make_optimiser, names, kept)
-    free: dict[str, Any] = {"proportions": None, "epochs": None, "steps": total - begun.step}
+    free: dict[str, Any] = {"proportions": None, "epochs": None, "steps": total - state.step}
     return replace(scaled, optimiser=make, order=order, sampling=batches, **free)
 
 

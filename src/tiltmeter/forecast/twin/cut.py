@@ -11,11 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.forecast.twin.layers import Kept, Shares, narrow
+from tiltmeter.forecast.twin.layers import Coupled, Kept, Shares, coupled_units, narrow
 from tiltmeter.forecast.twin.representative import UnitResponses, drawn
-from tiltmeter.forecast.twin.units import Coupled, coupled_units
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.modules.forward import Read, flat_scores
+from tiltmeter.modules.untouched import deep_copy
 
 #: Points on which a network is traced.
 TRACED = 2

@@ -1,22 +1,157 @@
-"""JoinedUpdate: one step of the user's optimiser on all parameters of stacked twins, those of equal settings at once.
-
-Twins are small, so a step of Adam takes as long as its calls. Parameters that share every setting go through the
-optimiser's formula together, in one pass over their numbers (torch's fused kernels).
-"""
+"""Joined update: the steps of all twins of a stack by the formulas of their loss and optimiser."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tiltmeter.forecast.twin.stacked_rates import Rates
-from tiltmeter.forecast.twin.twins import ScaledTwin
-from tiltmeter.forecast.twin.whole_vectors import WholeVectors
+from tiltmeter.data.example_weights import example_weights
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.forecast.twin.rule import Kind
+from tiltmeter.forecast.twin.twins import FOLLOWED, ScaledTwin, rate_factor, scaled_settings
+from tiltmeter.measures.point_loss import PointLoss
+from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.training.stacked_linear_layers import Product
 from tiltmeter.training.stacked_updates import Gradients, Rate
+
+#: Derivatives of the loss of every run by its scores (runs, points, outputs), for points at places (runs, points).
+ScoreSlopes = Callable[[Tensor, Tensor], Tensor]
+
+
+def score_slopes(
+    loss: PointLoss, train: GroupedData, weights: Sequence[Mapping[Any, float] | None], like: Tensor
+) -> ScoreSlopes | None:
+    """The derivatives of the losses that `stacked_loss` gives without interventions; None where the formula is not
+    known.
+
+    `weights` are those of every run, or one for all.
+    """
+    known = loss.slope
+    if known is None:
+        return None
+    y = known.targets(train.tensors(like.dtype)[1].to(like.device, like.dtype))
+    heavy = _factors(train, weights, like)
+    runs = torch.arange(len(weights), device=like.device)[:, None]
+
+    def slopes(scores: Tensor, places: Tensor) -> Tensor:
+        one = scores.shape[2] == 1
+        goals = y.index_select(0, places.flatten()).view(places.shape)  # several times as fast as y[places]
+        found = known.slope(scores[..., 0] if one else scores, goals)
+        found = found.unsqueeze(2) if one else found
+        if heavy is not None:
+            found = found * heavy[runs, places].unsqueeze(2)
+        return found.div_(scores.shape[1])
+
+    return slopes
+
+
+def _factors(train: GroupedData, weights: Sequence[Mapping[Any, float] | None], like: Tensor) -> Tensor | None:
+    """The factors of all points, (runs or 1, points); None if all are 1."""
+    each = [example_weights(train, one) for one in weights]
+    if all(one is None for one in each):
+        return None
+    rows = np.stack([np.ones(len(train)) if one is None else one for one in each])
+    return torch.as_tensor(rows, dtype=like.dtype, device=like.device)
+
+
+#: Numbers of the longest vector of today's processors, in single precision.
+LENGTH = 16
+
+
+class WholeVectors:
+    """Parameters and gradients as a kernel gets them: `bring` copies the last few numbers in, `take_back` out again."""
+
+    def __init__(self, parameters: Sequence[Tensor], gradients: Sequence[Tensor]) -> None:
+        self.parameters, self.gradients = list[Tensor](), list[Tensor]()
+        self._copies, self._own = list[Tensor](), list[Tensor]()
+        for pair in zip(parameters, gradients, strict=True):
+            flat = [one.view(-1) for one in pair]
+            end = len(flat[0]) // LENGTH * LENGTH
+            if end:
+                self._add(flat[0][:end], flat[1][:end])
+            if end < len(flat[0]):
+                spare = [one.new_zeros(LENGTH) for one in flat]
+                self._add(*spare)
+                self._copies += [one[: len(flat[0]) - end] for one in spare]
+                self._own += [one[end:] for one in flat]
+
+    def bring(self) -> None:
+        """Copy the last few numbers of parameters and gradients to the vectors."""
+        if self._own:
+            torch._foreach_copy_(self._copies, self._own)
+
+    def take_back(self) -> None:
+        """Copy those of the parameters back."""
+        if self._own:
+            torch._foreach_copy_(self._own[::2], self._copies[::2])
+
+    def _add(self, parameter: Tensor, gradient: Tensor) -> None:
+        self.parameters.append(parameter)
+        self.gradients.append(gradient)
+
+
+#: Optimisers whose formulas are known for stacked parameters.
+STACKED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+
+
+class Rates:
+    """What the rule gives each trained parameter, from the user's optimiser and schedule run ahead."""
+
+    def __init__(self, twin: ScaledTwin, recipe: Recipe, kind: Kind, steps: int) -> None:
+        named = [(name, p) for name, p in twin.network.named_parameters() if p.requires_grad]
+        clones = {name: p.detach().clone().requires_grad_() for name, p in named}
+        source = recipe.make_optimiser(list(clones.values()))
+        numbers = {id(p): number for number, group in enumerate(source.param_groups) for p in group["params"]}
+        self.names = list(clones)
+        self._kind, self._twin = type(source), twin
+        self._group = {name: numbers[id(p)] for name, p in clones.items() if id(p) in numbers}
+        groups = [dict(group) for group in source.param_groups]
+        self.stackable = self._kind in STACKED and len(self._group) == len(clones) and not _unusual(groups)
+        self._settings = {
+            name: {**groups[number], **scaled_settings(groups[number], twin.scale(name), kind)}
+            for name, number in self._group.items()
+        }
+        self._factors = {name: rate_factor(twin.scale(name), kind) for name in self._group}
+        self._table = self._run_ahead(recipe, source, steps)
+
+    def settings(self, name: str) -> Any:
+        """An optimiser of one number with the settings of this parameter."""
+        given = {key: value for key, value in self._settings[name].items() if key not in ("params", "initial_lr")}
+        return self._kind([{**given, "params": [torch.zeros(1, requires_grad=True)]}])
+
+    def key(self, name: str) -> tuple[Any, ...]:
+        """Equal for parameters that the optimiser treats alike at every step."""
+        settings = self._settings[name]
+        return self._group[name], self._factors[name], settings.get("weight_decay"), settings.get("eps")
+
+    def rate(self, name: str, step: int) -> float:
+        """The learning rate of the update that makes `step` into `step + 1`."""
+        return float(self._table[step, self._group[name]] * self._factors[name])
+
+    def _run_ahead(self, recipe: Recipe, source: Any, steps: int) -> np.ndarray:
+        """The rate of every group at every step; a schedule that changes more is left to the optimiser itself."""
+        before = [[group.get(name) for name in FOLLOWED] for group in source.param_groups]
+        scheduling = recipe.scheduling(source)
+        found = np.empty((steps, len(source.param_groups)))
+        with warnings.catch_warnings():  # torch misses the updates, of which there are none
+            warnings.simplefilter("ignore", UserWarning)
+            for step in range(steps):
+                scheduling.before(step)
+                found[step] = [float(group["lr"]) for group in source.param_groups]
+                if recipe.schedule is not None:
+                    after = [[group.get(name) for name in FOLLOWED] for group in source.param_groups]
+                    self.stackable = self.stackable and after == before
+                scheduling.after()
+        return found
+
+
+def _unusual(groups: list[dict[str, Any]]) -> bool:
+    return any(group.get(option) for group in groups for option in ("maximize", "amsgrad", "differentiable"))
 
 
 class JoinedUpdate:

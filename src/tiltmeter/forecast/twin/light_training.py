@@ -1,13 +1,9 @@
-"""train_lightly: what `train` does, without what a small network need not pay for.
-
-Of a small network, a look by a probe takes several times as long as its answers, and a step of an optimiser as long as
-a pass. Here answers are kept and read together at the end, and where the derivatives of the loss and the rates of all
-steps are known beforehand, they are not found again at every step.
-"""
+"""Light training: twins trained one by one, without what a small network need not pay for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -15,20 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.curves import forecast_measures
-from tiltmeter.forecast.gathered_looks import KEPT, GatheredLooks
-from tiltmeter.forecast.score_slopes import ScoreSlopes, score_slopes
-from tiltmeter.forecast.twin.joined_update import formulas
-from tiltmeter.forecast.twin.stacked_rates import Rates
-from tiltmeter.forecast.twin.unfused import unfused
+from tiltmeter.forecast.curves import KEPT, GatheredEvaluations, forecast_measures
+from tiltmeter.forecast.twin.joined_update import Rates, ScoreSlopes, formulas, score_slopes
+from tiltmeter.forecast.twin.twins import Shifted
+from tiltmeter.forecast.twin.untrained import unfused
 from tiltmeter.measures.answers import TRIED, Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.point_loss import point_loss
-from tiltmeter.passes.streams import put_back, streams
-from tiltmeter.passes.untouched import untouched
+from tiltmeter.modules.untouched import put_back, streams, untouched
+from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
-from tiltmeter.record import Origin, Trajectory
+from tiltmeter.record import Origin, Trajectory, stack
+from tiltmeter.threads import one_thread, small_steps
 from tiltmeter.training.loop import train as train_model
 from tiltmeter.training.prepared import Prepared, check_training, prepared
 from tiltmeter.training.update import Update
@@ -40,7 +35,7 @@ Step: TypeAlias = Callable[[Any, int], None]
 def train_lightly(
     model: nn.Module,
     train: GroupedData,
-    look: GroupedData,
+    held_out: GroupedData,
     recipe: Recipe,
     watch: Watch,
     seed: int,
@@ -53,29 +48,29 @@ def train_lightly(
     points to look at are answered `together`.
     """
     measures, total = forecast_measures(watch), recipe.total_steps(len(train))
-    check_training(model, train, look, recipe, watch, None)
+    check_training(model, train, held_out, recipe, watch, None)
     with untouched(model):
         keep = len(measures) > len(DEFAULTS)
-        answers = Answers(model, look, recipe.loss, watch.decide, None, together, keep)
-    if len(watch.when.steps(total)) * len(look) * answers.task.outputs > KEPT:
-        return train_model(model, train, look, recipe, watch=watch, seed=seed)
+        answers = Answers(model, held_out, recipe.loss, watch.decide, None, together, keep)
+    if len(watch.when.steps(total)) * len(held_out) * answers.task.outputs > KEPT:
+        return train_model(model, train, held_out, recipe, watch=watch, seed=seed)
     before = streams()
-    try:
+    with ExitStack() as stack:
+        stack.callback(put_back, before)
+        stack.enter_context(one_thread(small_steps(model, recipe.batch_size(len(train)))))
         made = prepared(model, train, recipe, watch, seed, {})
         torch.manual_seed(seed)
         by_formula = None if rates is None else StepsByFormula.of(model, train, made, answers, rates)
         take: Step = by_formula or _by_optimiser(model, train, made, answers)
         batch = made.recipe.batches(train).in_turn(train, made.recipe.batch_size(len(train)), made.seed)
-        looks = GatheredLooks(lambda: _look(model, answers))
+        evaluations = GatheredEvaluations(lambda: _held_out(model, answers))
         for step in range(total):
-            if watch.when(step) and not looks(step):
+            if watch.when(step) and not evaluations(step):
                 break
             take(batch(step), step)
         else:
-            looks(total)
-    finally:
-        put_back(before)
-    return looks.trajectory(answers, measures, {}, Origin("forecast"))
+            evaluations(total)
+    return evaluations.trajectory(answers, measures, {}, Origin("forecast"))
 
 
 def _by_optimiser(model: nn.Module, train: GroupedData, made: Prepared, answers: Answers) -> Step:
@@ -147,8 +142,38 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
     return {name.removeprefix("network."): one for name, one in model.named_parameters() if one.requires_grad}
 
 
-def _look(model: nn.Module, answers: Answers) -> Tensor:
+def _held_out(model: nn.Module, answers: Answers) -> Tensor:
     """The scores of one run, of shape (1, points, outputs)."""
     with untouched(model), unfused(model):
         found = answers.own_scores(model)
     return found.reshape(1, len(found), -1)
+
+
+def train_one_by_one(
+    twins: Sequence[nn.Module],
+    recipes: Sequence[Recipe],
+    seeds: Sequence[int],
+    train: GroupedData,
+    held_out: GroupedData,
+    watch: Watch,
+    progress: bool,
+    rates: Sequence[Rates | None] | None,
+) -> Trajectory:
+    """The curves of all twins, with a dimension `seed` of their numbers where there are several.
+
+    The data are those that the twins take: points, or their places. `rates` are those of every twin, where they are
+    known ahead; None for twins that are the whole network, which give what `train` gives to the bit.
+    """
+    found: list[Trajectory] = []
+    watch = replace(watch, read=None)
+    with Progress(len(twins), lambda done: f"Twin {done} of {len(twins)}") as tell:
+        for number, (twin, recipe, seed) in enumerate(zip(twins, recipes, seeds, strict=True)):
+            if rates is None or recipe.interventions or watch.points or not isinstance(twin, Shifted):
+                run = train_model(twin, train, held_out, recipe, watch=watch, seed=seed)
+            else:
+                run = train_lightly(twin, train, held_out, recipe, watch, seed, rates[number], twin.together)
+            origin = replace(run.origin, seeds=(number,))
+            found.append(Trajectory(dict(run), run.clock, origin, run.diverged, points=run.points))
+            if progress:
+                tell(number + 1)
+    return stack(found) if len(found) > 1 else found[0]

@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.forecast.twin.unfused import unfused
-from tiltmeter.forecast.twin.units import Coupled
-from tiltmeter.passes.forward import Read, flat_scores
+from tiltmeter.forecast.twin.layers import Coupled
+from tiltmeter.forecast.twin.untrained import unfused
+from tiltmeter.modules.forward import Read, flat_scores
 
 #: Units are compared at so many points: fewer of large points, whose numbers together should not exceed the third of
 #: these, but of fewer than the second nothing is concluded.

@@ -1,31 +1,152 @@
-"""The rule of widths: what a twin must change so that it learns as the wide network does.
-
-The maximal-update parametrisation (Yang and Hu, 2021; Yang et al., 2022) says how weights, learning rates and decay
-depend on width so that features of every width move alike. Here it is applied between two networks: of a dimension with
-n units the share r stays. `out` is the share of the units that a parameter gives, `into` of those that it takes.
-
-| parameter | weights | rate, normalised | rate, proportional | reason |
-|---|---|---|---|---|
-| out only (1) | 1 | 1 | r | computed from the same inputs; its gradient is 1/r larger: more of the output is its own |
-| both (2) | r^-1/2 | 1/r | 1 | a sum of r n random terms keeps its size; updates are aligned: 1/r times the rate |
-| read-out (3) | 1/r | 1/r | 1/r | the output is a mean over units, on whose number it must not depend |
-| into only, elsewhere | r^-1/2 | 1/r | 1/r | a dimension that could not be cut starts at its own size |
-| whole: bias of the output | 1 | 1 | 1 | nothing depends on the width |
-
-(1) Input layer, embedding, learned positions, depthwise convolution, recurrent weights from the input; and all hidden
-vectors: biases, scale and shift of BatchNorm, LayerNorm and GroupNorm. (2) Hidden layers, convolutions, 1x1 shortcuts,
-attention (q, k, v, o), feed-forward, recurrent weights. (3) Only its inputs were cut, and it gives the scores.
-
-*Normalised* optimisers (Adam, RMSprop, sign descent) take steps whose size does not depend on that of the gradient;
-*proportional* ones (SGD) do. Decoupled decay and the decay of SGD keep rate times decay; decay added to the gradient of
-a normalised optimiser keeps its ratio to the gradient, and so does Adam's epsilon.
-"""
+"""Rule: how weights and steps of a narrow network follow those of the wide one, and how optimisers take steps."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
 
 from tiltmeter.forecast.twin.layers import Shares
+
+#: Steps taken to see what an optimiser does; some warm up for six.
+STEPS = 8
+#: The longest side of the tensors on which it is tried.
+SIDE = 4
+#: A constant of Adam up to which its steps do not depend on the size of usual gradients.
+SMALL = 1e-3
+#: Decay and small constants in an optimiser's formula change a step by less than this part.
+TOLERANCE = 0.02
+
+
+class Kind(NamedTuple):
+    """`normalised`: steps do not depend on the size of gradients (Adam, sign descent), else they are proportional to it
+    (SGD). `decoupled`: decay does not pass through the gradient.
+    """
+
+    normalised: bool
+    decoupled: bool
+
+
+def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who: str) -> Kind:
+    """Try an optimiser on parameters of these shapes; refuse one that no route can treat.
+
+    >>> kind_of(lambda given: torch.optim.Adam(given), [torch.zeros(2, 3)], "A twin")
+    Kind(normalised=True, decoupled=False)
+
+    `like` are the parameters of the network, which are not changed; `who` is named in messages.
+    """
+    made = make(list(like))  # what it says of the shapes is then true
+    if (known := _known(made)) is not None:
+        return known
+    shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
+    name = type(made).__name__
+    refused = f"{who} needs an optimiser that treats every weight separately, as SGD and Adam. Found {name}"
+    if isinstance(made, torch.optim.LBFGS):
+        raise ValueError(f"{refused}, which evaluates the loss several times a step: no route foretells that.")
+    plain = _moved(make, shapes, 1.0, name, who)
+    again = _moved(make, shapes, 1.0, name, who, other=True)
+    if not torch.equal(_rest(plain), _rest(again)):
+        raise ValueError(f"{refused}, which mixes the gradients of different weights: train a copy with `train`.")
+    larger = _moved(make, shapes, 16.0, name, who)
+    one, other = (torch.cat([part.flatten() for part in parts]) for parts in (plain, larger))
+    if float((one - other).norm()) <= TOLERANCE * float(one.norm()):
+        return Kind(True, _decoupled(make, shapes))
+    if float((16.0 * one - other).norm()) <= TOLERANCE * float(other.norm()):
+        return Kind(False, True)
+    raise ValueError(f"{refused}, whose steps are neither proportional to the gradient nor independent of its size.")
+
+
+def _known(made: Any) -> Kind | None:
+    """The kind of torch's own SGD and Adam, whose steps need not be tried; None if they may do something else."""
+    if made._optimizer_step_pre_hooks or made._optimizer_step_post_hooks:
+        return None
+    if type(made) is torch.optim.SGD:
+        return Kind(False, True)
+    kinds = (torch.optim.Adam, torch.optim.AdamW)
+    if type(made) not in kinds or any(float(group["eps"]) > SMALL for group in made.param_groups):
+        return None
+    decays = [group for group in made.param_groups if group["weight_decay"]]
+    apart = type(made) is torch.optim.AdamW or any(group.get("decoupled_weight_decay") for group in decays)
+    return Kind(True, bool(decays) and apart)
+
+
+def _made(make: Callable[[Sequence[Tensor]], Any], shapes: Sequence[tuple[int, ...]], value: float = 0.0) -> Any:
+    return make([torch.full(shape, value, dtype=torch.float64, requires_grad=True) for shape in shapes])
+
+
+def _moved(
+    make: Callable[[Sequence[Tensor]], Any],
+    shapes: Sequence[tuple[int, ...]],
+    size: float,
+    name: str,
+    who: str,
+    other: bool = False,
+) -> list[Tensor]:
+    """The last of some steps along fixed gradients; `other` changes the gradient of the first number.
+
+    Gradients are large, so that a small constant added to their size does not show.
+    """
+    given = [torch.zeros(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    made = make(given)
+    given = _few(made, given)
+    for group in made.param_groups:
+        group["lr"] = 1e-3  # a schedule may begin at zero
+    draw, before = torch.Generator().manual_seed(0), given
+    for _ in range(STEPS):
+        before = [one.detach().clone() for one in given]
+        for number, one in enumerate(given):
+            one.grad = 100.0 * size * torch.randn(one.shape, generator=draw, dtype=torch.float64)
+            if other and number == 0:
+                one.grad.view(-1)[0] *= 3.0
+        try:
+            made.step()
+        except (TypeError, RuntimeError, ValueError) as error:
+            said = str(error).strip().splitlines()[0]
+            raise ValueError(
+                f"{who} takes plain steps of the optimiser. Found that {name} needs more: {said}"
+            ) from error
+    return [one.detach() - was for one, was in zip(given, before, strict=True)]
+
+
+def _few(made: Any, given: Sequence[Tensor]) -> list[Tensor]:
+    """Leave two parameters of every number of dimensions in each group of this optimiser, and return them.
+
+    Deep networks have many parameters that are treated alike, and every one takes its time in a step.
+    """
+    left: list[Tensor] = []
+    for group in made.param_groups:
+        alike: dict[int, list[Tensor]] = {}
+        for one in group["params"]:
+            alike.setdefault(one.ndim, []).append(one)
+        group["params"] = [one for some in alike.values() for one in some[:2]]
+        left += group["params"]
+    for one in given:  # an optimiser made of others may still hold them
+        one.grad = torch.zeros_like(one)
+    return left
+
+
+def _rest(moved: list[Tensor]) -> Tensor:
+    """All numbers but the first."""
+    return torch.cat([one.flatten() for one in moved])[1:]
+
+
+def _decoupled(make: Callable[[Sequence[Tensor]], Any], shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether ones without a gradient shrink in proportion to themselves rather than by a full step."""
+    given = [torch.ones(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    made = make(given)
+    if not any(group.get("weight_decay") for group in made.param_groups):
+        return False
+    start = [(one, group) for group in made.param_groups for one in group["params"] if group.get("weight_decay")]
+    for one in given:
+        one.grad = torch.zeros_like(one)
+    for group in made.param_groups:
+        group["lr"] = 1e-3
+    made.step()
+    one, group = start[0]
+    lost = float((1.0 - one.detach()).mean())
+    return lost <= 1.5e-3 * float(group["weight_decay"])
 
 
 class Scale(NamedTuple):
@@ -63,3 +184,17 @@ def scale_of(shares: Shares, readout: bool) -> Scale:
         proportional_rate=out / into,
         norm=out / into,
     )
+
+
+def fused_adam_options(made: Any, group: Mapping[str, Any]) -> dict[str, Any]:
+    """What to change in a parameter group of this optimiser; nothing if the user chose, or torch has no such step.
+
+    >>> made = torch.optim.Adam([torch.zeros(3)])
+    >>> fused_adam_options(made, made.param_groups[0])
+    {'fused': True}
+
+    Small tensors take as long as the calls of torch's functions, of which the usual step makes a dozen.
+    """
+    usual = group.get("foreach") is None and group.get("fused") is None and not group.get("differentiable")
+    known = type(made) in (torch.optim.Adam, torch.optim.AdamW) and not isinstance(group["lr"], torch.Tensor)
+    return {"fused": True} if usual and known and not group.get("capturable") else {}

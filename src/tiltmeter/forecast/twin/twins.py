@@ -1,25 +1,273 @@
-"""Twins: narrow networks cut from the user's own, scaled so that they learn as it does."""
+"""Twins: narrow networks, scaled to learn as the wide one does and shifted to begin at its outputs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.optim.lr_scheduler import LRScheduler
 
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import fresh
-from tiltmeter.forecast.optimiser_kind import Kind, kind_of
-from tiltmeter.forecast.twin.anywhere import Pair, ShiftedAnywhere
 from tiltmeter.forecast.twin.cut import Cut, cut
 from tiltmeter.forecast.twin.layers import Shares
-from tiltmeter.forecast.twin.places import Points, Shifted
-from tiltmeter.forecast.twin.rule import Scale, scale_of
-from tiltmeter.forecast.twin.scaled_recipe import scaled_recipe
+from tiltmeter.forecast.twin.rule import Kind, Scale, fused_adam_options, kind_of, scale_of
 from tiltmeter.forecast.twin.untrained import Untrained
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.passes.forward import Read
+from tiltmeter.modules.forward import Read, flat_scores
+from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.recipe.recipe import Recipe
+
+
+@dataclass(frozen=True, eq=False)
+class ResumeState:
+    """The updates made, the optimiser with its memory, and the state of the schedule."""
+
+    step: int
+    optimiser: Any
+    schedule: Mapping[str, Any]
+
+    def take_up_groups(self, optimiser: Any) -> None:
+        """Give the groups of another optimiser the rates and settings that those of this one have by now."""
+        for group, source in zip(optimiser.param_groups, self.optimiser.param_groups, strict=True):
+            group |= {key: value for key, value in source.items() if key != "params"}
+
+
+#: Settings beside the rate that a scheduler of torch may change.
+FOLLOWED = ("momentum", "betas")
+
+
+def scaled_recipe(
+    recipe: Recipe,
+    model: nn.Module,
+    scales: Mapping[str, Scale],
+    kind: Kind,
+    steps: int,
+    resume_state: ResumeState | None = None,
+) -> Recipe:
+    """A recipe for `train` under which the twin `model` learns as the wide network under `recipe`.
+
+    With `resume_state`, rates and schedule go on from there.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    pieces = partial(_pieces, recipe, [scales.get(name, Scale()) for name in names], kind, resume_state)
+    schedule = None if recipe.schedule is None else partial(Follower, recipe, steps, resume_state)
+    short: dict[str, Any] = {"lr": None, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
+    return replace(recipe, optimiser=pieces, schedule=schedule, clip=None, **short)
+
+
+def _pieces(
+    recipe: Recipe, scales: list[Scale], kind: Kind, resume_state: ResumeState | None, parameters: Iterable[Any]
+) -> Any:
+    """The user's optimiser, its groups split by the factors of their parameters."""
+    given = list(parameters)
+    made = recipe.make_optimiser(given)
+    if resume_state is not None:
+        resume_state.take_up_groups(made)
+    by_id = {id(parameter): scale for parameter, scale in zip(given, scales, strict=True)}
+    groups = list(made.param_groups)
+    made.param_groups.clear()
+    for number, group in enumerate(groups):
+        parts: dict[Scale, list[Any]] = {}
+        for parameter in group["params"]:
+            parts.setdefault(by_id[id(parameter)], []).append(parameter)
+        for scale, members in parts.items():
+            own = {**group, "params": members, "_own": number, "_rate": rate_factor(scale, kind)}
+            # What interventions of steps need to know, see interventions.shared.uphill.
+            own |= {"gradient_norm": scale.norm, "gradient_step": scale.proportional_rate}
+            made.add_param_group({**own, **scaled_settings(group, scale, kind), **fused_adam_options(made, group)})
+    # The schedule runs on groups as the user made them: a smallest rate, or a cycle, is then the user's own.
+    made.reference = recipe.make_optimiser([one.detach().clone().requires_grad_() for one in given])
+    if recipe.clip is not None:
+        made.register_step_pre_hook(_clipping(recipe.clip))
+    return made
+
+
+def scaled_settings(group: Mapping[str, Any], scale: Scale, kind: Kind) -> dict[str, Any]:
+    """The settings of a group that depend on the width."""
+    rate = rate_factor(scale, kind)
+    found: dict[str, Any] = {"lr": float(group["lr"]) * rate}
+    if group.get("weight_decay"):
+        inner = kind.normalised and not kind.decoupled
+        found["weight_decay"] = group["weight_decay"] * (scale.inner_decay if inner else 1.0 / rate)
+    if kind.normalised and isinstance(group.get("eps"), float):
+        found["eps"] = group["eps"] * scale.gradient
+    return found
+
+
+def rate_factor(scale: Scale, kind: Kind) -> float:
+    """What the learning rate of a parameter is multiplied by."""
+    return scale.normalised_rate if kind.normalised else scale.proportional_rate
+
+
+def _clipping(largest: float) -> Callable[..., None]:
+    """Clip by the norm that the gradient of the wide network would have."""
+
+    def hook(optimiser: Any, *_: Any) -> None:
+        parts = [
+            group["gradient_norm"] * parameter.grad.pow(2).sum()
+            for group in optimiser.param_groups
+            for parameter in group["params"]
+            if parameter.grad is not None
+        ]
+        factor = (largest / (torch.stack(parts).sum().sqrt() + 1e-6)).clamp(max=1.0)
+        for group in optimiser.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(factor)
+
+    return hook
+
+
+class Follower(LRScheduler):
+    """Runs the user's schedule on an optimiser of the user's own groups and hands its rates on, times the rule."""
+
+    def __init__(self, recipe: Recipe, steps: int, resume_state: ResumeState | None, optimiser: Any) -> None:
+        if not isinstance(optimiser, torch.optim.Optimizer):
+            raise TypeError("this makes a scheduler")  # so that nobody takes it for a function of the step
+        self.optimizer, self._steps, self._done = optimiser, steps, 0
+        self._source: Any = optimiser.reference  # type: ignore[attr-defined]
+        self._scheduling = recipe.scheduling(self._source)
+        if resume_state is not None:
+            self._done = resume_state.step
+            resume_state.take_up_groups(self._source)
+            self._scheduling.load_state_dict(dict(resume_state.schedule))
+        self._scheduling.before(self._done)
+        self._hand_on()
+
+    def step(self, epoch: Any = None) -> None:  # noqa: ARG002
+        self._done += 1
+        with warnings.catch_warnings():  # torch misses the updates, which the followers make
+            warnings.simplefilter("ignore", UserWarning)
+            self._scheduling.after()
+        if self._done < self._steps:
+            self._scheduling.before(self._done)
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        for group in self.optimizer.param_groups:
+            source = self._source.param_groups[group["_own"]]
+            group["lr"] = float(source["lr"]) * group["_rate"]
+            group |= {name: source[name] for name in FOLLOWED if name in source}
+
+
+#: Points that a twin answers at once: so many at the most, and of so many numbers together.
+TOGETHER, NUMBERS = 1024, 2**20
+
+
+def by_place(train: GroupedData, held_out: GroupedData) -> tuple[GroupedData, GroupedData]:
+    """The same labels, groups and weights; the points to look at count on from those to train on."""
+    first = np.arange(len(train))[:, None]
+    return train.with_points(first), held_out.with_points(len(train) + np.arange(len(held_out))[:, None])
+
+
+class Points:
+    """All points, and what is added to the scores at each; `fresh` the same with statistics that have seen no batch."""
+
+    __slots__ = ("added", "count", "fresh", "held_out", "train")
+
+    def __init__(self, train: Tensor, held_out: Tensor, added: Tensor | None, fresh: Tensor | None = None) -> None:
+        self.train, self.held_out, self.added, self.count = train, held_out, added, len(train)
+        self.fresh = fresh
+
+    def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The points at these places, which are all of one kind, and what is added there."""
+        first = bool(places[0] < self.count)
+        # Of one row after another, this takes a fraction of the time of x[places].
+        x = self.train.index_select(0, places) if first else self.held_out.index_select(0, places - self.count)
+        return x, None if self.added is None else self.added.index_select(0, places)
+
+
+class Shifted(nn.Module):
+    """The scores of a network at places among these points, plus what is known of each place."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        points: Points,
+        read: Read | None,
+        layer: _BatchNorm | None = None,
+        norms: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.network, self.points, self._read = network, points, read
+        self._layer = [layer]  # in a list: it is a part of the network already
+        self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
+
+    @property
+    def together(self) -> int:
+        """How many points should be answered at once: calls take long beside small points, large ones fill memory."""
+        size = self.points.held_out[:1].numel()
+        return max(1, min(TOGETHER, NUMBERS // max(1, size)))
+
+    def forward(self, places: Tensor) -> Tensor:
+        x, added = self.points.at(places[:, 0])
+        found = flat_scores(self.network(x), len(x), self._read)
+        return found if added is None else found + self._settled(added, places[:, 0])
+
+    def _settled(self, added: Tensor, places: Tensor) -> Tensor:
+        """What is added while the statistics of batch normalisation still settle."""
+        kept = 0.0 if self.points.fresh is None else unsettled(self, self._layer[0])
+        return added if not kept else kept * self.points.fresh[places] + (1.0 - kept) * added  # type: ignore[index]
+
+
+def unsettled(module: nn.Module, layer: _BatchNorm | None) -> float:
+    """The part of its first statistics that batch normalisation has kept: it forgets them at the rate `momentum`."""
+    if module.training or layer is None or layer.num_batches_tracked is None:
+        return 0.0
+    return float((1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked))
+
+
+class Pair(NamedTuple):
+    """The user's untrained network and the untrained twin; both are only read."""
+
+    wide: nn.Module
+    thin: nn.Module
+
+    def difference(self, x: Tensor, read: Read | None) -> Tensor:
+        """What the first answers beyond the second."""
+        with torch.no_grad():
+            wide, thin = (flat_scores(model.eval()(x), len(x), read) for model in self)
+            return wide - thin
+
+
+class ShiftedAnywhere(nn.Module):
+    """As `Shifted`, for points themselves: the untrained networks are asked at every point, which costs their passes.
+
+    `settled` are both networks, None if the twin is the network itself; `early` are the same with the statistics of
+    batch normalisation that have seen no batch.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        read: Read | None,
+        settled: Pair | None = None,
+        early: Pair | None = None,
+        layer: _BatchNorm | None = None,
+        norms: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.network, self._read = network, read
+        self._others = [settled, early, layer]  # in a list: no parts of this module
+        self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = flat_scores(self.network(x), len(x), self._read)
+        settled, early, layer = self._others
+        if settled is None:
+            return found
+        assert isinstance(settled, Pair)
+        added = settled.difference(x, self._read)
+        if isinstance(early, Pair) and isinstance(layer, _BatchNorm) and (kept := unsettled(self, layer)):
+            added = kept * early.difference(x, self._read) + (1.0 - kept) * added
+        return found + added
 
 
 @dataclass(frozen=True, eq=False)

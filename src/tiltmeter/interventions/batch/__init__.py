@@ -1,1 +1,1 @@
-"""Laws of batches: another batch in place of the one that was drawn."""
+"""Interventions of batches: another batch in place of the one that was drawn."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.batch_law import BatchLaw
+from tiltmeter.interventions.kinds import BatchIntervention
 
 
 @dataclass(frozen=True)
-class SelecMix(BatchLaw):
+class SelecMix(BatchIntervention):
     """Every point is mixed into a partner of its batch with the same label and another group, Hwang et al. (2022).
 
     >>> import torch

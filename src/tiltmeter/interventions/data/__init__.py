@@ -1,1 +1,1 @@
-"""Laws of data: other training data, possibly after a first short training."""
+"""Interventions of data: other training data, possibly after a first short training."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.kinds import DataIntervention
 
 
 @dataclass(frozen=True)
-class Amplified(DataLaw):
+class Amplified(DataIntervention):
     """Only the share `keep` of every group but the largest: a stress test, not a cure.
 
     >>> import numpy as np, tiltmeter as tm

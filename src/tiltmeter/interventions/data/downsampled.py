@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.kinds import DataIntervention
 
 
 @dataclass(frozen=True)
-class Downsampled(DataLaw):
+class Downsampled(DataIntervention):
     """As many points of every group as the smallest has, times `ratio`, drawn without replacement.
 
     >>> import numpy as np, tiltmeter as tm

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.interventions.shared.guessed_set import guessed_set
 from tiltmeter.record.labelled import JSON
 
 
 @dataclass(frozen=True)
-class JTT(DataLaw):
+class JTT(DataIntervention):
     """Train, find the errors, train again from the start with each error `times` times: Liu et al. (2021).
 
     >>> JTT(times=20, scout=75).cost(groups=4)  # the steps of the scout are added to this
@@ -24,7 +24,7 @@ class JTT(DataLaw):
     the errors.
 
     It needs no group labels to train, but `scout` and `times` must be chosen by some rule, and published ones use
-    held-out groups for that.
+    validation groups for that.
     """
 
     needs = "no groups"

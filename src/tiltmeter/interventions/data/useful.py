@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.data_law import DataLaw
+from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.interventions.shared.guessed_set import guessed_set
 from tiltmeter.record.labelled import JSON
 
 
 @dataclass(frozen=True)
-class USEFUL(DataLaw):
+class USEFUL(DataIntervention):
     """In every class the outputs of an early model are split into two clusters, and the one with the larger loss is
     repeated: Nguyen et al. (2024).
 

@@ -1,1 +1,1 @@
-"""Laws of gradients: how much every group counts, from the inner products of the groups' gradients."""
+"""Interventions of gradients: how much every group counts, from the inner products of the groups' gradients."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.gram_law import GramLaw, gram_of
-from tiltmeter.interventions.group_law import Seen
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.group_intervention import GramIntervention, Seen, gram_of
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class GroupClipping(GramLaw):
+class GroupClipping(GramIntervention):
     """P = p min(1, limit / `|gradient of the group|`): no group's gradient is longer than `limit`.
 
     >>> law = GroupClipping(limit=1.0)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.gram_law import GramLaw, gram_of
-from tiltmeter.interventions.group_law import Seen
+from tiltmeter.interventions.group_intervention import GramIntervention, Seen, gram_of
 
 
 @dataclass(frozen=True)
-class JacobianDescent(GramLaw):
+class JacobianDescent(GramIntervention):
     """P = weighting(gram), with a weighting of the package torchjd by name: "MGDA", "PCGrad", "IMTLG", "AlignedMTL".
 
     >>> JacobianDescent("MGDA").weighting

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.gram_law import GramLaw, gram_of
-from tiltmeter.interventions.group_law import Seen
+from tiltmeter.interventions.group_intervention import GramIntervention, Seen, gram_of
 
 #: Added to the diagonal of the Gram matrix (scaled to trace 1).
 REGULARISATION = 1e-4
 
 
 @dataclass(frozen=True)
-class UPGrad(GramLaw):
+class UPGrad(GramIntervention):
     """P = mean over i of argmin w' gram w with w >= e_i: Jacobian descent, Quinton and Rey (2024).
 
     >>> law = UPGrad()

@@ -1,1 +1,1 @@
-"""Laws of groups: how much the mean gradient of every group counts, from losses, shares and time."""
+"""Interventions of groups: how much the mean gradient of every group counts, from losses, shares and time."""

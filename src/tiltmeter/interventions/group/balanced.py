@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
 
 
 @dataclass(frozen=True)
-class Balanced(GroupLaw):
+class Balanced(GroupIntervention):
     """P proportional to p^power: 0 makes groups count equally, 1 leaves them as they are, 0.5 lies between.
 
     >>> import tiltmeter as tm

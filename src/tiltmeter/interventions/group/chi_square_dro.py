@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.capped_shares import capped_shares
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import capped_shares, checked_per_group
 
 
 @dataclass(frozen=True)
-class ChiSquareDRO(GroupLaw):
+class ChiSquareDRO(GroupIntervention):
     """P = p (1 + strength (L - level))_+: maximises sum P L minus a chi-square penalty of weight 1 / (2 strength).
 
     >>> import tiltmeter as tm
@@ -25,7 +24,7 @@ class ChiSquareDRO(GroupLaw):
     The pull is linear in the loss where that of `Tilted` is exponential, so a group that is far behind gets a smaller
     pull.
 
-    Like every law without a state, it leaves a gap.
+    Like every intervention without a state, it leaves a gap.
     """
 
     smooth = False

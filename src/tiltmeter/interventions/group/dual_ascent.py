@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.per_group import by_group, checked_per_group
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import by_group, checked_per_group
 
 #: A final loss above its bound by more than this fraction is reported.
 NOTICEABLE = 1e-2
 
 
 @dataclass(frozen=True)
-class DualAscent(GroupLaw):
+class DualAscent(GroupIntervention):
     """P = (p + z) / (1 + sum z) with multipliers dz/dt = rate (L - bound), held at z >= 0.
 
     >>> import tiltmeter as tm

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.capped_shares import capped_shares
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import capped_shares, checked_per_group
 
 
 @dataclass(frozen=True)
-class GroupCVaR(GroupLaw):
+class GroupCVaR(GroupIntervention):
     """P = p clip(1 + strength (L - level), 0, 1 / alpha): no group counts more than 1 / alpha of its share.
 
     >>> import tiltmeter as tm

@@ -8,20 +8,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.per_group import by_group, checked_per_group
-from tiltmeter.interventions.shared.softmax import softmax
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import by_group, checked_per_group, softmax
 
 
 @dataclass(frozen=True)
-class GroupDRO(GroupLaw):
+class GroupDRO(GroupIntervention):
     """P = softmax(z + proportional L) with dz/dt = rate (L + adjust / sqrt(n)), Sagawa et al. (2020).
 
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> times = [0.0, *np.geomspace(0.02, 60.0, 200)]
     >>> laws = GroupDRO(30.0, begin="shares", by="draws"), GroupDRO(30.0, 150.0, begin="shares", by="draws")
-    >>> [len(tm.crossings(tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), times))) for law in laws]
+    >>> runs = [tm.predict(problem, tm.SGD(lr=0.2, interventions=(law,)), times) for law in laws]
+    >>> [len(tm.leaders(run, "loss").changes) for run in runs]
     [15, 1]
 
     `rate` is the step size of the paper. With it alone this is an integral controller: it ends at equal losses, but

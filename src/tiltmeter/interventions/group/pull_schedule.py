@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.per_group import by_group
-from tiltmeter.schedule import Schedule
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import by_group
+from tiltmeter.schedules import Schedule
 
 
 @dataclass(frozen=True)
-class PullSchedule(GroupLaw):
+class PullSchedule(GroupIntervention):
     """P_g(t) proportional to a schedule, or a number, for every group: what `optimal_schedule` returns.
 
     >>> import tiltmeter as tm

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.softmax import softmax
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import softmax
 
 
 @dataclass(frozen=True)
-class Tilted(GroupLaw):
+class Tilted(GroupIntervention):
     """P proportional to p exp(strength * L): the gradient of log(sum p exp(strength L)) / strength, Li et al. (2021).
 
     >>> import tiltmeter as tm

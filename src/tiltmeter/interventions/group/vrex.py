@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.interventions.group_law import GroupLaw, Seen
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class VREx(GroupLaw):
+class VREx(GroupIntervention):
     """P = (1 + 2 beta (L - mean L)) / G: the gradient of mean + beta * variance over groups, Krueger et al. (2021).
 
     >>> import tiltmeter as tm

@@ -1,1 +1,1 @@
-"""Laws of models: what is delivered in place of the trained model."""
+"""Interventions of models: what is delivered in place of the trained model."""

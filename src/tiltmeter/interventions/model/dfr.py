@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.model_law import ModelLaw
+from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.shared.last_features import last_features
 
 
 @dataclass(frozen=True)
-class DFR(ModelLaw):
+class DFR(ModelIntervention):
     """The mean of `fits` logistic regressions on the last features, deep feature reweighting, Kirichenko et al. (2023).
 
     >>> import numpy as np, torch, tiltmeter as tm

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.attributes import attribute_codes
+from tiltmeter.interventions.kinds import ModelIntervention
+from tiltmeter.interventions.shared.by_group import attribute_codes
 from tiltmeter.interventions.shared.last_features import last_features
 
 #: Directions whose variance is below this part of the largest are empty.
@@ -29,7 +29,7 @@ class Eraser:
 
 
 @dataclass(frozen=True)
-class Erasure(ModelLaw):
+class Erasure(ModelIntervention):
     """The least change of features after which no linear model finds an attribute: LEACE, Belrose et al. (2023).
 
     >>> rng = np.random.default_rng(0)

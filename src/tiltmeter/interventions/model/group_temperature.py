@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.fitted_groups import FittedGroups
-from tiltmeter.interventions.shared.held_out_scores import held_out_scores
+from tiltmeter.interventions.kinds import ModelIntervention
+from tiltmeter.interventions.shared.by_group import FittedGroups, held_out_scores
 
 #: Temperatures are looked for between this and its inverse.
 LARGEST = 1e3
 
 
 @dataclass(frozen=True)
-class GroupTemperature(ModelLaw):
+class GroupTemperature(ModelIntervention):
     """score / T_g, with the temperature of every group that minimises its held-out loss: Guo et al. (2017), by group.
 
     >>> import torch, tiltmeter as tm
@@ -57,7 +56,7 @@ class GroupTemperature(ModelLaw):
         return found
 
     def deliver(self, model: Any, data: Any) -> Any:
-        from tiltmeter.interventions.shared.group_scores import GroupScores
+        from tiltmeter.interventions.shared.by_group import GroupScores
 
         groups = self._groups(data)
         scores = held_out_scores(model, data, "GroupTemperature")

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.interventions.model_law import ModelLaw
-from tiltmeter.interventions.shared.fitted_groups import FittedGroups
-from tiltmeter.interventions.shared.held_out_scores import held_out_scores
+from tiltmeter.interventions.kinds import ModelIntervention
+from tiltmeter.interventions.shared.by_group import FittedGroups, held_out_scores
 
 
 @dataclass(frozen=True)
-class GroupThreshold(ModelLaw):
+class GroupThreshold(ModelIntervention):
     """score - c_g, with thresholds at which all groups have one rate on held-out points: Hardt et al. (2016).
 
     >>> import torch, tiltmeter as tm
@@ -65,7 +64,7 @@ class GroupThreshold(ModelLaw):
         return found
 
     def deliver(self, model: Any, data: Any) -> Any:
-        from tiltmeter.interventions.shared.group_scores import GroupScores
+        from tiltmeter.interventions.shared.by_group import GroupScores
 
         groups = self._groups(data)
         scores = held_out_scores(model, data, "GroupThreshold")

@@ -1,1 +1,1 @@
-"""Laws of points: another loss for every point, or a term beside it."""
+"""Interventions of points: another loss for every point, or a term beside it."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tiltmeter.interventions.kinds import Shown, TermIntervention
 from tiltmeter.interventions.shared.input_mask import check_mask_fits, checked_mask
-from tiltmeter.interventions.shared.per_group import checked_per_group
-from tiltmeter.interventions.term_law import Shown, TermLaw
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class AttributionPrior(TermLaw):
+class AttributionPrior(TermIntervention):
     """loss + strength * sum over the mask of (d score / d input)^2: right for the right reasons, Ross et al. (2017).
 
     >>> AttributionPrior(mask=range(64, 68), strength=10.0).mask

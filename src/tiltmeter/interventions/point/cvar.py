@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.point_law import PointLaw
+from tiltmeter.interventions.kinds import PointIntervention
 
 
 @dataclass(frozen=True)
-class CVaR(PointLaw):
+class CVaR(PointIntervention):
     """The mean over the worst share `alpha` of every batch, the conditional value at risk (Levy et al. 2020).
 
     >>> import torch

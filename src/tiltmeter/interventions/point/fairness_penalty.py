@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.shared.per_group import checked_per_group
-from tiltmeter.interventions.term_law import Shown, TermLaw
+from tiltmeter.interventions.kinds import Shown, TermIntervention
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 #: Statistics of fairret, and the points of a group that each of them counts.
 STATISTICS = {
@@ -19,7 +19,7 @@ PENALTIES = ("NormLoss", "LSELoss")
 
 
 @dataclass(frozen=True)
-class FairnessPenalty(TermLaw):
+class FairnessPenalty(TermIntervention):
     """loss + strength * penalty(statistic of every group over that of all), a fairret of Buyl et al. (2024).
 
     >>> FairnessPenalty("TruePositiveRate", strength=0.5).needs

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.point_law import PointLaw
+from tiltmeter.interventions.kinds import PointIntervention
 
 
 @dataclass(frozen=True)
-class GeneralisedCrossEntropy(PointLaw):
+class GeneralisedCrossEntropy(PointIntervention):
     """(1 - p^q) / q in place of -log p, with p the probability of a point's own label, Zhang and Sabuncu (2018).
 
     >>> import torch

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.shared.attributes import attribute_codes
-from tiltmeter.interventions.shared.per_group import checked_per_group
-from tiltmeter.interventions.term_law import Shown, TermLaw
+from tiltmeter.interventions.kinds import Shown, TermIntervention
+from tiltmeter.interventions.shared.by_group import attribute_codes
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class GradientReversal(TermLaw):
+class GradientReversal(TermIntervention):
     """An adversary learns the attribute from the last features, and the model unlearns it, Ganin et al. (2016).
 
     >>> GradientReversal(strength=0.5, hidden=16).needs

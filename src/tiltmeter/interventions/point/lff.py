@@ -6,13 +6,13 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from tiltmeter.interventions.kinds import Shown, TermIntervention
 from tiltmeter.interventions.point.generalised_cross_entropy import GeneralisedCrossEntropy
 from tiltmeter.interventions.shared.log_losses import log_losses, one_number_a_point
-from tiltmeter.interventions.term_law import Shown, TermLaw
 
 
 @dataclass(frozen=True)
-class LfF(TermLaw):
+class LfF(TermIntervention):
     """A point counts by its relative difficulty L_b / (L_b + L), learning from failure, Nam et al. (2020).
 
     >>> LfF(q=0.7).cost(groups=4)

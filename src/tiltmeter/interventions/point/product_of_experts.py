@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.interventions.kinds import Shown, TermIntervention
 from tiltmeter.interventions.shared.input_mask import check_mask_fits, checked_mask
 from tiltmeter.interventions.shared.log_losses import log_losses, one_number_a_point
-from tiltmeter.interventions.term_law import Shown, TermLaw
 
 #: scikit-learn's C of the expert: hardly any ridge, and finite weights where the mask tells the label for certain.
 WEAK_RIDGE = 100.0
 
 
 @dataclass(frozen=True)
-class ProductOfExperts(TermLaw):
+class ProductOfExperts(TermIntervention):
     """The loss of score + expert's score; the model alone is delivered: Clark et al. (2019), Hinton (2002).
 
     >>> ProductOfExperts(mask=(64, 65, 66, 67)).routes

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.point_law import PointLaw
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.kinds import PointIntervention
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class SpectralDecoupling(PointLaw):
+class SpectralDecoupling(PointIntervention):
     """loss + (strength / 2) `|score|^2` for every point, Pezeshki et al. (2021).
 
     >>> import torch

@@ -1,1 +1,1 @@
-"""Laws of steps: another step of the optimiser."""
+"""Interventions of steps: another step of the optimiser."""

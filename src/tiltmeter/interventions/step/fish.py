@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.interventions.shared.per_group import checked_per_group
-from tiltmeter.interventions.step_law import StepLaw
+from tiltmeter.interventions.kinds import StepIntervention
+from tiltmeter.interventions.shared.shares import checked_per_group
 
 
 @dataclass(frozen=True)
-class Fish(StepLaw):
+class Fish(StepIntervention):
     """The step of the optimiser with (w - v) / (inner G), where v has taken a step for each group: Shi et al. (2022).
 
     >>> Fish(inner=0.01).needs
@@ -24,9 +24,8 @@ class Fish(StepLaw):
     the inner products of their gradients: directions on which groups agree count more. As `inner` -> 0 it is balancing
     within the batch.
 
-    Agreeing gradients are no promise of equal losses. A law of groups beside it is refused: Fish has every group count
-    alike.
-    """
+    Agreeing gradients are no promise of equal losses. An intervention of groups beside it is refused: Fish has every
+    group count alike."""
 
     needs = "training groups"
     by_group = True

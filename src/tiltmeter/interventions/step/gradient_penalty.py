@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tiltmeter.interventions.shared.per_group import checked_per_group
+from tiltmeter.interventions.kinds import StepIntervention
+from tiltmeter.interventions.shared.shares import checked_per_group
 from tiltmeter.interventions.shared.uphill import move_uphill
-from tiltmeter.interventions.step_law import StepLaw
 
 
 @dataclass(frozen=True)
-class GradientPenalty(StepLaw):
+class GradientPenalty(StepIntervention):
     """loss + strength `|gradient|`, by a finite difference along the gradient: Zhao, Zhang and Hu (2022).
 
     >>> GradientPenalty(strength=0.01, distance=0.05).cost(groups=2)

@@ -12,7 +12,7 @@ import xarray as xr
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.latents import Latents
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 #: The features of `Latents`, in order.
 FEATURES = ("shortcut", "core")

@@ -11,7 +11,7 @@ import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.measures.example import two_labels
+from tiltmeter.measures.measure import two_labels
 from tiltmeter.measures.shared.attribute_sets import AttributeSets, attribute_sets
 from tiltmeter.measures.snapshot import Snapshot
 

@@ -13,7 +13,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.boolean import Majority, boolean_data
 from tiltmeter.measures.shared.boolean_cube import EXACT_BITS, boolean_cube
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.principal_components import PrincipalComponents, components_of
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.deep_linear import compact_weight, deep_linear
+from tiltmeter.modules.networks import compact_weight, deep_linear
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ComponentError:
     """Distance of the compact weight W from the least-squares optimum W*, along each principal component u_i.
 
     >>> from tiltmeter.measures.measure import measure
-    >>> from tiltmeter.networks.deep_linear import deep_linear
+    >>> from tiltmeter.modules.networks import deep_linear
     >>> x = np.random.default_rng(0).normal(size=(60, 3)) * [3, 2, 1]
     >>> data = GroupedData(x, x @ [1, 1, 1], ["a"] * 60)
     >>> sorted(measure(ComponentError(), deep_linear(3, 10, 2), data))

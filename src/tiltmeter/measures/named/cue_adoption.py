@@ -12,7 +12,7 @@ import xarray as xr
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.dominoes import dominoes, one_hot_block
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 
 @dataclass(frozen=True, eq=False)

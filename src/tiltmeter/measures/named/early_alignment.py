@@ -13,10 +13,9 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.clusters import symmetric_clusters
 from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.shared.alignment_pull import Extremes, Pull
-from tiltmeter.measures.shared.merged_network import merged, merged_distance
-from tiltmeter.measures.shared.neurons import Neurons, clusters, neurons_of, prominent
+from tiltmeter.measures.shared.neurons import Neurons, clusters, merged, merged_distance, neurons_of, prominent
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.two_layer import two_layer
+from tiltmeter.modules.networks import two_layer
 
 _MEANINGS = {
     "alignment": "cosine of neurons with the nearest extreme of G of their sign, weighted by size",

@@ -17,7 +17,7 @@ from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.shared.layer_features import layer_features
 from tiltmeter.measures.shared.singular_values import gaussian_entropy, prepared, singular_values, spectral_entropy
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.deep_linear import compact_weight
+from tiltmeter.modules.networks import compact_weight
 
 
 class Embedding(Protocol):

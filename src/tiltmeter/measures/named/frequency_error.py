@@ -12,7 +12,7 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.sines import Sines, sines
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 #: Amplitudes of the data below this share of the largest are rounding or leakage, not frequencies to be learned.
 PRESENT = 1e-3

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 import xarray as xr
 
-from tiltmeter.measures.shared.point_losses import point_losses
+from tiltmeter.measures.shared.risk import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.tangent.gradient import Losses, count_of, gradient, trained
+from tiltmeter.modules.tangent.gradient import Losses, count_of, gradient, trained
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import torch
 import xarray as xr
 
 from tiltmeter.measures.default_curves import MOST
-from tiltmeter.measures.shared.point_losses import point_losses
+from tiltmeter.measures.shared.risk import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.tangent.gradient import gradient, trained
+from tiltmeter.modules.tangent.gradient import gradient, trained
 
 
 @dataclass(frozen=True)

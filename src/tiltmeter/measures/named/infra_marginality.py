@@ -10,7 +10,7 @@ import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.measures.example import two_labels
+from tiltmeter.measures.measure import two_labels
 from tiltmeter.measures.shared.risk import positives, risk
 from tiltmeter.measures.snapshot import Snapshot
 

@@ -15,8 +15,8 @@ from torch import nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.sines import Sines, sines
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
-from tiltmeter.tangent.kernel import tangent_kernel
+from tiltmeter.modules.networks import mlp
+from tiltmeter.modules.tangent.kernel import tangent_kernel
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ class LastLayerProbe:
 
     >>> import tiltmeter as tm, torch
     >>> from tiltmeter.data.public.digits import digits
-    >>> _, look = digits()
+    >>> _, held_out = digits()
     >>> model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Linear(32, 10))
-    >>> found = tm.measure(LastLayerProbe(), model, look)
+    >>> found = tm.measure(LastLayerProbe(), model, held_out)
     >>> float(found["probe_accuracy"]) > 0.5 > float(found["probe_accuracy_null"])
     True
 

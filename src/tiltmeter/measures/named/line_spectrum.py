@@ -10,8 +10,16 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from tiltmeter.measures.shared.energy import Detrend, Window, energy_ratio, line_energy, mean_frequency
-from tiltmeter.measures.shared.lines import PATHS, Path, line_ends
+from tiltmeter.measures.shared.energy import (
+    PATHS,
+    Detrend,
+    Path,
+    Window,
+    energy_ratio,
+    line_ends,
+    line_energy,
+    mean_frequency,
+)
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.measures.task import Task
 

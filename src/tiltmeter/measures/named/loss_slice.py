@@ -11,10 +11,10 @@ import xarray as xr
 from torch import Tensor
 
 from tiltmeter.measures.seen_model import SeenModel
-from tiltmeter.measures.shared.point_losses import point_losses
+from tiltmeter.measures.shared.risk import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.passes.deep_copy import deep_copy
-from tiltmeter.tangent.gradient import count_of, gradient, trained
+from tiltmeter.modules.tangent.gradient import count_of, gradient, trained
+from tiltmeter.modules.untouched import deep_copy
 
 
 class Direction(Protocol):

@@ -10,9 +10,9 @@ import xarray as xr
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.measures.example import few_digits
+from tiltmeter.measures.measure import few_digits
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.deep_linear import compact_weight
+from tiltmeter.modules.networks import compact_weight
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class NetworkComplexity:
 
     >>> from tiltmeter.data.public.digits import digits
     >>> from tiltmeter.measures.measure import measure
-    >>> from tiltmeter.networks.mlp import mlp
+    >>> from tiltmeter.modules.networks import mlp
     >>> found = measure(NetworkComplexity(points=32), mlp(64, (32,), 10), digits()[1])
     >>> bool(0 < found["grid_frequency"] < 0.2)
     True

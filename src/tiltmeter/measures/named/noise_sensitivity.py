@@ -24,8 +24,8 @@ class NoiseSensitivity:
 
     >>> import tiltmeter as tm
     >>> from tiltmeter.data.public.digits import digits
-    >>> _, look = digits()
-    >>> tm.measure(NoiseSensitivity(patch=8), torch.nn.Linear(64, 10), look)["token_sensitivity"].shape
+    >>> _, held_out = digits()
+    >>> tm.measure(NoiseSensitivity(patch=8), torch.nn.Linear(64, 10), held_out)["token_sensitivity"].shape
     (8,)
 
     A token is one contiguous piece: a square of `patch` x `patch` pixels in all channels of an image (channels, height,

@@ -11,10 +11,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from tiltmeter.measures.shared.point_losses import point_losses
+from tiltmeter.measures.shared.risk import point_losses
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.tangent.gradient import count_of, trained
-from tiltmeter.tangent.hessian import PASSES, hessian_times, top_eigenpairs
+from tiltmeter.modules.tangent.gradient import count_of, trained
+from tiltmeter.modules.tangent.hessian import PASSES, hessian_times, top_eigenpairs
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import xarray as xr
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.synthetic.moons import moons
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.networks.mlp import mlp
+from tiltmeter.modules.networks import mlp
 
 
 @dataclass(frozen=True)

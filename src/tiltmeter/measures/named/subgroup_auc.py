@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.measures.example import two_labels
+from tiltmeter.measures.measure import two_labels
 from tiltmeter.measures.shared.risk import positive_score, positives
 from tiltmeter.measures.snapshot import Snapshot
 

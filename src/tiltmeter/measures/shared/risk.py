@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
+from tiltmeter.measures.seen_model import SeenModel
 from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.modules.tangent.gradient import Losses
+
+
+def point_losses(seen: SeenModel, y: Tensor | None = None) -> Losses:
+    """Losses of the points at given indices, on the model's device and in its precision; `y` replaces their labels."""
+    labels = seen.y if y is None else y
+
+    def losses(places: Tensor) -> Tensor:
+        return seen.losses(seen.pass_once(seen.x[places]), labels[places])
+
+    return losses
 
 
 def positives(snapshot: Snapshot) -> np.ndarray:

@@ -12,13 +12,12 @@ import xarray as xr
 from tiltmeter.losses import CrossEntropy
 from tiltmeter.names import described
 from tiltmeter.population.classes.decisions import NODES, confusion
-from tiltmeter.population.classes.moments import ClassMoments
+from tiltmeter.population.classes.moments import ClassMoments, ClassStudents, square_class_losses, square_losses
 from tiltmeter.population.classes.softmax_nodes import SoftmaxNodes, softmax_losses
-from tiltmeter.population.classes.students import ClassStudents, square_class_losses, square_losses
 from tiltmeter.population.fairness import gap
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.record.labelled import labels_array
-from tiltmeter.record.lazy_curves import LazyCurves
+from tiltmeter.record.trajectory import LazyCurves
 
 LOSSES = ("loss", "class_loss", "risk", "loss_gap")
 DECISIONS = ("error", "class_accuracy", "error_gap")

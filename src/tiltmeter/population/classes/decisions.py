@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.population.classes.moments import ClassMoments, cell
-from tiltmeter.population.classes.orthant import orthant_probability
-from tiltmeter.population.classes.students import ClassStudents
+from tiltmeter.population.classes.moments import ClassMoments, ClassStudents, cell, orthant_probability
 from tiltmeter.population.quadrature import Sobol
 
 #: Nodes of one average: an entry is then good to about 4e-5 for three classes and 8e-5 for five.

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tiltmeter.population.classes.decisions import semidefinite_root
-from tiltmeter.population.classes.moments import ClassMoments, cell
-from tiltmeter.population.classes.students import ClassStudents
+from tiltmeter.population.classes.moments import ClassMoments, ClassStudents, cell
 from tiltmeter.population.quadrature import Sobol
 
 #: Points per cell; twice as many with their mirror images, which cancel all odd errors of the hidden part.

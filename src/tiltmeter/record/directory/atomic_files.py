@@ -10,27 +10,119 @@ import io
 import json
 import math
 import os
+import re
+import stat
+import uuid
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from tiltmeter.record.directory.seal import sealed_file
-from tiltmeter.record.quoted import shortened
+from tiltmeter.shown_text import shortened
+
+#: How the names of files end that are being written.
+ASIDE = ".aside"
+_TAIL = len(b',"crc":"00000000"}\n')
+_LOOSE = re.compile(rb',\s*"crc":\s*"([0-9a-f]{8})"\s*\}\s*')
 
 
-def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that no reader ever sees only a part of it."""
-    aside = path.with_name(path.name + ".aside")
+def sealed_line(text: bytes) -> bytes:
+    """The text of an object as a line with its checksum.
+
+    >>> sealed_line(b'{"a":1}')
+    b'{"a":1,"crc":"a702fc6e"}\\n'
+    """
+    return text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text[:-1])
+
+
+def line_is_intact(line: bytes) -> bool:
+    """Whether a line ends with the checksum of its text."""
+    return line[-_TAIL:] == b',"crc":"%08x"}\n' % zlib.crc32(line[:-_TAIL])
+
+
+def texts_if_intact(lines: list[bytes]) -> list[bytes] | None:
+    """The texts of many lines without their checksums and closing braces, or None if any was changed."""
+    texts = [line[:-_TAIL] for line in lines]
+    # Joined into one text: formatting and comparing line by line takes longer than the checksums.
+    expected = b',"crc":"%08x"}\n' * len(lines) % tuple(map(zlib.crc32, texts))
+    return texts if expected == b"".join([line[-_TAIL:] for line in lines]) else None
+
+
+def line_is_sealed(line: bytes) -> bool:
+    """Whether a line ends with a checksum, right or wrong."""
+    return line[-_TAIL:].startswith(b',"crc":"')
+
+
+def sealed_file(text: bytes) -> bytes:
+    """The text of an object, over several lines, with its checksum."""
+    body = text.rstrip()[:-1].rstrip()
+    return body + b',\n "crc": "%08x"\n}\n' % zlib.crc32(body)
+
+
+def file_is_intact(text: bytes) -> bool | None:
+    """Whether a file ends with the checksum of its text; None if it ends with none."""
+    start = text.rfind(b",", 0, text.rfind(b'"crc"') + 1)
+    found = _LOOSE.fullmatch(text, start) if start >= 0 else None
+    return None if found is None else int(found[1], 16) == zlib.crc32(text[:start])
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading; a ValueError for anything else under its name, as a pipe, which would block for good."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{path} is damaged: it should be a file. Found a folder, a pipe or a device.")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_file(path: Path) -> bytes:
+    """The whole content of a file; anything else under its name is refused."""
+    with open_file(path) as file:
+        return file.read()
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Give another name to write to, which no other process has; at the end the file gets its own, or nothing stays."""
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{ASIDE}")
     try:
-        aside.write_bytes(data)
+        yield aside
         os.replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def remove_left_over(directory: Path) -> None:
+    """Remove what writers that were killed left aside; only for the one writer of a directory."""
+    for aside in directory.glob(f"*.*{ASIDE}"):
+        with suppress(OSError):
+            aside.unlink()
+
+
+def write_atomically(path: Path, data: bytes | memoryview) -> None:
+    """Write a file so that no reader ever sees only a part of it."""
+    with written_aside(path) as aside:
+        aside.write_bytes(data)
+
+
+def damage_of_archive(path: Path) -> str | None:
+    """What is wrong with a file of torch, in a few words: an archive whose parts carry checksums, which torch does not
+    compare."""
+    try:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
+            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+                return "its parts are compressed"
+            changed = archive.testzip()
+    except OSError as error:
+        return f"it cannot be read: {error.strerror or error}"
+    except Exception as error:  # the reader of archives raises many kinds of errors
+        return f"it is not whole: {shortened(str(error) or type(error).__name__)}"
+    return None if changed is None else "a checksum does not match: it was changed after it was written"
 
 
 def explained(error: OSError, before: str, after: str = "") -> OSError:
@@ -73,22 +165,16 @@ def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], p
 
     Written by plain writes, so that a full disk is an error; through a memory map it would kill the process.
     """
-    aside = path.with_name(path.name + ".aside")
-    try:
-        with aside.open("wb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for part in parts:
-                file.write(np.ascontiguousarray(part, dtype=dtype).data)
-        os.replace(aside, path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    with written_aside(path) as aside, aside.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            file.write(np.ascontiguousarray(part, dtype=dtype).data)
 
 
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
     """Return the array that `write_array` wrote; a ValueError says what is wrong with the file."""
-    with _errors_told(path), path.open("rb") as file:
+    with _errors_told(path), open_file(path) as file:
         order = _checked_header(file, path, dtype, shape)
         here = file.tell()
         values = np.frombuffer(file.read(), dtype=dtype).reshape(shape, order=order)
@@ -104,7 +190,7 @@ def map_array(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
     It is a plain array, so that results of it are in memory.
     """
-    with _errors_told(path), path.open("rb") as file:
+    with _errors_told(path), open_file(path) as file:
         order = _checked_header(file, path, dtype, shape)
         return np.asarray(np.memmap(file, np.dtype(dtype), "r", file.tell(), shape, order))
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tiltmeter.notebook_text import NotebookText
-from tiltmeter.record.directory.contents import Contents
+from tiltmeter.record.contents import Contents
+from tiltmeter.record.directory.atomic_files import damage_of_archive
 from tiltmeter.record.directory.journal import CURVES, read
-from tiltmeter.record.directory.layout import Time
 from tiltmeter.record.directory.lock import live_writer
-from tiltmeter.record.directory.small_files import END, LOCK, RUN, End, Ending, read_end, read_header
-from tiltmeter.record.quoted import quoted, shortened
+from tiltmeter.record.directory.point_records import stored_points
+from tiltmeter.record.directory.small_files import CHECKPOINT, END, LOCK, RUN, End, Ending, read_end, read_header
+from tiltmeter.record.layout import Time
+from tiltmeter.shown_text import NotebookText, quoted, shortened, visible
 
 State: TypeAlias = Ending | Literal["running", "died", "unknown"]
 
@@ -25,18 +26,17 @@ SHOWN = 20
 class Check(NotebookText):
     """What was found in a run directory. `state` is "unknown" if nothing says how the run ended.
 
-    `taken_up` holds the times at which the run was continued from an older state: the looks after it are of the new
-    course, and those of the abandoned one are dropped. None stands for the beginning.
-    """
+    `taken_up` holds the times at which the run was continued from an older state: the evaluations after it are of the
+    new course, and those of the abandoned one are dropped. None stands for the beginning."""
 
     path: Path
     state: State
-    looks: int
+    evaluations: int
     curves: tuple[str, ...]
     problems: tuple[str, ...]
     reason: str | None = None
     points: tuple[str, ...] = ()
-    looks_with_points: int = 0
+    evaluations_with_points: int = 0
     taken_up: tuple[Time | None, ...] = ()
 
     @property
@@ -45,83 +45,89 @@ class Check(NotebookText):
         return not self.problems
 
     def __str__(self) -> str:
-        looks = "1 look" if self.looks == 1 else f"{self.looks} looks"
+        evaluations = "1 evaluation" if self.evaluations == 1 else f"{self.evaluations} evaluations"
         names = f" of {_listed(self.curves)}" if self.curves else ""
         reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
-        points = f", {self.looks_with_points} with points ({_listed(self.points)})" if self.points else ""
+        points = f", {self.evaluations_with_points} with points ({_listed(self.points)})" if self.points else ""
         again = "".join(f" {_taken_up(time)}" for time in self.taken_up)
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
         verdict = f"Damaged: {wrong}." if wrong else "No damage found."
-        return f"{self.path}: {self.state}{reason}, {looks}{names}{points}.{again} {verdict}"
+        return visible(f"{self.path}: {self.state}{reason}, {evaluations}{names}{points}.{again} {verdict}")
 
 
 def check(path: str | os.PathLike[str]) -> Check:
     """Look through a run directory and report its state and everything wrong with it.
 
     >>> str(check("runs/nowhere"))
-    'runs/nowhere: unknown, 0 looks. Damaged: `path` should be a run directory. Found nothing at runs/nowhere.'
+    'runs/nowhere: unknown, 0 evaluations. Damaged: `path` should be a run directory. Found nothing at runs/nowhere.'
     """
     directory = Path(path)
     problems: list[str] = []
-    unchecked: int | None = None
     try:
-        unchecked = read_header(directory).unchecked
-    except (ValueError, OSError) as error:
-        problems.append(str(error))
-    state, end = _state(directory, unchecked == 0, problems)
-    contents = _contents(directory, unchecked, end, problems)
+        read_header(directory)
+    except Exception as error:  # whatever a crafted file makes the readers raise, here and below
+        problems.append(_fact(error))
+    state, end = _state(directory, problems)
+    contents = _contents(directory, end, problems)
+    if (directory / CHECKPOINT).exists():
+        damage = damage_of_archive(directory / CHECKPOINT)
+        problems += [] if damage is None else [f"{CHECKPOINT}: {damage}"]
     if len(problems) > SHOWN:
         problems[SHOWN:] = [f"and {len(problems) - SHOWN} more"]
     reason = None if end is None else end.reason
     if contents is None:
         return Check(directory, state, 0, (), tuple(problems), reason)
-    points = tuple(contents.points), contents.looks_with_points, contents.taken_up
-    return Check(directory, state, contents.looks, contents.names, tuple(problems), reason, *points)
+    points = tuple(contents.points), contents.evaluations_with_points, contents.taken_up
+    return Check(directory, state, contents.evaluations, contents.names, tuple(problems), reason, *points)
 
 
-def _state(directory: Path, sealed: bool, problems: list[str]) -> tuple[State, End | None]:
+def _state(directory: Path, problems: list[str]) -> tuple[State, End | None]:
     if not os.path.exists(directory / RUN):
         return "unknown", None
     try:
-        end = read_end(directory, sealed)
+        end = read_end(directory)
         if end is None:
             if live_writer(directory / LOCK) is not None:
                 return "running", None
-            end = read_end(directory, sealed)  # the writer may have ended the run since
-    except (ValueError, OSError) as error:
-        problems.append(str(error))
+            end = read_end(directory)  # the writer may have ended the run since
+    except Exception as error:
+        problems.append(_fact(error))
         return "unknown", None
     return ("died", None) if end is None else (end.state, end)
 
 
-def _contents(directory: Path, unchecked: int | None, end: End | None, problems: list[str]) -> Contents | None:
+def _contents(directory: Path, end: End | None, problems: list[str]) -> Contents | None:
     def hear(line: int, fact: str) -> None:
         problems.append(f"{CURVES}, line {line}: {fact}")
 
     try:
-        contents, _ = read(directory, hear, unchecked)
+        contents, _ = read(directory, hear)
         length = (directory / CURVES).stat().st_size
-    except (ValueError, OSError) as error:
+    except Exception as error:
         if os.path.exists(directory / RUN):
-            problems.append(str(error))
+            problems.append(_fact(error))
         return None
     if end is not None and length != end.bytes:
         problems.append(f"{CURVES} has {length} bytes where {END} says {quoted(end.bytes)}")
     try:
         contents.gather()
-    except (ValueError, TypeError) as error:
-        problems.append(shortened(str(error), 400))
+    except Exception as error:
+        problems.append(shortened(_fact(error), 400))
     for column in contents.points.values():
         try:
-            column.stored(directory).read()
-        except (ValueError, TypeError) as error:
-            problems.append(str(error))
+            stored_points(column, directory).read()
+        except Exception as error:
+            problems.append(_fact(error))
     return contents
+
+
+def _fact(error: Exception) -> str:
+    return str(error) if isinstance(error, (ValueError, OSError)) else f"{type(error).__name__}: {error}"
 
 
 def _taken_up(time: Time | None) -> str:
     where = "from its beginning" if time is None else f"after {time}"
-    return f"It was continued {where}; the looks that it had there before were dropped."
+    return f"It was continued {where}; the evaluations that it had there before were dropped."
 
 
 def _listed(names: tuple[str, ...]) -> str:

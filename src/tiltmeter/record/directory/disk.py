@@ -1,22 +1,24 @@
-"""Disk: a run directory that a recorder writes to, readable after every look."""
+"""Disk: a run directory that a recorder writes to, readable after every evaluation."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from tiltmeter.record.directory.agree import agree
-from tiltmeter.record.directory.contents import Contents, Progress
-from tiltmeter.record.directory.journal import CURVES, read, stop, store
-from tiltmeter.record.directory.layout import Layout, Time
+from tiltmeter.record.contents import Contents, PointColumn, Progress
+from tiltmeter.record.directory.atomic_files import ASIDE, explained, remove_left_over
+from tiltmeter.record.directory.journal import ARRAYS, CURVES, read, stop, store
 from tiltmeter.record.directory.lines import Lines
 from tiltmeter.record.directory.lock import Lock, busy, live_writer, writer
-from tiltmeter.record.directory.point_records import POINTS, PointColumn, RecordWriter, encode
+from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode, stored_points
 from tiltmeter.record.directory.small_files import (
     END,
     LOCK,
@@ -28,9 +30,70 @@ from tiltmeter.record.directory.small_files import (
     write_end,
     write_header,
 )
-from tiltmeter.record.labelled import JSON
+from tiltmeter.record.labelled import JSON, array_to_json
+from tiltmeter.record.layout import Layout, Time
 from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import quoted
+
+
+def agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> None:
+    """Raise a ValueError that names the first difference between two descriptions of a run."""
+    if known.clock != found.clock:
+        raise ValueError(f'{directory} counts time in "{known.clock}". Found clock = "{found.clock}".')
+    old, new = known.origin.to_json(), found.origin.to_json()
+    for part in old:
+        # A run may be continued after an upgrade; its file keeps the first version.
+        if part != "version" and old[part] != new[part]:
+            place, was, now = _first_difference(part, old[part], new[part])
+            raise ValueError(
+                f"{directory} has another origin: `{place}` was {was} and is now {now}. "
+                "Resume it with the origin it began with, or choose a new name."
+            )
+
+
+def _first_difference(place: str, old: JSON, new: JSON) -> tuple[str, str, str]:
+    """Return the path of the first difference between two descriptions, and both values.
+
+    >>> _first_difference("recipe", {"lr": 0.1, "batch": {"size": 8}}, {"lr": 0.1, "batch": {"size": 9}})
+    ('recipe.batch.size', '8', '9')
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            if key not in old or key not in new:
+                was, now = (quoted(one[key], 200) if key in one else "not set" for one in (old, new))
+                return f"{place}.{key}", was, now
+            if old[key] != new[key]:
+                return _first_difference(f"{place}.{key}", old[key], new[key])
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            if one != other:
+                return _first_difference(f"{place}[{number}]", one, other)
+    return place, quoted(old, 200), quoted(new, 200)
+
+
+@contextmanager
+def new_directory(target: Path) -> Iterator[Path]:
+    """Give a directory to write into, which gets its name at the end; what exists is never overwritten.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with new_directory(Path(folder) / "mine") as place:
+    ...         _ = (place / "note.txt").write_text("whole")
+    ...     (Path(folder) / "mine" / "note.txt").read_text()
+    'whole'
+    """
+    if os.path.lexists(target):
+        raise FileExistsError(f"{target} already exists and is never overwritten. Choose a new name.")
+    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}.aside")
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        os.rename(aside, target)
+    except OSError as error:
+        raise explained(error, f"{target} could not be written: ", " Nothing was left there.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 class Disk:
@@ -44,7 +107,8 @@ class Disk:
         holder = live_writer(directory / LOCK)
         if holder is not None:
             raise BlockingIOError(busy(directory / LOCK, holder))
-        holds_run(directory, resume)
+        if holds_run(directory, resume):
+            _refuse_links(directory)
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(directory / LOCK)
         try:
@@ -55,6 +119,7 @@ class Disk:
         self._known_end: int | None = self._lines.end
 
     def _begin(self) -> Contents:
+        remove_left_over(self._directory)
         self._lines = Lines(self._directory / CURVES)
         try:
             # Last, because this file makes the directory a run.
@@ -69,15 +134,12 @@ class Disk:
         if not isinstance(known, TrajectoryHeader):
             raise ValueError(f"{self._directory} holds a dataset, which cannot be resumed. Choose a new name.")
         agree(self._directory, known, self._header)
-        contents, end = read(self._directory, stop(self._directory), known.unchecked)
+        contents, end = read(self._directory, stop(self._directory))
         contents.gather()  # a damaged run should be noticed before it is continued
         for column in contents.points.values():
-            column.stored(self._directory).read()
-        if known.unchecked is None:
-            # A run of format 1 goes on in format 2; its lines so far stay as they are.
-            known = replace(known, unchecked=end)
-            write_header(self._directory, known)
+            stored_points(column, self._directory).read()
         self._header = known
+        remove_left_over(self._directory)
         self._lines = Lines(self._directory / CURVES)
         self._lines.cut(end)
         (self._directory / END).unlink(missing_ok=True)
@@ -96,7 +158,7 @@ class Disk:
     def beat(self) -> None:
         self._lock.beat()
 
-    def look(
+    def evaluate(
         self,
         time: Time,
         fresh: Mapping[str, Layout],
@@ -106,34 +168,37 @@ class Disk:
     ) -> None:
         start = self._own()
         stored = {name: store(self._directory, start, slot, array) for slot, (name, array) in enumerate(values.items())}
-        entry: dict[str, Any] = {"kind": "look", "time": time}
+        entry: dict[str, Any] = {"kind": "evaluation", "time": time}
         if fresh:
-            entry["layouts"] = fresh
+            entry["layouts"] = {name: layout.to_json() for name, layout in fresh.items()}
         entry["values"] = stored
         if fresh_points:
             new = {name: self._column(name, layout) for name, layout in fresh_points.items()}
-            entry["point_layouts"] = {name: {"file": one.file, "layout": one.layout} for name, one in new.items()}
+            entry["point_layouts"] = {
+                name: {"file": column.file, "layout": column.layout.to_json()} for name, column in new.items()
+            }
         if points:
             entry["points"] = {name: self._keep(self._points[name], array) for name, array in points.items()}
         self._write(entry, start)
 
-    def diverge(self, at: dict[str, JSON]) -> None:
+    def diverge(self, at: xr.DataArray) -> None:
         start = self._own()
-        self._write({"kind": "diverged", "at": at}, start)
+        self._write({"kind": "diverged", "at": array_to_json(at)}, start)
 
     def rewind(self, last: Time | None) -> None:
         start = self._own()
         self._write({"kind": "rewind", "to": last}, start)
-        contents, _ = read(self._directory, stop(self._directory), self._header.unchecked)
+        contents, _ = read(self._directory, stop(self._directory))
         self._remember(contents)
 
     def trajectory(self) -> Trajectory:
         return read_trajectory(self._directory, self._header)
 
-    def end(self, state: Ending, reason: str | None, diverged: JSON) -> None:
+    def end(self, state: Ending, reason: str | None, diverged: xr.DataArray | None) -> None:
         try:
             self._own()
-            write_end(self._directory, End(state, self._lines.end, reason, diverged))
+            at = None if diverged is None else array_to_json(diverged)
+            write_end(self._directory, End(state, self._lines.end, reason, at))
         finally:
             self.abandon()
 
@@ -206,8 +271,8 @@ class Taken(BlockingIOError):
 
 def read_trajectory(directory: Path, header: TrajectoryHeader) -> Trajectory:
     """The trajectory of a directory whose header is known."""
-    contents, _ = read(directory, stop(directory), header.unchecked)
-    points = Points({name: column.stored(directory) for name, column in contents.points.items()})
+    contents, _ = read(directory, stop(directory))
+    points = Points({name: stored_points(column, directory) for name, column in contents.points.items()})
     return contents.trajectory(header.clock, header.origin, points)
 
 
@@ -230,8 +295,20 @@ def holds_run(directory: Path, resume: bool) -> bool:
     return False
 
 
+def _refuse_links(directory: Path) -> None:
+    """A run is continued in its own files only: a link in a stranger's folder may point to anything of the user's."""
+    for entry in (*directory.iterdir(), *(directory / ARRAYS).glob("*"), *(directory / POINTS).glob("*")):
+        if entry.is_symlink():
+            raise ValueError(
+                f"{entry} is a link, and continuing the run would write to where it points. Copy the folder first, "
+                "with the files in place of links."
+            )
+
+
 def _left_over(entry: Path) -> bool:
     """Whether a writer that died before its run began may have left this."""
     if entry.name == LOCK:
         return entry.stat().st_size == 0 or writer(entry) is not None
-    return entry.name == f"{RUN}.aside" or (entry.name == CURVES and entry.stat().st_size == 0)
+    return (entry.name.startswith(RUN) and entry.name.endswith(ASIDE)) or (
+        entry.name == CURVES and entry.stat().st_size == 0
+    )

@@ -2,13 +2,13 @@
 
 Every line is an object with a `kind`, and ends with its checksum `crc`:
 
-- `look`: `time`, `values` by curve and, for curves not seen before, their `layouts`, in the same line, so that
+- `evaluation`: `time`, `values` by curve and, for curves not seen before, their `layouts`, in the same line, so that
   a torn line leaves nothing behind that it explains; `points` and `point_layouts` say the same of records in `points/`;
 - `curve`: a whole curve at once: `name`, `layout` (with time), `values`;
 - `points`: all records of one name at once: `name`, `layout` (with time), `file`, `checksums`;
 - `array`: a variable of a dataset: `name`, `layout`, `values`; `coords`: the coordinates of a dataset;
 - `diverged`: `at`, the time of divergence per seed or grid point;
-- `rewind`: `to`, after which every look so far is forgotten (null: all).
+- `rewind`: `to`, after which every evaluation so far is forgotten (null: all).
 
 Values are nested lists, or `{"array": "file.npy", "crc": ...}` for large ones, whose file was complete before the line
 was written.
@@ -25,13 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.record.contents import Contents, Problem, times_of, usable
 from tiltmeter.record.directory.atomic_files import read_array, write_array
-from tiltmeter.record.directory.column import Problem
-from tiltmeter.record.directory.contents import Contents, usable
-from tiltmeter.record.directory.layout import Layout, Time, checked
 from tiltmeter.record.directory.lines import PLAIN_LOOK, Block, read_blocks
-from tiltmeter.record.labelled import values_from_json, values_to_json
-from tiltmeter.record.quoted import quoted, shortened
+from tiltmeter.record.labelled import array_from_json, values_from_json, values_to_json
+from tiltmeter.record.layout import Layout, Time
+from tiltmeter.shown_text import quoted, shortened
 
 CURVES = "curves.jsonl"
 ARRAYS = "arrays"
@@ -54,23 +53,21 @@ def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
     return {"array": name, "crc": f"{write_array(directory / ARRAYS / name, values):08x}"}
 
 
-def read(directory: Path, problem: Problem, unchecked: int | None = 0) -> tuple[Contents, int]:
+def read(directory: Path, problem: Problem) -> tuple[Contents, int]:
     """Read `curves.jsonl`; return its contents and the byte at which complete lines end. Damage goes to `problem`."""
     if not (directory / CURVES).exists():
         raise ValueError(f"{directory} is damaged: its {CURVES} is missing.")
     contents = Contents(problem)
-    _, whole = read_on(contents, directory, problem, unchecked)
+    _, whole = read_on(contents, directory, problem)
     return contents, whole
 
 
-def read_on(
-    contents: Contents, directory: Path, problem: Problem, unchecked: int | None, lines: int = 0, whole: int = 0
-) -> tuple[int, int]:
+def read_on(contents: Contents, directory: Path, problem: Problem, lines: int = 0, whole: int = 0) -> tuple[int, int]:
     """Add all after the first `lines` lines, which end at byte `whole`; the same two numbers afterwards."""
-    for block in read_blocks(directory / CURVES, unchecked, lines + 1, whole):
+    for block in read_blocks(directory / CURVES, lines + 1, whole):
         lines, whole = block.first + len(block.entries) - 1, block.end
         for first, entries in _alike(block):
-            if _add_plain_looks(contents, entries, first):
+            if _add_plain_evaluations(contents, entries, first):
                 continue
             for number, entry in enumerate(entries, first):
                 try:
@@ -117,19 +114,19 @@ def _all_alike(entries: list[Any]) -> bool:
         return False
     try:
         values = list(map(itemgetter("values"), entries))
-        return {"look"} == set(map(itemgetter("kind"), entries)) and {curves} == set(map(tuple, values))
+        return {"evaluation"} == set(map(itemgetter("kind"), entries)) and {curves} == set(map(tuple, values))
     except (KeyError, TypeError):
         return False
 
 
 def _curves_of(entry: Any) -> tuple[str, ...] | None:
-    if type(entry) is dict and entry.keys() == PLAIN_LOOK and entry["kind"] == "look":
+    if type(entry) is dict and entry.keys() == PLAIN_LOOK and entry["kind"] == "evaluation":
         values = entry["values"]
         return tuple(values) if type(values) is dict else None
     return None
 
 
-def _add_plain_looks(contents: Contents, entries: list[Any], first: int) -> bool:
+def _add_plain_evaluations(contents: Contents, entries: list[Any], first: int) -> bool:
     if _curves_of(entries[0]) is None:
         return False
     try:
@@ -140,19 +137,19 @@ def _add_plain_looks(contents: Contents, entries: list[Any], first: int) -> bool
         return False
     if any(dict in set(map(type, readings)) for readings in columns.values()):
         return False
-    return contents.looks_on_end(times, columns, first)
+    return contents.evaluations_on_end(times, columns, first)
 
 
 def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
     if not isinstance(entry, dict):
         raise ValueError("a line should be an object")
     kind = entry.get("kind")
-    if kind == "look":
-        _add_look(contents, directory, entry, number)
+    if kind == "evaluation":
+        _add_evaluation(contents, directory, entry, number)
     elif kind in ("curve", "array"):
-        name, layout, values = _name(entry["name"]), checked(entry["layout"]), entry["values"]
+        name, layout, values = _name(entry["name"]), Layout.from_json(entry["layout"]), entry["values"]
         if not _in_file(values):
-            values = values_from_json(values, layout["dtype"], layout["shape"])
+            values = values_from_json(values, layout.dtype, layout.shape)
         add = contents.curve if kind == "curve" else contents.array
         add(name, layout, _fetch(directory, values, layout))
     elif kind == "points":
@@ -160,19 +157,19 @@ def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
     elif kind == "coords":
         contents.coords(entry["coords"], entry["sizes"])
     elif kind == "diverged":
-        contents.diverge(entry["at"])
+        contents.diverge(array_from_json(entry["at"]))
     elif kind == "rewind":
         contents.rewind(None if entry["to"] is None else _time(entry["to"]))
     else:
         raise ValueError(f"a line of kind {quoted(kind)} is not known")
 
 
-def _add_look(contents: Contents, directory: Path, entry: dict[str, Any], number: int) -> None:
+def _add_evaluation(contents: Contents, directory: Path, entry: dict[str, Any], number: int) -> None:
     time, values = _time(entry["time"]), entry["values"]
     if not isinstance(values, dict):
-        raise ValueError("a look should have a time and values")
-    fresh = {name: checked(layout) for name, layout in _object(entry.get("layouts", {})).items()}
-    if any("time" in layout["dims"] for layout in fresh.values()):
+        raise ValueError("an evaluation should have a time and values")
+    fresh = {name: Layout.from_json(layout) for name, layout in _object(entry.get("layouts", {})).items()}
+    if any("time" in layout.dims for layout in fresh.values()):
         raise ValueError("a reading is taken at one time and cannot have a `time` dimension")
     found = {name: _fetch(directory, value, contents.layout(name, fresh)) for name, value in values.items()}
     kept = {name: _record(value) for name, value in _object(entry.get("points", {})).items()}
@@ -180,8 +177,8 @@ def _add_look(contents: Contents, directory: Path, entry: dict[str, Any], number
     for name in kept:
         if name not in contents.points and name not in new:
             raise ValueError(f"the layout of the points {quoted(name)} is not known")
-    described = {name: (checked(_object(said)["layout"], labels=False), _file(said)) for name, said in new.items()}
-    contents.look(time, fresh, found, number)
+    described = {name: (Layout.from_json(_object(said)["layout"]), _file(said)) for name, said in new.items()}
+    contents.evaluate(time, fresh, found, number)
     for name, (layout, file) in described.items():
         contents.point_column(name, layout, file)
     for name, (record, checksum) in kept.items():
@@ -189,19 +186,17 @@ def _add_look(contents: Contents, directory: Path, entry: dict[str, Any], number
 
 
 def _add_points(contents: Contents, entry: dict[str, Any]) -> None:
-    name, layout, checksums = _name(entry["name"]), checked(entry["layout"], labels=False), entry["checksums"]
-    times = layout["coords"].get("time")
-    if layout["dims"][:1] != ["time"] or not isinstance(times, list) or not isinstance(checksums, list):
+    name, layout, checksums = _name(entry["name"]), Layout.from_json(entry["layout"]), entry["checksums"]
+    times = times_of(layout)
+    if times is None or not isinstance(checksums, list):
         raise ValueError(f"the points of {quoted(name)} should have times and checksums")
-    if not len(times) == len(checksums) == layout["shape"][0]:
+    if not len(times) == len(checksums) == layout.shape[0]:
         raise ValueError(f"the points of {quoted(name)} should have one checksum for each time")
     times = [_time(time) for time in times]
     if any(b <= a for a, b in pairwise(times)):
         raise ValueError(f"the times of the points {quoted(name)} should increase")
-    rest = {key: labels for key, labels in layout["coords"].items() if key != "time"}
-    reading = {**layout, "dims": layout["dims"][1:], "shape": layout["shape"][1:], "coords": rest}
     found = [_checksum(text) for text in checksums]
-    contents.point_column(name, reading, _file(entry)).extend(times, range(len(times)), found)
+    contents.point_column(name, layout.without_time(), _file(entry)).extend(times, range(len(times)), found)
 
 
 def _in_file(values: Any) -> bool:
@@ -215,12 +210,12 @@ def _fetch(directory: Path, values: Any, layout: Layout) -> Any:
     if not isinstance(name, str) or not _FILE.fullmatch(name):
         raise ValueError(f"{quoted(name)} is not the name of an array file")
     checksum = _checksum(values["crc"]) if "crc" in values else None
-    return read_array(directory / ARRAYS / name, layout["dtype"], tuple(layout["shape"]), checksum)
+    return read_array(directory / ARRAYS / name, layout.dtype, layout.shape, checksum)
 
 
 def _time(value: Any) -> Time:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("a look should have a time and values")
+        raise ValueError("an evaluation should have a time and values")
     if not usable(value):
         raise ValueError(f"{quoted(value)} is not a time")
     return value

@@ -11,13 +11,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tiltmeter.record.directory.seal import line_is_intact, line_is_sealed, sealed_line, texts_if_intact
+from tiltmeter.record.directory.atomic_files import (
+    line_is_intact,
+    line_is_sealed,
+    open_file,
+    sealed_line,
+    texts_if_intact,
+)
 
 #: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
 #: garbage collector stays fast.
 BLOCK_BYTES = 2**14
 
-#: What the line of a look holds if no curve is new and no points are kept.
+#: What the line of an evaluation holds if no curve is new and no points are kept.
 PLAIN_LOOK = {"kind", "time", "values"}
 #: What a line may hold to be written by the faster encoder; of points it holds only places and checksums.
 QUICK = PLAIN_LOOK | {"points"}
@@ -28,7 +34,7 @@ class Lines:
     """Writes lines. A line is one `os.write`: once `append` returns, the operating system has it."""
 
     def __init__(self, path: Path) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._path = path
         self._descriptor = os.open(path, flags, 0o666)
         self._whole: int | None = None  # where to cut off the rest of a failed line, if that failed too
@@ -97,19 +103,16 @@ class Block(NamedTuple):
     end: int
 
 
-def read_blocks(path: Path, unchecked: int | None = 0, first: int = 1, end: int = 0) -> Iterator[Block]:
-    """Yield all complete lines from byte `end` on, where line `first` begins.
-
-    Lines before byte `unchecked` (None: all) need no checksum, as in format 1.
-    """
-    with path.open("rb") as file:
+def read_blocks(path: Path, first: int = 1, end: int = 0) -> Iterator[Block]:
+    """Yield all complete lines from byte `end` on, where line `first` begins."""
+    with open_file(path) as file:
         file.seek(end)
         while lines := file.readlines(BLOCK_BYTES):
             torn = not lines[-1].endswith(b"\n")
             if torn:
                 lines.pop()  # or still being written
             if lines:
-                entries = _decode(lines, end, unchecked)
+                entries = _decode(lines)
                 end += sum(map(len, lines))
                 yield Block(first, entries, end)
                 first += len(lines)
@@ -117,7 +120,7 @@ def read_blocks(path: Path, unchecked: int | None = 0, first: int = 1, end: int 
                 return
 
 
-def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
+def _decode(lines: list[bytes]) -> list[Any]:
     texts = texts_if_intact(lines)
     if texts is not None:
         try:
@@ -126,14 +129,10 @@ def _decode(lines: list[bytes], start: int, unchecked: int | None) -> list[Any]:
                 return entries
         except (msgspec.MsgspecError, ValueError, RecursionError):
             pass  # one by one, to find the bad one
-    found = []
-    for line in lines:
-        found.append(_decode_one(line, required=unchecked is not None and start >= unchecked))
-        start += len(line)
-    return found
+    return [_decode_one(line) for line in lines]
 
 
-def _decode_one(line: bytes, required: bool) -> Any:
+def _decode_one(line: bytes) -> Any:
     intact = line_is_intact(line)
     if intact:
         line = line[: line.rindex(b",")] + b"}"
@@ -141,7 +140,7 @@ def _decode_one(line: bytes, required: bool) -> Any:
         entry = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:
         return ValueError(f"this is not JSON: {error}")
-    if intact or not (required or line_is_sealed(line)):
+    if intact:
         return entry
     return ValueError(
         "its checksum does not match: the line was changed after it was written"

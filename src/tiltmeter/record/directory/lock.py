@@ -13,14 +13,109 @@ import contextlib
 import errno
 import json
 import os
+import socket
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from tiltmeter.record.directory.process import Process
+from tiltmeter.record.directory.atomic_files import read_file
+from tiltmeter.record.labelled import JSON
+from tiltmeter.shown_text import quoted, shortened
+
+
+@dataclass(frozen=True)
+class Process:
+    """A pid, its host and, where the system tells (Linux), when it started."""
+
+    pid: int
+    host: str
+    started: str | None
+    #: Processes of another container on the same host have numbers of their own, which mean nothing here.
+    namespace: str | None = None
+
+    @classmethod
+    def this(cls) -> Process:
+        status = _status(os.getpid())
+        return cls(os.getpid(), socket.gethostname(), None if status is None else status[1], _namespace())
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it runs on another host, or in another container, where it cannot be asked."""
+        return self.host != socket.gethostname() or self.namespace not in (None, _namespace())
+
+    def alive(self) -> bool:
+        """Whether it still runs. One on another host cannot be asked and counts as alive."""
+        if self.elsewhere:
+            return True
+        if not _exists(self.pid):
+            return False
+        status = _status(self.pid)
+        if status is None:
+            return True
+        state, started = status
+        # A zombie process has ended.
+        return state not in "ZX" and self.started in (None, started)
+
+    def __str__(self) -> str:
+        if self.elsewhere:
+            return f"process {self.pid} on {shortened(self.host, 60)}"
+        return f"this very process (pid {self.pid})" if self.pid == os.getpid() else f"process {self.pid}"
+
+    def to_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Process:
+        pid, host, started = value["pid"], value["host"], value["started"]
+        if not (isinstance(pid, int) and 0 < pid < 2**31 and isinstance(host, str)):
+            raise ValueError(f"A process should have a pid and a host. Found {quoted(value)}.")
+        return cls(pid, host, started, value.get("namespace"))
+
+
+def _namespace() -> str | None:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
+def _status(pid: int) -> tuple[str, str] | None:
+    """Return state letter and start of a process on Linux; None elsewhere. Boot and tick together are unique."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return fields[0].decode(), f"{boot}:{int(fields[19])}"
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+if sys.platform == "win32":
+
+    def _exists(pid: int) -> bool:
+        # `os.kill(pid, 0)` would interrupt the process there.
+        import ctypes
+
+        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)
+        if handle:
+            ctypes.windll.kernel32.CloseHandle(handle)
+        return bool(handle)
+
+else:
+
+    def _exists(pid: int) -> bool:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
 
 #: The fewest seconds between two heartbeats.
 BEAT = 60.0
@@ -142,9 +237,9 @@ def _clock_beside(path: Path) -> float:
 
 
 def _bytes(path: Path) -> bytes:
-    """The content of the file; without Python's file objects, because this is asked at every look."""
+    """The content of the file; without Python's file objects, because this is asked at every evaluation."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return b""
     try:
@@ -155,7 +250,7 @@ def _bytes(path: Path) -> bytes:
 
 def _read(path: Path) -> dict[str, object]:
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}
@@ -165,7 +260,8 @@ def _read(path: Path) -> dict[str, object]:
 def _guard(path: Path, *, create: bool) -> Iterator[int]:
     """Open the lock file while every other process that wants to take it waits."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+        flags = os.O_RDWR | (os.O_CREAT if create else 0) | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(path, flags, 0o666)
         try:
             _flock(descriptor)
             try:

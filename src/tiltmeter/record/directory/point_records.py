@@ -1,4 +1,4 @@
-"""Point records: the arrays of `points/`, one file for each name, one record of fixed length for each look kept.
+"""Point records: the arrays of `points/`, one file for each name, one record of fixed length for each evaluation kept.
 
 A record is the values in C order, little-endian; truth values are packed eight to a byte, the first in the highest bit.
 It is written before the line that names it, so a record without a line may be overwritten.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.directory.layout import Layout, Time, build, size
-from tiltmeter.record.quoted import quoted
+from tiltmeter.record.contents import PointColumn
+from tiltmeter.record.directory.atomic_files import open_file
+from tiltmeter.record.layout import Layout, Time
+from tiltmeter.shown_text import quoted
 
 POINTS = "points"
 
@@ -24,11 +26,11 @@ POINTS = "points"
 def record_bytes(layout: Layout) -> int:
     """How many bytes one record of this layout has.
 
-    >>> record_bytes({"dims": ["point"], "shape": [2000], "dtype": "bool"})
+    >>> record_bytes(Layout(("point",), (2000,), "bool"))
     250
     """
-    kind = np.dtype(layout["dtype"])
-    return (size(layout) + 7) // 8 if kind.kind == "b" else size(layout) * kind.itemsize
+    kind = np.dtype(layout.dtype)
+    return (layout.size + 7) // 8 if kind.kind == "b" else layout.size * kind.itemsize
 
 
 def encode(values: np.ndarray) -> bytes:
@@ -40,10 +42,10 @@ def encode(values: np.ndarray) -> bytes:
 
 def decode(data: bytes | memoryview, layout: Layout, count: int) -> np.ndarray:
     """Return consecutive records as one read-only array."""
-    kind, shape = np.dtype(layout["dtype"]), (count, *layout["shape"])
+    kind, shape = np.dtype(layout.dtype), (count, *layout.shape)
     if kind.kind == "b":
         rows = np.frombuffer(data, np.uint8).reshape(count, record_bytes(layout))
-        found = np.unpackbits(rows, axis=1, count=size(layout)).view(bool).reshape(shape)
+        found = np.unpackbits(rows, axis=1, count=layout.size).view(bool).reshape(shape)
     else:
         found = np.frombuffer(data, kind.newbyteorder("<")).astype(kind, copy=False).reshape(shape)
     found.flags.writeable = False
@@ -55,10 +57,11 @@ class RecordWriter:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+        self._descriptor = os.open(path, flags, 0o666)
 
     def write(self, record: int, data: bytes) -> int:
-        """Write a record to its place, over what a failed look may have left there; return its checksum."""
+        """Write a record to its place, over what a failed evaluation may have left there; return its checksum."""
         os.lseek(self._descriptor, record * len(data), os.SEEK_SET)
         left = memoryview(data)
         while left:
@@ -85,13 +88,13 @@ class StoredPoints:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        return {"time": len(self.times), **dict(zip(self.layout["dims"], self.layout["shape"], strict=True))}
+        return {"time": len(self.times), **self.layout.sizes}
 
     def read(self) -> xr.DataArray:
         data = self._data()
         values = decode(data, self.layout, len(self.times))
         try:
-            return build(self.layout, values, list(self.times)).rename(self.name)
+            return self.layout.build(values, list(self.times)).rename(self.name)
         except (ValueError, TypeError) as error:
             raise ValueError(f"The points of {quoted(self.name)} do not fit their layout: {error}") from None
 
@@ -99,7 +102,7 @@ class StoredPoints:
         length = record_bytes(self.layout)
         place = f"{self.path.parent.name}/{self.path.name}"
         try:
-            with self.path.open("rb") as file:
+            with open_file(self.path) as file:
                 held = os.fstat(file.fileno()).st_size
                 if self.records and (max(self.records) + 1) * length > held:
                     raise ValueError(f"{place} is damaged: it has {held} bytes, fewer than its records need.")
@@ -120,27 +123,7 @@ class StoredPoints:
         return b"".join(parts)
 
 
-class PointColumn:
-    """What the lines say about the records of one name."""
-
-    def __init__(self, name: str, layout: Layout, file: str) -> None:
-        self.name, self.layout, self.file = name, layout, file
-        self.times: list[Time] = []
-        self.records: list[int] = []
-        self.checksums: list[int] = []
-        self.free = 0  # the next record; a record that was ever named is not reused
-
-    def extend(self, times: Sequence[Time], records: Sequence[int], checksums: Sequence[int]) -> None:
-        self.times += times
-        self.records += records
-        self.checksums += checksums
-        self.free = max([self.free, *(record + 1 for record in records)])
-
-    def cut(self, last: Time | None) -> None:
-        """Forget what was kept after this time."""
-        kept = 0 if last is None else sum(time <= last for time in self.times)
-        del self.times[kept:], self.records[kept:], self.checksums[kept:]
-
-    def stored(self, directory: Path) -> StoredPoints:
-        places = tuple(self.times), tuple(self.records), tuple(self.checksums)
-        return StoredPoints(self.name, directory / POINTS / self.file, self.layout, *places)
+def stored_points(column: PointColumn, directory: Path) -> StoredPoints:
+    """The records of one name in this directory."""
+    places = tuple(column.times), tuple(column.records), tuple(column.checksums)
+    return StoredPoints(column.name, directory / POINTS / column.file, column.layout, *places)

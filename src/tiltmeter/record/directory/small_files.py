@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from tiltmeter.record.directory.atomic_files import write_sealed_json
+from tiltmeter.record.directory.atomic_files import file_is_intact, read_file, write_sealed_json
 from tiltmeter.record.directory.journal import ARRAYS, CURVES
-from tiltmeter.record.directory.layout import plain
-from tiltmeter.record.directory.seal import file_is_intact
 from tiltmeter.record.labelled import JSON
+from tiltmeter.record.layout import plain
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.quoted import quoted, shortened
 from tiltmeter.record.trajectory import CLOCKS, Clock
+from tiltmeter.shown_text import quoted, shortened
 
 #: Format 2 added checksums, points beside the curves, rewinding and the beating lock.
-FORMAT = 2
+FORMAT = 3
 RUN = "run.json"
 END = "end.json"
 LOCK = "lock"
+#: What a training goes on from; written and read by `tiltmeter.training`.
+CHECKPOINT = "checkpoint.pt"
 #: Folders of other kinds, by the file that they have, and what reads them.
 OTHERS = {
     "tangent.json": "It holds kernels: `tm.load_tangent` reads them.",
@@ -33,19 +34,13 @@ ENDINGS: tuple[Ending, ...] = ("finished", "failed", "interrupted")
 
 @dataclass(frozen=True)
 class TrajectoryHeader:
-    """A run that holds curves.
-
-    `unchecked` is the number of bytes at the beginning of `curves.jsonl` whose lines have no checksum: those that
-    format 1 wrote. None while the whole directory is of format 1.
-    """
+    """A run that holds curves."""
 
     clock: Clock
     origin: Origin
-    unchecked: int | None = 0
 
     def to_json(self) -> dict[str, JSON]:
-        said: dict[str, JSON] = {"holds": "trajectory", "clock": self.clock, "origin": self.origin.to_json()}
-        return {**said, "unchecked": self.unchecked} if self.unchecked else said
+        return {"holds": "trajectory", "clock": self.clock, "origin": self.origin.to_json()}
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,6 @@ class DatasetHeader:
     """A directory in the same form that holds a dataset instead."""
 
     attrs: dict[str, Any]
-    unchecked: int | None = 0
 
     def to_json(self) -> dict[str, JSON]:
         return {"holds": "dataset", "attrs": self.attrs}
@@ -88,26 +82,24 @@ def read_header(directory: Path) -> TrajectoryHeader | DatasetHeader:
         raise ValueError(f"{directory} is not a run directory: it has no {RUN}.{other}")
     said = _read_object(directory / RUN, "Nothing else says what the run holds.")
     number = said.get("format")
-    if isinstance(number, int) and number > FORMAT:
+    if isinstance(number, int) and not isinstance(number, bool) and number != FORMAT and number > 0:
         raise ValueError(
-            f"{directory} was written by a newer tiltmeter: format {quoted(number)}, this one reads up to {FORMAT}. "
-            "Upgrade tiltmeter to read it."
+            f"{directory} was written by {'a newer' if number > FORMAT else 'an earlier'} tiltmeter: format "
+            f"{quoted(number)}, this one reads format {FORMAT}. "
+            + ("Upgrade tiltmeter to read it." if number > FORMAT else "Record the run again.")
         )
     try:
-        if number not in (1, FORMAT) or isinstance(number, bool) or said["holds"] not in ("trajectory", "dataset"):
+        if number != FORMAT or isinstance(number, bool) or said["holds"] not in ("trajectory", "dataset"):
             raise ValueError(f"Found format {quoted(number)} holding {quoted(said.get('holds'))}")
-        if number == FORMAT and "crc" not in said:
+        if "crc" not in said:
             raise ValueError("Its checksum is missing")
-        unchecked = None if number == 1 else said.get("unchecked", 0)
-        if isinstance(unchecked, bool) or not (unchecked is None or isinstance(unchecked, int)):
-            raise ValueError(f"Found unchecked = {quoted(unchecked)}")
         if said["holds"] == "dataset":
-            return DatasetHeader(plain(said["attrs"]), unchecked)
+            return DatasetHeader(plain(said["attrs"]))
         if said["clock"] not in CLOCKS:
             raise ValueError(f"Found clock {quoted(said['clock'])}")
         if not isinstance(said["origin"], dict):
             raise ValueError(f"Found origin {quoted(said['origin'])}")
-        return TrajectoryHeader(said["clock"], Origin.from_json(said["origin"]), unchecked)
+        return TrajectoryHeader(said["clock"], Origin.from_json(said["origin"]))
     except KeyError as error:
         raise ValueError(f"{directory / RUN} is not a run.json of format {FORMAT}. {error} is missing.") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -120,8 +112,8 @@ def write_end(directory: Path, end: End) -> None:
     write_sealed_json(directory / END, said)
 
 
-def read_end(directory: Path, sealed: bool = False) -> End | None:
-    """Return what `end.json` says (with a checksum if `sealed`); None for a run that is going on or died."""
+def read_end(directory: Path) -> End | None:
+    """Return what `end.json` says; None for a run that is going on or died."""
     path = directory / END
     if not path.exists():
         return None
@@ -130,13 +122,13 @@ def read_end(directory: Path, sealed: bool = False) -> End | None:
     state, length = said.get("state"), said.get("bytes")
     if state not in ENDINGS or not isinstance(length, int) or not isinstance(said.get("reason"), str | None):
         raise ValueError(f"{path} is damaged: it says neither how the run ended nor where. {cure}")
-    if sealed and "crc" not in said:
+    if "crc" not in said:
         raise ValueError(f"{path} is damaged: its checksum is missing. {cure}")
     return End(cast(Ending, state), length, said.get("reason"), said.get("diverged"))
 
 
 def _read_object(path: Path, cure: str) -> dict[str, Any]:
-    text = path.read_bytes()
+    text = read_file(path)
     try:
         said = json.loads(text)
     except (ValueError, RecursionError) as error:

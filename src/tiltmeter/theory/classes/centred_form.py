@@ -12,9 +12,9 @@ from dataclasses import fields
 import numpy as np
 
 from tiltmeter.population.classes import moments
-from tiltmeter.population.classes.moments import class_moments
-from tiltmeter.population.classes.students import ClassStudents, square_class_losses, square_losses
+from tiltmeter.population.classes.moments import ClassStudents, class_moments, square_class_losses, square_losses
 from tiltmeter.population.quadrature import Sobol
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.sgd import SGD
 
@@ -24,16 +24,20 @@ def centred_class_losses(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return losses of groups (T, G) and of classes (T, G, C) as sums of exponentials.
 
-    >>> from tiltmeter.problem.class_mixture_of_two import class_mixture
+    >>> from tiltmeter.problem.class_mixture import class_mixture
     >>> centred_class_losses(class_mixture(3), SGD(lr=0.2), np.array([0.0]))[0].round(4)
     array([[0.3333, 0.3333]])
     """
+    refuse_interventions(sgd, "centred_class_losses")
     data = class_moments(problem, quadrature)
     if data.mu.any():
         raise ValueError("`centred_class_losses` is for groups without means. Use `predict`.")
     for field in fields(SGD):
         if field.name != "lr" and getattr(sgd, field.name) != field.default:
-            raise ValueError(f"`centred_class_losses` is for plain SGD from zero, without {field.name}. Use `predict`.")
+            raise ValueError(
+                f"`centred_class_losses` is for plain SGD from zero, without {field.name}. Found {field.name} = "
+                f"{getattr(sgd, field.name)!r}: use `predict`."
+            )
     if callable(sgd.lr):
         raise ValueError("`centred_class_losses` needs a constant learning rate. For schedules use `predict`.")
     lr, p, D, count = float(sgd.lr), data.p, data.D, len(data.classes)  # type: ignore[arg-type]

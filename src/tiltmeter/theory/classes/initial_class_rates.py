@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Zero
+from tiltmeter.problem.starts import Zero
 from tiltmeter.record.labelled import labels_array
-from tiltmeter.theory.classes.settings import class_settings
+from tiltmeter.shown_text import NotebookText
+from tiltmeter.theory.classes.predict_classes import class_settings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class InitialClassRates(NotebookText):
 def initial_class_rates(problem: ClassMixture, sgd: SGD) -> InitialClassRates:
     """Return how fast the loss of every class changes at the first step of a student that starts from zero.
 
-    >>> from tiltmeter.problem.class_mixture_of_two import class_mixture
+    >>> from tiltmeter.problem.class_mixture import class_mixture
     >>> rare = class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
     >>> print(initial_class_rates(rare, SGD(lr=0.2, train_bias=True)))
     First unlearnt: class 2 of +, class 2 of -. Every other class is learnt from the first step.

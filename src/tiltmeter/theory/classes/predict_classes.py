@@ -3,26 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
+from scipy.special import softmax
 
 from tiltmeter.population.classes import decisions, moments, softmax_nodes
 from tiltmeter.population.classes.curves import chosen_class_curves, class_curves
-from tiltmeter.population.classes.moments import class_moments
-from tiltmeter.population.classes.students import ClassStudents
+from tiltmeter.population.classes.moments import ClassMoments, ClassStudents, class_moments
+from tiltmeter.population.classes.softmax_nodes import SoftmaxNodes, scores_at
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.student import Linear, Softmax, Student
+from tiltmeter.problem.sgd_arrays import loss_weights, shares_at
+from tiltmeter.problem.starts import Overlaps, Random
+from tiltmeter.problem.students import Linear, Softmax, Student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.classes.settings import ClassSettings, class_settings
-from tiltmeter.theory.classes.softmax import softmax_velocity
-from tiltmeter.theory.classes.square import square_velocity
-from tiltmeter.theory.piecewise_integration import Solution, by_pieces, with_resolution
+from tiltmeter.theory.ode import Solution, by_pieces, with_resolution
+
+
+@dataclass(frozen=True)
+class ClassSettings:
+    """The SGD in numbers: decay, batch, trained bias and start; `at(t)` returns what may change with time."""
+
+    data: ClassMoments
+    sgd: SGD
+    start: np.ndarray  # W, Q and bias, flat
+    decay: float
+    batch: float
+
+    def at(self, t: float) -> tuple[float, np.ndarray, np.ndarray]:
+        """Learning rate, shares drawn (G) and loss weights (G) at time t."""
+        lr = self.sgd.lr
+        now = float(lr(t)) if callable(lr) else float(lr)  # type: ignore[arg-type]
+        shares = shares_at(self.sgd.proportions, self.data.groups, t)
+        drawn = self.data.p if shares is None else np.array(shares, dtype=float)
+        return now, drawn, np.array(loss_weights(self.sgd, self.data.groups, t), dtype=float)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """C and r."""
+        return len(self.data.classes), self.data.mu.shape[1]
+
+    def split(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """W (..., C, r), Q (..., C, C) and bias (..., C) of flat states."""
+        count, rank = self.sizes
+        W, Q, bias = np.split(flat, [count * rank, count * (rank + count)], axis=-1)
+        return W.reshape(*flat.shape[:-1], count, rank), Q.reshape(*flat.shape[:-1], count, count), bias
+
+
+def class_settings(data: ClassMoments, sgd: SGD) -> ClassSettings:
+    """Return the settings; refuse what the theory of several classes cannot treat, naming what can."""
+    if not isinstance(sgd, SGD):
+        raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
+    for name, value in (("lr", sgd.lr), ("batch", sgd.batch), ("weight_decay", sgd.weight_decay)):
+        if isinstance(value, xr.DataArray) and value.ndim:
+            raise ValueError(f"With several classes `{name}` should be one number, not a grid. Call once per point.")
+    for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
+        if given:
+            raise ValueError(
+                f"`predict` has no exact solution with {name}. Train a linear module on `samples` of the problem."
+            )
+    if sgd.interventions:
+        names = ", ".join(type(law).__name__ for law in sgd.interventions)
+        raise ValueError(f"With several classes `predict` cannot apply {names}. Use `weights` or `proportions`.")
+    if isinstance(sgd.start, Overlaps):
+        raise ValueError(
+            "`Overlaps` starts one score; with several classes start from Zero() or Random(scale), or pre-train by "
+            "a schedule of `proportions`."
+        )
+    for key in sgd.weights or {}:
+        if isinstance(key, tuple) and len(key) == 2 and key[0] in data.groups and key[1] in data.classes:
+            raise ValueError(f"`weights` per (group, class), such as {key!r}, are not solved here: use `simulate`.")
+    count, rank = len(data.classes), data.mu.shape[1]
+    scale = float(sgd.start.scale) if isinstance(sgd.start, Random) else 0.0
+    start = np.concatenate([np.zeros(count * rank), (scale**2 * np.eye(count)).ravel(), np.zeros(count)])
+    found = ClassSettings(data, sgd, start, float(sgd.weight_decay), float(sgd.batch))  # type: ignore[arg-type]
+    found.at(0.0)
+    return found
+
+
+def softmax_velocity(settings: ClassSettings, nodes: SoftmaxNodes, t: float, flat: np.ndarray) -> np.ndarray:
+    """The time derivative of the flat state."""
+    data, count = settings.data, len(settings.data.classes)
+    W, Q, bias = settings.split(flat)
+    lr, p, s = settings.at(t)
+    dW, dQ, dbias = -lr * settings.decay * W, -2.0 * lr * settings.decay * Q, np.zeros(count)
+    for g, D in enumerate(data.D):
+        if p[g] == 0.0:
+            continue
+        field, score = scores_at(nodes, g, W, Q, bias)
+        miss = softmax(score, axis=1)
+        miss[np.arange(len(miss)), nodes.label[g]] -= 1.0
+        weighted = miss * nodes.weight[g][:, None]
+        inner = weighted.T @ field
+        dW = dW - lr * p[g] * s[g] * (weighted.T @ nodes.x[g])
+        dQ = dQ - lr * p[g] * s[g] * (inner + inner.T)
+        dQ = dQ + lr**2 / settings.batch * p[g] * s[g] ** 2 * D * (weighted.T @ miss)
+        if settings.sgd.train_bias:
+            dbias = dbias - lr * p[g] * s[g] * weighted.sum(0)
+    return np.concatenate([dW.ravel(), dQ.ravel(), dbias])
+
+
+def square_velocity(settings: ClassSettings, t: float, flat: np.ndarray) -> np.ndarray:
+    """The time derivative of the flat state."""
+    data, count = settings.data, len(settings.data.classes)
+    W, Q, bias = settings.split(flat)
+    lr, p, s = settings.at(t)
+    dW, dQ, dbias = -lr * settings.decay * W, -2.0 * lr * settings.decay * Q, np.zeros(count)
+    for g, D in enumerate(data.D):
+        if p[g] == 0.0:
+            continue
+        M = W @ data.mu[g]
+        score, ybar, pi = M + bias, data.ybar[g], data.pi[g]
+        miss, reach = score - ybar, np.sqrt(D) * data.J[g] @ W.T
+        YW = np.outer(ybar, M) + reach
+        YS = YW + np.outer(ybar, bias)
+        Y2 = np.diag(pi) - (pi[:, None] + pi[None, :]) / count + 1.0 / count**2
+        X = D * Q + np.outer(score, M) - YW
+        squared = np.outer(score, score) + D * Q + Y2 - YS - YS.T
+        dW = dW - lr * p[g] * s[g] * (D * W + np.outer(miss, data.mu[g]) - np.sqrt(D) * data.J[g])
+        dQ = dQ - lr * p[g] * s[g] * (X + X.T) + lr**2 / settings.batch * p[g] * s[g] ** 2 * D * squared
+        if settings.sgd.train_bias:
+            dbias = dbias - lr * p[g] * s[g] * miss
+    return np.concatenate([dW.ravel(), dQ.ravel(), dbias])
 
 
 def predict_classes(

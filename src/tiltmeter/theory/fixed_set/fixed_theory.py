@@ -12,17 +12,14 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.names import described
-from tiltmeter.population.labelled_curves import chosen_names, label_curves
-from tiltmeter.population.overlap_curves import OverlapCurves
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.fixed_arrays import FixedParameters, fixed_parameters
+from tiltmeter.population.labelled_curves import OverlapCurves, chosen_names, label_curves
+from tiltmeter.problem.fixed import Fixed, FixedParameters, fixed_parameters
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.times import checked_times
-from tiltmeter.record.lazy_curves import LazyCurves
 from tiltmeter.record.origin import Origin
-from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.record.trajectory import LazyCurves, Trajectory
 from tiltmeter.theory.fixed_set.limits import fixed_limit, growth, replacement_limit, shuffled_limit
 from tiltmeter.theory.fixed_set.overlaps import full_batch_overlaps
 from tiltmeter.theory.fixed_set.stochastic import Replaced, Shuffled

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import brentq
 
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.fixed_arrays import FixedParameters
+from tiltmeter.problem.fixed import Fixed, FixedParameters
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.theory.fixed_set.contour import flow_contour
-from tiltmeter.theory.fixed_set.resolvents import Resolvents, resolvents_at
-from tiltmeter.theory.fixed_set.shuffled import LEAST_CELLS, RESOLUTION, two_times
+from tiltmeter.theory.fixed_set.contour import Resolvents, flow_contour, resolvents_at
 from tiltmeter.theory.fixed_set.spectrum import spectrum
+from tiltmeter.theory.fixed_set.stochastic import LEAST_CELLS, SHUFFLED_RESOLUTION, two_times
 
 #: Epochs over which the growth of a disturbance is measured, and the most cells of the coarser run.
 EPOCHS, CELLS = 8, 192
@@ -81,7 +79,7 @@ def shuffled_limit(fixed: FixedParameters, n: int, guess: float) -> float:
 def growth(fixed: FixedParameters, n: int, lr: float) -> float:
     """The logarithm of the factor by which squared residuals without labels grow in an epoch."""
     at = replace(_without_start(fixed), par=replace(_without_start(fixed).par, lr=np.full(fixed.size, lr)))
-    cells = int(np.clip(np.ceil(lr * spectrum(at).top[n] / RESOLUTION), LEAST_CELLS, CELLS // EPOCHS))
+    cells = int(np.clip(np.ceil(lr * spectrum(at).top[n] / SHUFFLED_RESOLUTION), LEAST_CELLS, CELLS // EPOCHS))
     epochs = EPOCHS
 
     def factor(finer: int) -> float:

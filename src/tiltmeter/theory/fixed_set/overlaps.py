@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.population.overlap_curves import OverlapCurves, losses
-from tiltmeter.problem.fixed_arrays import FixedParameters
+from tiltmeter.population.labelled_curves import OverlapCurves, losses
+from tiltmeter.problem.fixed import FixedParameters
 from tiltmeter.theory.fixed_set.contour import Contour, descent_contour, flow_contour
 from tiltmeter.theory.fixed_set.spectrum import spectrum
 from tiltmeter.threads import in_blocks

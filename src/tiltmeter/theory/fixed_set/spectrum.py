@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.problem.fixed_arrays import FixedParameters
+from tiltmeter.problem.fixed import FixedParameters
 
 #: Bisection steps, down to rounding errors.
 HALVINGS = 80
@@ -34,7 +34,7 @@ def spectrum(fixed: FixedParameters) -> Spectrum:
     """Edges and outlier over all grid points.
 
     >>> from tiltmeter import Fixed, Flow, teacher_mixture
-    >>> from tiltmeter.problem.fixed_arrays import fixed_parameters
+    >>> from tiltmeter.problem.fixed import fixed_parameters
     >>> found = spectrum(fixed_parameters(teacher_mixture(variance=(1.0, 1.0)), Flow(1.0), Fixed(4.0)))
     >>> found.low.item(), found.top.item()  # Marchenko and Pastur: (sqrt(4) -+ 1)^2
     (1.0..., 9.0...)

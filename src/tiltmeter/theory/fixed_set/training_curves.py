@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.population.bivariate_normal import bivariate_normal_cdf
-from tiltmeter.problem.fixed_arrays import FixedParameters
+from tiltmeter.problem.fixed import FixedParameters
+from tiltmeter.theory.fixed_set.contour import Divided, Resolvents, resolvents_at
 from tiltmeter.theory.fixed_set.overlaps import contour_of
-from tiltmeter.theory.fixed_set.resolvents import Divided, Resolvents, resolvents_at
 from tiltmeter.threads import in_blocks
 
 #: The most nodes, because all pairs of nodes are kept in memory.
@@ -28,7 +28,7 @@ ROUNDING = 1e-14
 
 def training_curves(fixed: FixedParameters, times: np.ndarray, momentum: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Loss and error of the training examples, each of shape (N, T, G)."""
-    from tiltmeter.theory.fixed_set.compiled_filters import descent_filters, flow_filters
+    from tiltmeter.theory.fixed_set.compiled_curves import descent_filters, flow_filters
 
     par = fixed.par
     chosen = contour_of(fixed, times, momentum)
@@ -48,13 +48,13 @@ def training_curves(fixed: FixedParameters, times: np.ndarray, momentum: float |
                 phi, psi = flow_filters(at.z, rate, times)
             else:
                 phi, psi = descent_filters(at.z, rate, momentum, times.astype(np.int64))
-            law[:, n] = _score_law(at, phi, psi, par.D[n], fixed.started)
+            law[:, n] = _score_intervention(at, phi, psi, par.D[n], fixed.started)
 
     in_blocks(work, fixed.size, least=1)
     return _loss_and_error(fixed, *law)
 
 
-def _score_law(at: Resolvents, phi: np.ndarray, psi: np.ndarray, D: np.ndarray, started: bool) -> np.ndarray:
+def _score_intervention(at: Resolvents, phi: np.ndarray, psi: np.ndarray, D: np.ndarray, started: bool) -> np.ndarray:
     """cy, mean, cnu and total variance, of shape (4, T, G)."""
     phi, psi = phi * at.weight, psi * at.weight
     e, ex = at.M + at.b[:, None], at.Mx + at.bx[:, None]

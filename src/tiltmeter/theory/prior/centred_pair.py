@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import parameters
@@ -68,7 +68,7 @@ class CentredPair:
 
 def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
     """Return the numbers of two centred groups under plain SGD; refuse anything else, naming what treats it."""
-    refuse_laws(sgd, function)
+    refuse_interventions(sgd, function)
     par = parameters(problem, sgd)
     if len(par.groups) != 2:
         raise ValueError(f"`{function}` is for two groups. Found {len(par.groups)}. Use `predict` or `crossing_bound`.")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.start import Zero
+from tiltmeter.problem.starts import Zero
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
 
 

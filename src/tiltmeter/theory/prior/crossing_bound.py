@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.notebook_text import NotebookText
-from tiltmeter.problem.laws import refuse_laws
+from tiltmeter.problem.applied_interventions import refuse_interventions
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.modes import Modes, modes
 from tiltmeter.theory.stability import divergence
 
@@ -68,9 +68,9 @@ def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] |
 
     This is a bound; `crossings` counts. It is for losses only, because errors are not sums of exponentials.
     """
-    refuse_laws(sgd, "crossing_bound")
+    refuse_interventions(sgd, "crossing_bound")
     if sgd.scheduled:
-        raise ValueError("`crossing_bound` needs constant settings. With schedules use `predict` and `crossings`.")
+        raise ValueError("`crossing_bound` needs constant settings. With schedules use `predict` and `leaders`.")
     par = parameters(problem, sgd)
     if par.grid.sizes:
         raise ValueError(

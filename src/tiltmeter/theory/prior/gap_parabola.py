@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.notebook_text import NotebookText
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.prior.centred_pair import G, centred_pair
 
 #: An x this close to 1 is the start itself.

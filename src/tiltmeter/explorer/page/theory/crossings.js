@@ -5,7 +5,7 @@ import { GROUPS } from "./problem.js";
 const ROUNDING = 1e-12;
 export const FIRST = 0.01;
 
-export function crossings(problem, from = FIRST, until = problem.until, looks = 512) {
+export function crossings(problem, from = FIRST, until = problem.until, evaluations = 512) {
   const k = constants(problem);
   const gap = (t) => {
     const [a, b] = losses(k, t);
@@ -14,7 +14,7 @@ export function crossings(problem, from = FIRST, until = problem.until, looks = 
   const found = [];
   let first = null;
   let before = null;
-  for (const time of geomspace(from, until, looks)) {
+  for (const time of geomspace(from, until, evaluations)) {
     const value = gap(time);
     if (Math.abs(value) > ROUNDING) {
       const sign = Math.sign(value);

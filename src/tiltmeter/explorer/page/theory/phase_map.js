@@ -6,13 +6,13 @@ import { refusal } from "./problem.js";
 
 export const KINDS = ["nobody", "+", "-", "- then +", "+ then -", "more changes", "impossible"];
 
-export function phaseMap(problem, across, up, cells, looks) {
+export function phaseMap(problem, across, up, cells, evaluations) {
   const kinds = new Uint8Array(cells * cells);
-  const times = geomspace(FIRST, problem.until, looks);
+  const times = geomspace(FIRST, problem.until, evaluations);
   for (let row = 0; row < cells; row += 1) {
     for (let column = 0; column < cells; column += 1) {
       const here = up.set(across.set(problem, column / (cells - 1)), row / (cells - 1));
-      kinds[row * cells + column] = kindOf(here, here.until === problem.until ? times : geomspace(FIRST, here.until, looks));
+      kinds[row * cells + column] = kindOf(here, here.until === problem.until ? times : geomspace(FIRST, here.until, evaluations));
     }
   }
   return kinds;

@@ -31,7 +31,7 @@ export function phases(problem) {
   });
 }
 
-// The looks are even in log time, so this is the trapezoid rule over log time.
+// The evaluations are even in log time, so this is the trapezoid rule over log time.
 function meanOverLooks(values) {
   const inner = values.slice(1, -1).reduce((sum, value) => sum + value, 0);
   return (inner + 0.5 * (values[0] + values[values.length - 1])) / (values.length - 1);
@@ -50,15 +50,16 @@ function reason(driver, problem, who) {
 
 // The same words as print(tm.phases(theory)).
 export function sentence(found) {
-  if (found.length === 0) return "Neither + nor - is ever shown to lead.";
+  if (found.length === 0) return "No group leads: the loss of all groups is the same up to rounding.";
   const because = (phase) => (phase.reason === null ? "" : ` (${phase.reason})`);
-  if (found.length === 1) return `${found[0].leader} leads throughout${because(found[0])}.`;
+  const first = `Group ${found[0].leader} has the lower loss`;
+  if (found.length === 1) return `${first} throughout${because(found[0])}.`;
   const last = found[found.length - 1];
-  const parts = [`${found[0].leader} leads until t = ${shortNumber(found[0].stop)}${because(found[0])}`];
+  const parts = [`${first} until t = ${shortNumber(found[0].stop)}${because(found[0])}`];
   for (const phase of found.slice(1, -1)) {
-    parts.push(`then ${phase.leader} until t = ${shortNumber(phase.stop)}${because(phase)}`);
+    parts.push(`then group ${phase.leader} until t = ${shortNumber(phase.stop)}${because(phase)}`);
   }
-  return `${parts.join(", ")}, then ${last.leader}${because(last)}.`;
+  return `${parts.join(", ")}, then group ${last.leader}${because(last)}.`;
 }
 
 // Four significant digits without trailing zeros, as Python's %.4g.

@@ -1,0 +1,98 @@
+"""Verdict answers: all experiments with what was found of them in the folder, their claims and their pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tiltmeter_lab.catalogue import EXPERIMENTS, entry_of, known
+from tiltmeter_lab.outcome import Outcome
+from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, reproduce
+
+#: Where outcomes are looked for, below the folder; `tiltmeter reproduce` writes there by itself.
+PLACE = "reproduce"
+#: An experiment that takes seconds, for the demo of the explorer.
+DEMO = "learning-rates"
+#: The most bytes of one stored picture.
+MOST_BYTES = 2**24
+
+
+def verdict_answers(root: str) -> list[dict[str, Any]]:
+    """List every experiment with its title and paper, and the outcomes that the folder holds."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes_of(Path(root)):
+        found.setdefault(outcome.name, []).append(outcome)
+    answers = []
+    for name in EXPERIMENTS:
+        entry = entry_of(name)
+        answers.append(
+            {
+                "name": name,
+                "title": entry.title,
+                "paper": entry.paper,
+                "needs": list(entry.needs),
+                "outcomes": [_told(one) for one in found.get(name, [])],
+            }
+        )
+    return answers
+
+
+def verdict_picture(root: str, name: str, variant: str, number: int) -> Any:
+    """Return one stored picture of an outcome, as Vega-Lite."""
+    for outcome in outcomes_of(Path(root)):
+        if (outcome.name, outcome.variant) == (name, variant) and 0 <= number < len(outcome.pictures):
+            folder = (Path(outcome.folder) / PICTURES).resolve()
+            for file in folder.glob("*.json"):  # looked up among what is there, never joined to the name that is stored
+                if file.stem == outcome.pictures[number][1] and _inside(file, Path(root)):
+                    if file.stat().st_size > MOST_BYTES:
+                        raise ValueError("This picture is too large to be shown here.")
+                    return json.loads(file.read_text(encoding="utf-8"))
+    raise ValueError("There is no such picture.")
+
+
+def run_quick(root: str, name: str, tell: Callable[[Any], None]) -> dict[str, Any]:
+    """Run an experiment at its quick scale into the folder; `tell` hears about every run."""
+    outcome = reproduce(known(name), "quick", to=Path(root) / PLACE, tell=lambda text: tell(visible(text)))
+    return _told(outcome)
+
+
+def demo(folder: Path) -> list[str]:
+    """Run a short experiment below the folder, unless it is there; returns the names of what was made."""
+    if (folder / PLACE / DEMO).exists():
+        return []
+    reproduce(DEMO, to=folder / PLACE)
+    return [DEMO]
+
+
+def outcomes_of(root: Path) -> list[Outcome]:
+    """Read the outcomes below the folder; those behind links that lead out of it are left out."""
+    if not (root / PLACE).is_dir():
+        return []
+    try:
+        return [one for one in outcomes_in(root / PLACE) if _inside(Path(one.folder) / OUTCOME, root)]
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"The outcomes cannot be read: {error}") from None
+
+
+def visible(text: str) -> str:
+    """The text with control characters spelled out."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)
+
+
+def _inside(path: Path, root: Path) -> bool:
+    return path.resolve().is_relative_to(root.resolve())
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    from tiltmeter_lab.verdicts import made, row  # brings PyTorch with it, which a list of names does not need
+
+    claims = [{"verdict": claim.verdict, "cells": [visible(cell) for cell in row(claim)]} for claim in outcome.claims]
+    return {
+        "variant": visible(outcome.variant),
+        "state": outcome.state,
+        "made": visible(made(outcome).replace("`", "")),
+        "claims": claims,
+        "pictures": [visible(title) for title, _ in outcome.pictures],
+    }

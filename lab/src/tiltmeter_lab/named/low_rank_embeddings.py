@@ -1,0 +1,202 @@
+"""Deeper networks start, and stay, with embeddings of lower effective rank (Huh et al., 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+import tiltmeter as tm
+from tiltmeter_lab.catalogue import Keep, Runs
+from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.arms import joined, made, read_runs, train_arms
+
+TITLE = "Deeper networks have embeddings of lower effective rank"
+PAPER = "Huh et al. (2023)"
+NEEDS: tuple[str, ...] = ()
+
+ORTHOGONAL = "orthogonal map"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Products of `depth` square Gaussian matrices, ReLU networks of that depth, and the latter trained on digits."""
+
+    width: int = 64
+    depths: tuple[int, ...] = (1, 2, 4, 8, 16)
+    points: int = 256
+    trained_depths: tuple[int, ...] = (1, 2, 4, 8)
+    lr: float = 0.05
+    batch: int = 64
+    steps: int = 300
+    seeds: int = 5
+
+
+QUICK = Setting()
+FULL = Setting(width=256, points=1024, steps=5000, seeds=10)
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """`start`: ranks against depth at initialisation. `training`: ReLU networks before and after training."""
+    return {
+        "start": keep("start", lambda: _start(setting)),
+        "training": keep("training", lambda: _training(setting)),
+    }
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """Depth lowers rank at the start and after training; orthogonal starts are the control."""
+    start = runs["start"]["effective_rank"].isel(time=0)
+    width = int(runs["start"].origin.settings["setting"]["width"])  # type: ignore[index, call-overload, arg-type]
+    seeds = start.sizes["seed"]
+    mean = start.mean("seed")
+    found = [
+        Claim(
+            f"At initialisation the effective rank of the {kind} falls with every doubling of depth",
+            float((mean.sel(kind=kind).shift(depth=1) / mean.sel(kind=kind)).min()),
+            "smallest factor from one depth to the next",
+            1.1,
+            "Ranks: " + ", ".join(f"{float(v):.1f} at depth {int(v.depth)}" for v in mean.sel(kind=kind)) + ".",
+            seeds=seeds,
+        )
+        for kind in mean.kind.values.tolist()
+        if kind != ORTHOGONAL
+    ]
+    trained = runs["training"]["effective_rank"].isel(time=-1).mean("seed")
+    fall = trained.shift(depth=1) - trained
+    return (
+        *found,
+        Claim(
+            "Orthogonal matrices keep full rank at every depth",
+            float(abs(start.sel(kind=ORTHOGONAL) - width).max()),
+            "largest deviation from the width",
+            1e-3,
+            rule="at most",
+            seeds=seeds,
+        ),
+        Claim(
+            "After training, deeper ReLU networks still have embeddings of lower rank",
+            float(fall.min()),
+            "smallest fall of the rank from one depth to the next",
+            0.0,
+            "Ranks: " + ", ".join(f"{float(v):.1f} at depth {int(v.depth)}" for v in trained) + ".",
+            seeds=seeds,
+            safe=False,
+        ),
+    )
+
+
+def pictures(runs: Runs) -> Mapping[str, Any]:
+    """Rank against depth, at the start and after training."""
+    start = runs["start"]["effective_rank"].isel(time=0)
+    training = runs["training"]["effective_rank"]
+    ends = training.isel(time=[0, -1]).rename(time="step")
+    title = "Embeddings of ReLU networks, before and after training on digits"
+    return {
+        "Effective rank at initialisation": tm.plot.labelled_lines(
+            start, "kind", along="depth", title="Effective rank at initialisation", y_title="effective rank"
+        ),
+        title: tm.plot.labelled_lines(ends, "step", along="depth", title=title, y_title="effective rank"),
+    }
+
+
+def _orthogonal(width: int, depth: int) -> nn.Sequential:
+    model = tm.modules.deep_linear(width, width, depth, width)
+    for layer in model:
+        assert isinstance(layer, nn.Linear)
+        nn.init.orthogonal_(layer.weight)
+    return model
+
+
+def _relu(inputs: int, width: int, depth: int, outputs: int) -> nn.Sequential:
+    """`depth` layers of He's variance with ReLUs between, and a readout: depth 1 embeds linearly."""
+    layers: list[nn.Module] = []
+    for i in range(depth):
+        layer = nn.Linear(inputs if i == 0 else width, width, bias=False)
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        layers += [nn.ReLU(), layer] if i else [layer]
+    return nn.Sequential(*layers, nn.Linear(width, outputs))
+
+
+def _linear_embedding(width: int, depth: int) -> nn.Sequential:
+    return nn.Sequential(*tm.modules.deep_linear(width, width, depth, width), nn.Linear(width, 2, bias=False))
+
+
+def _start(setting: Setting) -> tm.Trajectory:
+    width, seeds = setting.width, range(setting.seeds)
+    kinds: dict[str, tuple[Callable[[int], nn.Module], tm.measures.EffectiveRank]] = {
+        "linear map": (
+            lambda depth: tm.modules.deep_linear(width, width, depth, width),
+            tm.measures.EffectiveRank(tm.measures.LinearMap()),
+        ),
+        ORTHOGONAL: (lambda depth: _orthogonal(width, depth), tm.measures.EffectiveRank(tm.measures.LinearMap())),
+        "Gram matrix, linear": (
+            lambda depth: _linear_embedding(width, depth),
+            tm.measures.EffectiveRank(tm.measures.Gram()),
+        ),
+        "Gram matrix, ReLU": (
+            lambda depth: _relu(width, width, depth, 2),
+            tm.measures.EffectiveRank(tm.measures.Gram()),
+        ),
+    }
+    found = np.zeros((1, len(kinds), len(setting.depths), len(seeds)))
+    for seed in seeds:
+        x = np.random.default_rng([seed, 0]).normal(size=(setting.points, width)).astype(np.float32)
+        data = tm.GroupedData(x, np.arange(setting.points) % 2, np.zeros(setting.points))
+        for i, (make, rank) in enumerate(kinds.values()):
+            for j, depth in enumerate(setting.depths):
+                (model,) = made(lambda m=make, k=depth: m(k), [seed])  # type: ignore[misc]
+                found[0, i, j, seed] = tm.measure(rank, model, data)["effective_rank"].item()
+    coords = {"time": [0], "kind": list(kinds), "depth": list(setting.depths), "seed": list(seeds)}
+    words = {"long_name": "effective rank", "better": "neither", "null": "depth 1"}
+    return tm.Trajectory(
+        {"effective_rank": xr.DataArray(found, coords, tuple(coords), attrs=words)}, "step", _origin(setting)
+    )
+
+
+def _training(setting: Setting) -> tm.Trajectory:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    held_out = tm.GroupedData((bunch.data / 8.0 - 1.0).astype(np.float32), bunch.target, np.zeros(len(bunch.target)))
+    x, y = held_out.tensors()
+    seeds = range(setting.seeds)
+    places = torch.as_tensor(
+        np.random.default_rng(0).integers(0, len(x), (setting.steps, setting.seeds, setting.batch))
+    )
+
+    def batch(step: int) -> tuple[Tensor, Tensor]:
+        return x[places[step]], y[places[step]]
+
+    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none").mean(1)
+
+    def read(stacked: tm.training.Stacked) -> dict[str, xr.DataArray]:
+        few = dict.fromkeys(seeds, held_out.take(np.arange(setting.points)))
+        found = read_runs(
+            stacked, {seed: seed for seed in seeds}, lambda _: (tm.measures.EffectiveRank(tm.measures.Gram()),), few
+        )
+        return {name: found[name] for name in ("effective_rank", "effective_rank_null")}
+
+    runs = [
+        train_arms(
+            made(lambda k=depth: _relu(64, setting.width, k, 10), seeds),  # type: ignore[misc]
+            batch,
+            loss,
+            setting.lr,
+            [0, setting.steps // 3, setting.steps],
+            read,
+            _origin(setting),
+        )
+        for depth in setting.trained_depths
+    ]
+    return runs[0].replace(joined(runs, "depth", setting.trained_depths))
+
+
+def _origin(setting: Setting) -> tm.Origin:
+    return tm.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(range(setting.seeds)))

@@ -1,0 +1,227 @@
+"""low-sensitivity: networks start as functions of low sensitivity and learn such ones; patches at matched error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import tiltmeter as tm
+from tiltmeter_lab.catalogue import Keep, Runs
+from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.networks import small_cnn, transformer
+from tiltmeter_lab.shared.over_seeds import mean_and_error
+
+TITLE = "Networks begin with functions of low sensitivity and stay as low as the target allows"
+PAPER = "Bhattamishra et al., ACL 2023 (Boolean functions); Vasudeva et al., 2024 (tokens and patches)"
+NEEDS: tuple[str, ...] = ()
+#: Bits of the parity to learn.
+BITS = (3, 7)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parity of two of `n` bits on half the cube, with and without noise; and patches of digits."""
+
+    seeds: int = 3
+    n: int = 11
+    width: int = 64
+    lr: float = 1e-2
+    steps: int = 80
+    noise: float = 0.2
+    noisy_points: int = 512
+    noisy_steps: int = 150
+    transformer_steps: int = 0
+    images: int = 600
+    image_steps: int = 150
+    sigma: float = 0.5
+    level: float = 0.1
+
+
+QUICK = Setting()
+FULL = Setting(seeds=10, steps=300, noisy_steps=1000, transformer_steps=1000, images=1200, image_steps=600)
+
+
+class Patches(nn.Module):
+    """A transformer over square patches of images."""
+
+    def __init__(self, size: int, patch: int, outputs: int) -> None:
+        super().__init__()
+        self.cut = nn.Unfold(patch, stride=patch)
+        self.body = transformer((size // patch) ** 2, patch * patch, outputs=outputs, width=32, layers=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(self.cut(x).transpose(1, 2))  # type: ignore[no-any-return]
+
+
+def architectures() -> dict[str, Callable[[], nn.Module]]:
+    """What learns the images of 8 x 8 pixels."""
+    return {
+        "images-mlp": lambda: tm.modules.mlp(64, (64,), 10),
+        "images-cnn": lambda: small_cnn(1, 10, 16),
+        "images-transformer": lambda: Patches(8, 2, 10),
+    }
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """The parity, the parity with noise, and images for every architecture; in full, a transformer on the parity."""
+
+    def parity(points: int, noise: float, steps: int, make: Callable[[], nn.Module]) -> tm.Trajectory:
+        return _seeds(setting, lambda seed: _parity(setting, points, noise, steps, make, seed))
+
+    wide = partial(tm.modules.mlp, setting.n, (setting.width,), 1)
+    runs = {
+        "parity": keep("parity", lambda: parity(2 ** (setting.n - 1), 0.0, setting.steps, wide)),
+        "parity-noise": keep(
+            "parity-noise", lambda: parity(setting.noisy_points, setting.noise, setting.noisy_steps, wide)
+        ),
+    }
+    if setting.transformer_steps:
+        runs["parity-transformer"] = keep(
+            "parity-transformer",
+            lambda: parity(2 ** (setting.n - 1), 0.0, setting.transformer_steps, lambda: Bits(setting.n)),
+        )
+    for name, make in architectures().items():
+        runs[name] = keep(name, lambda make=make: _seeds(setting, lambda seed: _images(setting, make, seed)))  # type: ignore[misc]
+    return runs
+
+
+class Bits(nn.Module):
+    """A transformer that takes every bit as a token of one feature."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.body = transformer(n, 1, width=32, layers=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x[:, :, None])  # type: ignore[no-any-return]
+
+
+def _seeds(setting: Setting, one: Callable[[int], tm.Trajectory]) -> tm.Trajectory:
+    return tm.stack([one(seed) for seed in range(setting.seeds)])
+
+
+def _parity(
+    setting: Setting, points: int, noise: float, steps: int, make: Callable[[], nn.Module], seed: int
+) -> tm.Trajectory:
+    data = tm.data.synthetic.boolean_data(tm.data.synthetic.Parity(BITS), setting.n, points, noise, seed)
+    torch.manual_seed(seed)
+    adam = partial(torch.optim.Adam, lr=setting.lr)
+    return tm.train(
+        make(),
+        data,
+        data,
+        tm.Recipe(adam, steps=steps, batch=min(512, points)),
+        watch=tm.Watch(
+            when=tm.log_spaced(8), measures=(tm.measures.BooleanSensitivity(), tm.measures.BooleanSpectrum())
+        ),
+        seed=seed,
+    )
+
+
+def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Trajectory:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    chosen = np.random.default_rng(seed).permutation(len(bunch.target))[: setting.images]
+    x = (bunch.images[chosen, None] / 8.0 - 1.0).astype(np.float32)
+    data = tm.GroupedData(x, bunch.target[chosen], np.zeros(len(chosen), dtype=int))
+    torch.manual_seed(seed)
+    return tm.train(
+        make(),
+        data,
+        data,
+        tm.Recipe(partial(torch.optim.Adam, lr=3e-3), steps=setting.image_steps, batch=64),
+        watch=tm.Watch(
+            when=tm.every(15), measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100),)
+        ),
+        seed=seed,
+    )
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """The published findings, each with its verdict."""
+    run = runs["parity"]
+    found, null = run["boolean_sensitivity"], run["boolean_sensitivity_null"]
+    bits = run["bit_sensitivity"].sizes["bit"]
+    target, seeds = len(BITS) / bits, found.sizes["seed"]
+    weight = run["degree_weight"].sel(degree=len(BITS))
+    noisy = runs["parity-noise"]["boolean_sensitivity"].isel(time=-1)
+    fitted = float(runs["parity-noise"]["error"].isel(time=-1).max())
+    return (
+        Claim(
+            "Untrained networks are less sensitive than a random function that decides as often either way",
+            float((found / null).isel(time=0).mean()),
+            "mean ratio of sensitivities",
+            0.6,
+            f"Their most frequent decision has {float(run['majority_share'].isel(time=0).mean()):.2f} of the cube.",
+            rule="at most",
+            seeds=seeds,
+        ),
+        Claim(
+            "A parity learned on half the cube is learned on all of it: the sensitivity becomes that of the parity",
+            float(np.abs(found.isel(time=-1) - target).max()),
+            f"largest difference from {len(BITS)}/{bits}",
+            0.005,
+            rule="at most",
+            seeds=seeds,
+        ),
+        Claim(
+            f"Its Fourier weight ends up on sets of {len(BITS)} bits",
+            float(weight.isel(time=-1).min()),
+            "smallest weight there",
+            0.98,
+            f"It starts with {float(weight.isel(time=0).mean()):.2f}, and a random function has "
+            f"{float(run['degree_weight_null'].sel(degree=len(BITS)).isel(time=0).mean()):.2f}.",
+            seeds=seeds,
+        ),
+        Claim(
+            "Fitting noisy labels makes a network more sensitive than the clean function",
+            float(noisy.min() - target),
+            "smallest excess",
+            0.02,
+            f"Its error on the labels is {fitted:.2g} at most.",
+            seeds=seeds,
+        ),
+        _matched(runs),
+    )
+
+
+def _matched(runs: Runs) -> Claim:
+    level = QUICK.level
+    found = {name: tm.measures.at_matched_error(runs[name], "noise_sensitivity", level) for name in architectures()}
+    each = {name.removeprefix("images-"): mean_and_error(values) for name, values in found.items()}
+    mean = {name: value for name, (value, _) in each.items()}
+    others = min(value for name, value in mean.items() if name != "transformer")
+    errors = [error for _, error in each.values()]
+    return Claim(
+        f"At a training error of {level:g} a transformer is less sensitive to patches than other networks",
+        others - mean["transformer"],
+        "sensitivity of the least sensitive other network, less that of the transformer",
+        0.0,
+        "Mean sensitivities " + ", ".join(f"{name} {value:.3f}" for name, value in mean.items()) + ".",
+        error=float(np.sqrt(np.square(errors).sum())),
+        seeds=next(iter(found.values())).sizes["seed"],
+        safe=False,
+    )
+
+
+def pictures(runs: Runs) -> Mapping[str, Any]:
+    """Sensitivity over training, of Boolean functions and of images."""
+
+    names = {"parity": "clean labels", "parity-noise": "noisy labels", "parity-transformer": "transformer"}
+    shown = {name: label for name, label in names.items() if name in runs}
+    images = {name: name.removeprefix("images-") for name in architectures()}
+    return {
+        "Sensitivity while a parity of two bits is learned": tm.plot.curves(
+            *(runs[name] for name in shown), curve="boolean_sensitivity", labels=list(shown.values())
+        ),
+        "Sensitivity to noise on one patch": tm.plot.curves(
+            *(runs[name] for name in images), curve="noise_sensitivity", labels=list(images.values())
+        ),
+    }

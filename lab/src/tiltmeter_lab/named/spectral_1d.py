@@ -1,0 +1,154 @@
+"""spectral-1d: low frequencies of a function of one number are learned first (Rahaman et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+import tiltmeter as tm
+from tiltmeter_lab.catalogue import Keep, Runs
+from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.arrival import first_below, times_later
+
+TITLE = "Low frequencies are learned first, whatever their amplitude"
+PAPER = "Rahaman et al., On the Spectral Bias of Neural Networks (2019)"
+NEEDS: tuple[str, ...] = ()
+
+#: A frequency counts as learned once less than this part of it is missing.
+LEARNED = 0.5
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Sums of sines with fresh phases for every seed, full batches, Adam."""
+
+    frequencies: tuple[int, ...] = (1, 2, 4, 8)
+    low: float = -1.0
+    points: int = 128
+    width: int = 128
+    hidden: int = 3
+    lr: float = 1e-3
+    steps: int = 800
+    held_out: int = 20
+    seeds: int = 3
+
+
+QUICK = Setting()
+FULL = Setting(tuple(range(5, 51, 5)), 0.0, 200, 256, 5, 3e-4, 60_000, 100, 10)
+
+
+def run(setting: Setting, keep: Keep) -> Runs:
+    """Equal amplitudes, amplitudes that rise with frequency, and sine activations with large weights."""
+    return {
+        name: keep(name, partial(_arm, setting, name))
+        for name in ("equal amplitudes", "rising amplitudes", "sine activation")
+    }
+
+
+def _arm(setting: Setting, name: str) -> tm.Trajectory:
+    return tm.stack([_train(setting, name, seed) for seed in range(setting.seeds)])
+
+
+def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
+    count = len(setting.frequencies)
+    amplitudes = tuple(np.linspace(1.0, 4.0, count).tolist()) if name == "rising amplitudes" else (1.0,) * count
+    target = tm.data.synthetic.Sines(
+        setting.frequencies, amplitudes, tm.data.synthetic.random_phases(setting.frequencies, seed), setting.low, 1.0
+    )
+    data = tm.data.synthetic.sines(target, setting.points)
+    torch.manual_seed(seed)
+    wave = name == "sine activation"
+    model = tm.modules.mlp(1, (setting.width,) * setting.hidden, 1, "sine" if wave else "relu")
+    if wave:
+        with torch.no_grad():
+            # Scaled so that units oscillate up to 1.5 times as fast as the highest frequency.
+            periods = 1.5 * max(setting.frequencies) / (1.0 - setting.low)
+            next(model.parameters()).mul_(2.0 * np.pi * periods)
+    return tm.train(
+        model,
+        data,
+        data,
+        tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.points),
+        watch=tm.Watch(when=tm.every(setting.held_out), measures=(tm.measures.FrequencyError(target),)),
+        seed=seed,
+    )
+
+
+def claims(runs: Runs) -> tuple[Claim, ...]:
+    """The order of arrival, from the first evaluation at which half of a frequency is learned."""
+    equal, rising, wave = (arrivals(runs[name]) for name in runs)
+    seeds = equal.sizes["seed"]
+    low, high = equal["frequency"].values[[0, -1]]
+    middle = equal["frequency"].sel(frequency=high / 2, method="nearest").item()
+    half = "smallest ratio over seeds of the times at which half of each is learned"
+    return (
+        Claim(
+            f"The lowest frequency ({low}) is learned before the highest ({high})",
+            times_later(equal.sel(frequency=high), equal.sel(frequency=low)),
+            half,
+            2.0,
+            seeds=seeds,
+        ),
+        Claim(
+            f"The highest frequency ({high}) takes over twice the time of one half as high ({middle})",
+            times_later(equal.sel(frequency=high), equal.sel(frequency=middle)),
+            half,
+            2.0,
+            seeds=seeds,
+        ),
+        Claim(
+            "The lowest frequency is learned first even where amplitudes rise with frequency",
+            times_later(rising.sel(frequency=high), rising.sel(frequency=low)),
+            half,
+            2.0,
+            "The order of frequencies between the extremes may change.",
+            seeds=seeds,
+        ),
+        Claim(
+            "Frequencies arrive in their order",
+            _order(equal),
+            "smallest rank correlation over seeds of frequency and time of arrival",
+            0.9,
+            seeds=seeds,
+            safe=False,
+        ),
+        Claim(
+            "Control: with sine activations of large weights the highest is not last by as much",
+            times_later(wave.sel(frequency=high), wave.sel(frequency=low)),
+            half,
+            2.0,
+            "The bias is one of the activation, not of gradient descent.",
+            rule="at most",
+            seeds=seeds,
+            safe=False,
+        ),
+    )
+
+
+def arrivals(trajectory: tm.Trajectory) -> xr.DataArray:
+    """First looks at which less than half of each frequency is missing."""
+    return first_below(trajectory["frequency_error"], LEARNED)
+
+
+def _order(times: xr.DataArray) -> float:
+    from scipy.stats import spearmanr
+
+    late = times.where(np.isfinite(times), np.finfo(float).max).transpose("seed", "frequency").values
+    # If all arrive at once, there is no order.
+    return float(min(spearmanr(times["frequency"], row).statistic if np.ptp(row) > 0 else 0.0 for row in late))
+
+
+def pictures(runs: Runs) -> Mapping[str, Any]:
+    """The error of every frequency over training, one picture per arm; answering zero has error 1."""
+    return {
+        f"Spectral bias, {name}": tm.plot.labelled_lines(
+            found["frequency_error"], "frequency", null=1.0, title=f"Error of every frequency, {name}"
+        )
+        for name, found in runs.items()
+    }

@@ -1,0 +1,48 @@
+"""Lead: who leads over time in a measured run, for the claims of several experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import tiltmeter as tm
+from tiltmeter_lab.shared.over_seeds import mean_and_error
+
+Pair = tuple[Hashable, Hashable]
+
+
+def leaders(run: tm.Trajectory, curve: str = "loss") -> str:
+    """Return the groups in the order in which they lead, such as "-+"; "" if nobody leads.
+
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
+    >>> leaders(predict(*cases.three_phases()))
+    '+-+'
+    """
+    return "".join(map(str, tm.leaders(run, curve).order))
+
+
+def final_gap(run: tm.Trajectory, curve: str = "loss") -> tuple[float, float]:
+    """Return the mean over seeds of the last gap (first group minus second) and its standard error."""
+    last = run[curve].isel(time=-1)
+    return mean_and_error(last.isel(group=0) - last.isel(group=1))
+
+
+def changes(
+    run: tm.Trajectory, curve: str = "loss", pair: Pair | None = None, level: float = 0.05
+) -> tuple[tm.results.Crossing, ...]:
+    """Return the lead changes that are clear in one curve."""
+    return tm.leaders(run, curve, groups=pair, level=level).changes
+
+
+def claim(run: tm.Trajectory, curve: str = "loss") -> str:
+    """Return who leads when, in a sentence."""
+    return tm.leaders(run, curve).headline.claim
+
+
+def of_each_seed(run: tm.Trajectory, curve: str = "loss", pair: Pair | None = None) -> list[tm.results.Leaders]:
+    """Return who leads in every seed alone, by its held-out points."""
+
+    def alone(seed: int) -> tm.Trajectory:
+        return run.replace({n: c.sel(seed=[seed]) if "seed" in c.dims else c for n, c in run.items()})
+
+    return [tm.leaders(alone(int(seed)), curve, groups=pair) for seed in run[curve].coords["seed"].values]

@@ -1,0 +1,235 @@
+"""Bands: the limits that a forecast promises for the gaps between groups, and where it promises none.
+
+Rehearsals promise by their own spread. With k copies and the gap g of a pair at an evaluation, the gap of one more
+training lies within
+
+    mean(g) +- c sqrt(v (1 + 1/k)),        v = max(variance at the evaluation, its mean over two evaluations each side)
+
+at all promised evaluations and for all pairs together, in 90 % of trainings. The factor c is the 90 % quantile of the
+largest such t of normal runs whose evaluations are correlated (0.5 from one to the next), simulated.
+
+One narrow copy, and one or two rehearsals, promise by a factor that was calibrated on other tasks. Their scale is
+sqrt(se^2 + (0.1 moved)^2): the standard error of the held-out points, and how far the gap has moved so far.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.record import Trajectory
+from tiltmeter.record.origin import Origin
+
+#: Curves whose gaps are promised.
+CURVES = ("loss", "error", "positive_rate", "tpr", "fpr")
+#: The share of trainings that leave a band somewhere.
+LEVEL = 0.1
+#: Of a gap's movement, the part that counts in the scale of a calibrated band.
+MOVED = 0.1
+#: Correlation of neighbouring evaluations, and how many runs are simulated.
+CORRELATION, DRAWS = 0.5, 4000
+#: The calibrated factors, written by `python -m tiltmeter_lab.calibrate_twins`.
+FACTORS = Path(__file__).with_name("twin_factors.json")
+
+#: How a band is found: from the spread of copies, by a calibrated factor, or not at all, because copy and run are one.
+Kind = Literal["spread", "calibrated", "exact"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a forecast promises: gaps from a share of the training on (`since`; 1: the end alone), and how it knows.
+
+    `sentence` is the second line of what is said about a forecast.
+    """
+
+    kind: Kind
+    since: float
+    sentence: str
+    factor: float = 0.0
+
+
+def where(since: float) -> str:
+    """From when on a promise holds, in words.
+
+    >>> where(0.0), where(0.5), where(1.0)
+    ('over all evaluations', 'over the second half of the training', 'for the end of the training')
+    """
+    if since == 0.0:
+        return "over all evaluations"
+    if since == 1.0:
+        return "for the end of the training"
+    return "over the second half of the training" if since == 0.5 else f"from {100 * since:g} % of the training on"
+
+
+@cache
+def calibrated() -> Mapping[str, Any]:
+    """The factors of calibrated promises with the tasks that they come from."""
+    table: dict[str, Any] = json.loads(FACTORS.read_text(encoding="utf-8"))
+    return table
+
+
+def with_promise(runs: Trajectory, promise: Promise | None, steps: int, method: str, copies: int) -> Trajectory:
+    """The mean over copies with the promised limits as curves `X_gap_low` and `X_gap_high` (time, pair).
+
+    `runs` may have a dimension `seed` of copies. Without a promise there are no limits. `origin.settings["promise"]`
+    says what is promised.
+    """
+    curves = {
+        name: curve.mean("seed", keep_attrs=True) if "seed" in curve.dims else curve for name, curve in runs.items()
+    }
+    ended = runs.diverged
+    if ended is not None and "seed" in ended.dims:
+        ended = ended.min("seed")
+    told: dict[str, Any] | None = None
+    if promise is not None and ended is None:
+        first = promise.since * steps
+        limits: dict[str, xr.DataArray] = {}
+        for name in CURVES:
+            if name in runs and set(runs[name].dims) - {"seed"} == {"time", "group"}:
+                limits |= _limits(name, runs, promise, first)
+        curves |= limits
+        times = np.asarray(runs["loss"].coords["time"].values, dtype=float)
+        told = {
+            "from": float(times[times >= first - 1e-9][0]),
+            "level": LEVEL,
+            "method": method,
+            "copies": copies,
+            "reliable_until": float(times[-1]),
+            "sentence": promise.sentence,
+        }
+    origin = replace(runs.origin, settings={**runs.origin.settings, "promise": told})
+    return Trajectory(curves, runs.clock, origin, ended, points=runs.points)
+
+
+def gap_band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray] | None:
+    """The gap of every pair with its promised limits, each (time, pair); None where nothing is promised.
+
+    >>> coords = {"time": [0, 10], "group": ["a", "b"]}
+    >>> loss = xr.DataArray([[0.7, 0.7], [0.2, 0.5]], dims=("time", "group"), coords=coords)
+    >>> from tiltmeter.record import Origin
+    >>> gap_band(Trajectory({"loss": loss}, "step", Origin("forecast")), "loss") is None
+    True
+
+    Limits are NaN outside the promise. Pairs are named "a vs b", and the gap is the value of a minus that of b.
+    """
+    names = f"{curve}_gap_low", f"{curve}_gap_high"
+    if curve not in trajectory or any(name not in trajectory for name in names):
+        return None
+    low, high = (trajectory[name] for name in names)
+    values = trajectory[curve].transpose("time", "group").values
+    gap = low.copy(data=np.stack([values[:, a] - values[:, b] for a, b in _pairs(values.shape[1])], axis=1))
+    return gap, low, high
+
+
+def pair_names(groups: list[Hashable]) -> list[str]:
+    """The names of all pairs, in the order in which gaps are kept.
+
+    >>> pair_names(["a", "b", "c"])
+    ['a vs b', 'a vs c', 'b vs c']
+    """
+    return [f"{a} vs {b}" for a, b in combinations(groups, 2)]
+
+
+def _pairs(count: int) -> list[tuple[int, int]]:
+    return list(combinations(range(count), 2))
+
+
+def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict[str, xr.DataArray]:
+    given = runs[name] if "seed" in runs[name].dims else runs[name].expand_dims("seed")
+    each = np.asarray(given.transpose("seed", "time", "group").values, dtype=float)
+    times, groups = given.coords["time"].values, given.coords["group"].values.tolist()
+    if len(groups) < 2:
+        return {}
+    gaps = np.stack([each[..., a] - each[..., b] for a, b in _pairs(len(groups))], axis=2)
+    inside = times >= first - 1e-9
+    if promise.kind == "exact":
+        half = np.zeros(gaps.shape[1:])
+    elif promise.kind == "spread":
+        half = spread_limits(gaps, int(inside.sum()), len(groups))
+    else:
+        half = promise.factor * calibrated_scale(gaps.mean(0), _errors(runs, name, len(times), len(groups)))
+    half = np.where(inside[:, None], half, np.nan)
+    middle = gaps.mean(0)
+    least, most = (-np.inf, np.inf) if name == "loss" else (-1.0, 1.0)
+    coords = {"time": times, "pair": pair_names(groups)}
+    attrs = {"better": "neither", "long_name": f"promised limit of the gap in {name}"}
+    return {
+        f"{name}_gap_low": xr.DataArray(np.maximum(middle - half, least), coords, ("time", "pair"), attrs=attrs),
+        f"{name}_gap_high": xr.DataArray(np.minimum(middle + half, most), coords, ("time", "pair"), attrs=attrs),
+    }
+
+
+def spread_limits(gaps: np.ndarray, promised: int, groups: int) -> np.ndarray:
+    """Half the width of the band of gaps (copies, evaluations, pairs), of which the last evaluations are promised."""
+    copies = len(gaps)
+    factor = spread_factor(copies, promised, groups)
+    return np.asarray(factor * np.sqrt(_variance(gaps) * (1.0 + 1.0 / copies)))
+
+
+def calibrated_scale(gap: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """sqrt(se^2 + (0.1 moved)^2) at every evaluation, for gaps and their standard errors (evaluations, pairs)."""
+    moved = np.maximum.accumulate(np.nan_to_num(np.abs(gap - gap[:1])), axis=0)
+    return np.asarray(np.hypot(errors, MOVED * moved))
+
+
+def _errors(runs: Trajectory, name: str, times: int, groups: int) -> np.ndarray:
+    """The standard errors of gaps by the held-out points, (evaluations, pairs); NaN where they are not known."""
+    curve = runs.get(f"{name}_se")
+    if curve is None:
+        return np.full((times, len(_pairs(groups))), np.nan)
+    values = (curve.mean("seed") if "seed" in curve.dims else curve).transpose("time", "group").values
+    return np.stack([np.hypot(values[:, a], values[:, b]) for a, b in _pairs(groups)], axis=1)
+
+
+def _variance(gaps: np.ndarray) -> np.ndarray:
+    """The variance of every evaluation, or its mean over two evaluations each side where that is larger."""
+    alone = gaps.var(axis=0, ddof=1)
+    padded = np.pad(alone, ((2, 2), *((0, 0),) * (alone.ndim - 1)), constant_values=np.nan)
+    near = np.nanmean(np.stack([padded[shift : shift + len(alone)] for shift in range(5)]), axis=0)
+    return np.asarray(np.maximum(alone, near))
+
+
+@cache
+def spread_factor(copies: int, evaluations: int, groups: int, level: float = LEVEL) -> float:
+    """The factor of the band of `copies` rehearsals, for so many promised evaluations and groups.
+
+    >>> 4.0 < spread_factor(3, 40, 2) < 5.5 and 3.2 < spread_factor(5, 40, 2) < 4.1
+    True
+    """
+    rng = np.random.default_rng(0)
+    largest = []
+    rows, columns = zip(*_pairs(groups), strict=True)
+    for first in range(0, DRAWS, 500):
+        count = min(500, DRAWS - first)
+        noise = rng.standard_normal((evaluations, copies + 1, count, groups))
+        for step in range(1, evaluations):
+            noise[step] = CORRELATION * noise[step - 1] + np.sqrt(1.0 - CORRELATION**2) * noise[step]
+        gaps = (noise[..., list(rows)] - noise[..., list(columns)]).transpose(1, 0, 2, 3)
+        scale = np.sqrt(_variance(gaps[:copies]) * (1.0 + 1.0 / copies))
+        largest.append((np.abs(gaps[copies] - gaps[:copies].mean(0)) / scale).max(axis=(0, 2)))
+    return float(np.quantile(np.concatenate(largest), 1.0 - level))
+
+
+def promise_sentence(ahead: Trajectory) -> str | None:
+    """What a forecast promises, in one sentence; None where it promises nothing."""
+    promise = ahead.origin.settings.get("promise")
+    return str(promise["sentence"]) if isinstance(promise, dict) else None
+
+
+def nowcast_step(origin: Origin) -> float | None:
+    """The step from which a nowcast goes on; None for a forecast from the beginning and for any other run.
+
+    >>> nowcast_step(Origin("forecast", settings={"calculation": {"from_step": 40}}))
+    40.0
+    """
+    account = origin.settings.get("calculation")
+    step = account.get("from_step") if isinstance(account, Mapping) else None
+    return float(step) if origin.source == "forecast" and isinstance(step, (int, float)) else None

@@ -1,0 +1,107 @@
+"""The policy: which method a budget buys, what it costs and what it will promise, said before anything is paid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from tiltmeter.forecast.bands import where
+from tiltmeter.forecast.methods import Linear, Pilot, Rehearsal, Twin
+from tiltmeter.forecast.task import ForecastTask, modules_of
+from tiltmeter.progress import spell
+from tiltmeter.shown_text import NotebookText
+
+#: The default budget: so many seconds, or this share of the training where that is more.
+SECONDS, SHARE = 60.0, 0.6
+#: No more copies than this are rehearsed by themselves.
+MOST = 5
+#: Networks of more hidden dimensions than this, none wider than that, keep half of their units in a narrow copy.
+DEEP, NARROW = 2, 256
+
+
+@dataclass(frozen=True)
+class Choice(NotebookText):
+    """What a forecast will do: its method, its price in seconds and in trainings, and what it will promise.
+
+    A training is the user's loop without evaluations. `weights` says whether the forecast is of these initial weights
+    or of any.
+    """
+
+    method: Any
+    seconds: float
+    trainings: float
+    promise: str
+    weights: str = "these initial weights"
+    why: str = ""
+
+    def __str__(self) -> str:
+        price = f"about {spell(self.seconds)}, {self.trainings:.2g} trainings"
+        why = f" {self.why}" if self.why else ""
+        return f"{self.method!r}: {price}. It promises {self.promise}, from {self.weights}.{why}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "trainings": self.trainings, "promise": self.promise, "why": self.why}
+
+
+def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) -> Choice:
+    """The best forecast that the budget (seconds) buys.
+
+    A linear head is followed exactly. Else the training is timed, and as many rehearsals are taken as the budget pays
+    for, up to five; with the run's own batches one is enough. Else one narrow copy; else the beginning of the training,
+    which promises nothing.
+    """
+    linear = Linear()
+    if linear.refusal(task) is None:
+        return choice_of(task, linear, "Only a linear head learns: exact.")
+    training = task.price.training
+    budget = default_budget(task) if budget is None else checked_budget(budget)
+    affordable = int(budget // training) * workers if training > 0 else MOST
+    if (refused := Rehearsal(1).refusal(task)) is None and affordable >= 1:
+        return choice_of(task, Rehearsal(1 if task.order_known else min(MOST, affordable)))
+    twin, needed = twin_for(task), {"a rehearsal": training} if refused is None else {}
+    if twin is not None:
+        cost = twin.cost(task)
+        needed["a narrow copy"] = cost
+        if cost <= budget:
+            return choice_of(task, twin)
+    if refused is not None:
+        raise ValueError(refused)
+    steps = max(1, min(task.steps, int(task.steps * budget / training)))
+    name = min(needed, key=lambda one: needed[one])
+    why = f"A budget of {needed[name] * 1.05:.2g} s buys {name}, which promises the end."
+    return choice_of(task, Pilot(steps), why)
+
+
+def default_budget(task: ForecastTask) -> float:
+    """The larger of a minute and a part of the training."""
+    return max(SECONDS, SHARE * task.price.training)
+
+
+def checked_budget(budget: Any) -> float:
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not budget > 0:
+        raise ValueError(f"`budget` should be a positive number of seconds. Found budget = {budget!r}.")
+    return float(budget)
+
+
+def choice_of(task: ForecastTask, method: Any, why: str = "") -> Choice:
+    """A method with its price and its promise, as far as they are known before."""
+    seconds = method.cost(task)
+    loop = task.price.loop
+    weights = "any initial weights" if getattr(method, "vary", "order") == "weights" else "these initial weights"
+    promise = method.promise(task)
+    said = "nothing about the end" if promise is None else f"the gaps between groups {where(promise.since)}"
+    return Choice(method, seconds, seconds / max(loop, 1e-9), said, weights, why)
+
+
+def twin_for(task: ForecastTask) -> Twin | None:
+    """One narrow copy of the share that suits this network; None where it cannot be cut."""
+    kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
+    share = 1 / 4 if next(modules_of(task.model, *kinds), None) is not None else 1 / 8
+    if Twin(share).refusal(task) is not None:
+        return None
+    sizes = [count for _, count in task.cut.by_chance(share).cut.values()]
+    if share == 1 / 8 and len(sizes) > DEEP and max(sizes) <= NARROW:
+        share = 1 / 2
+    return Twin(share)

@@ -1,0 +1,222 @@
+"""ForecastTask: a network, its data and its training settings, checked once for every method of forecasting."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.nested import Nested, Streamed
+from tiltmeter.forecast.curves import forecast_measures
+from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
+from tiltmeter.forecast.price import Price, price_of
+from tiltmeter.forecast.twin.cut import Cutter
+from tiltmeter.forecast.twin.representative import sample_of
+from tiltmeter.measures.answers import trial_scores
+from tiltmeter.measures.output_kind import gives_probabilities
+from tiltmeter.modules.forward import bare, like_weights
+from tiltmeter.modules.untouched import deep_copy, put_back, streams, untouched
+from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.recipe.watch import Watch, checked_watch
+
+#: Reads the seconds that were spent; those of this process by default.
+Clock = Callable[[], float]
+#: Hooks that a user may have put on a module.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastTask:
+    """What is to be forecast. `model` is a copy of the user's network without wrappers and without the user's hooks.
+
+    `make` is the function that makes networks, where one was given: other initial weights can then be tried.
+    """
+
+    model: nn.Module
+    train: GroupedData
+    held_out: GroupedData
+    recipe: Recipe
+    watch: Watch
+    make: Callable[[], nn.Module] | None = None
+    clock: Clock = time.process_time
+    outputs: int = 1
+    probabilities: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Updates of the training."""
+        return self.recipe.total_steps(len(self.train))
+
+    @property
+    def evaluations(self) -> list[int]:
+        """The steps after which the training is evaluated."""
+        return sorted({*self.watch.when.steps(self.steps), self.steps})
+
+    @property
+    def order_known(self) -> bool:
+        """Whether the batches are those of one training, not any."""
+        return self.recipe.order is not None
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the points are several arrays each, as tokens and masks."""
+        return isinstance(self.train.x, Nested)
+
+    @property
+    def has_batch_normalisation(self) -> bool:
+        return any(isinstance(module, _BatchNorm) for module in self.model.modules())
+
+    @cached_property
+    def precise(self) -> nn.Module:
+        """The same network in single precision where it has less, for methods that compare scores."""
+        return deep_copy(self.model)
+
+    @cached_property
+    def x(self) -> tuple[Any, Any]:
+        """The points to train on and the held-out ones, as the network takes them."""
+        like = next((p for p in self.precise.parameters() if p.is_floating_point()), torch.empty(0))
+        train, held_out = (like_weights(self.precise, data.tensors(like.dtype)[0]) for data in self._data)
+        return train, held_out
+
+    @cached_property
+    def cut(self) -> Cutter:
+        """Cuts narrow copies; the network is traced once."""
+        return Cutter(self.precise, sample_of(self.x[0]), self.watch.read)
+
+    @cached_property
+    def price(self) -> Price:
+        """What the training costs, timed on a copy."""
+        return price_of(self)
+
+    def with_recipe(self, recipe: Recipe) -> ForecastTask:
+        """The same network and data with other training settings; what was timed is not carried over."""
+        return replace(self, recipe=checked_recipe(recipe))
+
+    def fresh_model(self) -> nn.Module:
+        """A copy of the network with its initial weights, in its own number type."""
+        return copy.deepcopy(self.model)
+
+    def fresh_recipe(self) -> Recipe:
+        """The training settings with a loss of their own, if it may remember something."""
+        loss = self.recipe.loss
+        return replace(self.recipe, loss=copy.deepcopy(loss)) if isinstance(loss, nn.Module) else self.recipe
+
+    @property
+    def _data(self) -> tuple[GroupedData, GroupedData]:
+        return self.train, self.held_out
+
+
+def forecast_task(
+    model: nn.Module | Callable[[], nn.Module],
+    train: GroupedData,
+    held_out: GroupedData | None,
+    recipe: Recipe,
+    watch: Watch | None = None,
+    *,
+    clock: Clock = time.process_time,
+    seed: int = 0,
+) -> ForecastTask:
+    """Check everything that a forecast is asked for; a part of `train` is held out if `held_out` is None.
+
+    A function that makes networks is called once, after `torch.manual_seed(seed)`.
+    """
+    checked_recipe(recipe)
+    watch = checked_watch(Watch() if watch is None else watch)
+    forecast_measures(watch)
+    if held_out is None and recipe.order is not None:
+        raise ValueError(
+            "`order` fixes the batches of a training on all of `train`. Found held_out = None, which holds a fifth "
+            "of it out: split the data yourself, or leave `order` out."
+        )
+    set_aside = held_out is None
+    train, held_out = checked_data(train, held_out)
+    if isinstance(train.x, Streamed):
+        raise TypeError("`train` should hold its points in memory, to be trained on more than once. Found a stream.")
+    check_labels_known(train, held_out)
+    make = None if isinstance(model, nn.Module) or not callable(model) else model
+    network = checked_model(model if make is None else made_model(make, seed))
+    own = bare_copy(network)
+    few = like_weights(own, train.take(np.arange(min(8, len(train)))).inputs()[0])
+    with untouched(own):
+        trial = trial_scores(own, few, watch.read)
+        probabilities = gives_probabilities(own, few, watch.read)
+    if not bool(torch.isfinite(trial).all()):
+        raise ValueError("The outputs of `model` before training should be finite. Found NaN or infinite ones.")
+    outputs = trial.shape[1] if trial.ndim == 2 else 1
+    for data in (train, held_out):
+        checked_classes(data, outputs)
+    if set_aside:
+        say_held_out()
+    return ForecastTask(own, train, held_out, recipe, watch, make, clock, outputs, probabilities)
+
+
+def bare_copy(model: nn.Module) -> nn.Module:
+    """A copy without wrappers and without the user's hooks; those that torch's own parametrisations need stay."""
+    if type(model).__name__ == "FullyShardedDataParallel" or "FSDP" in type(model).__name__:
+        raise TypeError(f"`model` is spread over processes ({type(model).__name__}): give a function that makes it.")
+    inner = bare(model)
+    try:
+        found = deep_copy(inner, keep_type=True)
+    except (RuntimeError, TypeError, AttributeError, NotImplementedError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise TypeError(
+            f"`model` should be one that can be copied. Found: {first}. Give a function that makes it, as "
+            "lambda: Network()."
+        ) from None
+    for module in found.modules():
+        for name in HOOKS:
+            hooks: dict[Any, Any] = getattr(module, name, None) or {}
+            for key in [key for key, hook in hooks.items() if not _of_torch(hook)]:
+                del hooks[key]
+    return found
+
+
+def _of_torch(hook: Any) -> bool:
+    return (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0] == "torch"
+
+
+def made_model(make: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """What the function makes after `torch.manual_seed(seed)`; the caller's random streams are put back."""
+    before = streams()
+    try:
+        torch.manual_seed(seed)
+        model = make()
+    finally:
+        put_back(before)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`model` should make a torch.nn.Module. Found that it makes {type(model).__name__}.")
+    return model
+
+
+def copy_seeds(seed: int, count: int) -> list[int]:
+    """Seeds of batch orders that a user's run is unlikely to have.
+
+    >>> min(copy_seeds(0, 3)) > 1000
+    True
+    """
+    return [int(one) for one in np.random.SeedSequence((seed, 2**31)).generate_state(count, np.uint32)]
+
+
+def seed_numbers(seeds: Any) -> list[int]:
+    """The seeds that are meant: how many, or which."""
+    count = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
+    if isinstance(seeds, str) or not (count or isinstance(seeds, (Sequence, np.ndarray))):
+        raise TypeError(f"`seeds` should be how many, or a list of them. Found seeds = {seeds!r}.")
+    numbers = list(range(seeds)) if count else [int(seed) for seed in seeds]
+    if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise ValueError(f"`seeds` should be different integers from 0, at least one. Found seeds = {seeds}.")
+    return numbers
+
+
+def modules_of(model: nn.Module, *kinds: type) -> Iterator[nn.Module]:
+    """The parts of a network of these kinds."""
+    return (module for module in model.modules() if isinstance(module, kinds))

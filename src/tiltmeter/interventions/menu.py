@@ -1,0 +1,38 @@
+"""The menu: the interventions that `advise` tries where none are named."""
+
+from __future__ import annotations
+
+from tiltmeter.interventions.batch.selec_mix import SelecMix
+from tiltmeter.interventions.data.downsampled import Downsampled
+from tiltmeter.interventions.data.jtt import JTT
+from tiltmeter.interventions.gradient.upgrad import UPGrad
+from tiltmeter.interventions.group.balanced import Balanced
+from tiltmeter.interventions.group.group_dro import GroupDRO
+from tiltmeter.interventions.group.tilted import Tilted
+from tiltmeter.interventions.group.vrex import VREx
+from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.point.cvar import CVaR
+from tiltmeter.interventions.step.sam import SAM
+
+
+def menu(steps: int) -> dict[str, Intervention]:
+    """One setting of each kind that needs no validation groups, as published or as tried; nothing is tuned.
+
+    >>> list(menu(steps=1000))[:3]
+    ['balanced weights', 'balanced draws', 'group DRO']
+
+    An intervention that does badly here may do well with other settings: pass your own to `advise`.
+    """
+    return {
+        "balanced weights": Balanced(),
+        "balanced draws": Balanced(by="draws"),
+        "group DRO": GroupDRO(rate=0.01),
+        "V-REx": VREx(beta=10.0),
+        "tilted": Tilted(strength=3.0),
+        "UPGrad": UPGrad(),
+        "CVaR": CVaR(alpha=0.5),
+        "JTT": JTT(times=20, scout=max(1, steps // 10)),
+        "down-sampled": Downsampled(),
+        "SelecMix": SelecMix(),
+        "SAM": SAM(rho=0.05),
+    }

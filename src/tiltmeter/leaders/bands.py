@@ -1,0 +1,408 @@
+"""Bands of one run: limits of all differences at all evaluations in all chosen curves, at one error rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiltmeter.leaders.points import PointCurve, check_codes
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Gaps and their limits, each of shape (evaluations, contrasts); NaN where there is no test.
+
+    >>> band = Band(np.array([[0.5], [0.1]]), np.array([[0.2], [-0.2]]), np.array([[0.8], [0.4]]))
+    >>> band.shown.ravel().tolist(), band.bound.tolist(), band.within(0.5).ravel().tolist()
+    ([1, 0], [0.8], [False, True])
+    """
+
+    gap: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def shown(self) -> np.ndarray:
+        """The sign of the difference where it is shown, else 0."""
+        return (self.lower > 0).astype(np.int8) - (self.upper < 0).astype(np.int8)
+
+    @property
+    def bound(self) -> np.ndarray:
+        """For each contrast, an upper limit of its size at all evaluations."""
+        return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)).max(0))
+
+    def within(self, distance: float) -> np.ndarray:
+        """Return where the difference is shown to be below `distance`: equivalence, without additional error rate.
+
+        `distance` should be fixed before looking at the data; the limits are two one-sided tests (Schuirmann, 1987).
+        """
+        if not distance > 0:
+            raise ValueError(f"`distance` should be positive. Found distance = {distance}.")
+        return np.asarray((self.lower > -distance) & (self.upper < distance))
+
+    def gated(self, passed: np.ndarray) -> Band:
+        """Return the same band, widened to include zero wherever the gate did not pass."""
+        lower = np.where(passed, self.lower, np.minimum(self.lower, 0.0))
+        upper = np.where(passed, self.upper, np.maximum(self.upper, 0.0))
+        return Band(self.gap, lower, upper)
+
+
+def balanced(columns: np.ndarray, level: float) -> np.ndarray:
+    """Return critical values of the columns of (draws, statistics): a share of at most `level` of rows exceeds any.
+
+    >>> rng = np.random.default_rng(0)
+    >>> draws = rng.normal(size=(1000, 2)) * [1.0, 10.0]
+    >>> limits = balanced(draws, 0.05)
+    >>> bool((draws > limits).any(1).mean() <= 0.05), (limits / [1.0, 10.0]).round().tolist()
+    (True, [2.0, 2.0])
+
+    Each statistic is replaced by its rank among the draws, so that statistics of different size, such as those of a
+    loss and a rate, are exceeded equally often (Beran, 1988). If the first row is the observation and the rows are
+    exchangeable, the probability that it exceeds any critical value is at most `level`.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    count = len(columns)
+    below = np.empty(columns.shape)
+    for column, share in zip(columns.T, below.T, strict=True):
+        share[:] = np.searchsorted(np.sort(column), column) / count
+    limit = np.quantile(below.max(1), 1.0 - level, method="higher")
+    return np.asarray(np.where(below <= limit, columns, -np.inf).max(0))
+
+
+#: Numbers held in memory at once. The size of a block depends on the points, not on the evaluations.
+BLOCK = 2**22
+
+
+def bootstrap_weights(sizes: Sequence[int], draws: int, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+    """Blocks of draws; in each, one array (draws, points) per group, every row summing to the group's size.
+
+    >>> blocks = list(bootstrap_weights([3, 5], 10, np.random.default_rng(0)))
+    >>> [w.sum(1).tolist() for w in blocks[0]] == [[3.0] * 10, [5.0] * 10]
+    True
+
+    The same weights are used for every evaluation and curve. This keeps the correlation between looks at the same
+    points, which makes a band over all evaluations narrow."""
+    rows = int(np.clip(BLOCK // max(sum(sizes), 1), 8, 256))
+    for start in range(0, draws, rows):
+        count = min(rows, draws - start)
+        yield [_drawn(size, count, rng) for size in sizes]
+
+
+def _drawn(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    if size == 0:
+        return np.zeros((count, 0), dtype=np.float32)
+    places = rng.integers(0, size, (count, size), dtype=np.int32)
+    places += (np.arange(count, dtype=np.int32) * size)[:, None]
+    return np.bincount(places.ravel(), minlength=count * size).reshape(count, size).astype(np.float32)
+
+
+def clopper_pearson(hits: np.ndarray, counts: np.ndarray, tail: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return exact confidence limits of a share, each wrong with probability at most `tail` (Clopper-Pearson, 1934).
+
+    >>> low, high = clopper_pearson(np.array([0, 5]), np.array([10, 10]), 0.025)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.187], [0.308, 0.813])
+    """
+    from scipy.special import betaincinv
+
+    hits, counts, tail = np.broadcast_arrays(*(np.asarray(one, dtype=float) for one in (hits, counts, tail)))
+    low, high = np.zeros(hits.shape), np.ones(hits.shape)
+    some, not_all = hits > 0, hits < counts
+    low[some] = betaincinv(hits[some], counts[some] - hits[some] + 1.0, tail[some])
+    high[not_all] = betaincinv(hits[not_all] + 1.0, counts[not_all] - hits[not_all], 1.0 - tail[not_all])
+    return low, high
+
+
+def recovered(
+    rates: np.ndarray, low: np.ndarray, high: np.ndarray, contrasts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return limits of contrasts (contrasts, evaluations) from those of the groups (groups, evaluations).
+
+    >>> rates, low, high = np.array([[0.5], [0.2]]), np.array([[0.4], [0.1]]), np.array([[0.6], [0.3]])
+    >>> [limit.round(3).tolist() for limit in recovered(rates, low, high, np.array([[1.0, -1.0]]))]
+    [[[0.159]], [[0.441]]]
+
+    The distance of each limit from its rate is used as a standard error, separately for each side (MOVER; Zou and
+    Donner, 2008).
+    """
+    middle = contrasts @ rates
+    up, down = np.maximum(contrasts, 0.0) ** 2, np.minimum(contrasts, 0.0) ** 2
+    below, above = (rates - low) ** 2, (high - rates) ** 2
+    return middle - np.sqrt(up @ below + down @ above), middle + np.sqrt(up @ above + down @ below)
+
+
+#: A spread below this share of the largest value is rounding.
+ROUNDING = 1e-7
+
+
+class PermutationGate:
+    """Tests whether differences exceed those of random groups, for any set of the curves.
+
+    Groups are permuted among the points that count: for a true-positive rate, among the positives. The statistic is the
+    difference over the spread of all points; its largest value over evaluations and contrasts is compared with that of
+    `permutations` random assignments, balanced over curves. If the groups are exchangeable, the probability that any
+    curve passes anywhere is at most `level`, whatever the distribution. Curves of all points and curves of some points
+    share `level` in proportion to their number.
+
+    Passing does not show that means differ: the spread may differ instead. So a band must exclude zero as well.
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[PointCurve],
+        codes: np.ndarray,
+        contrasts: Mapping[str, np.ndarray],
+        permutations: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._parts = {curve.name: _Part(curve, codes, contrasts[curve.name]) for curve in curves}
+        blocks = list(_deals(list(self._parts.values()), permutations, rng))
+        self._columns = {
+            name: np.concatenate(rows) for name, rows in zip(self._parts, zip(*blocks, strict=True), strict=True)
+        }
+
+    def passed(self, names: Sequence[str], level: float) -> dict[str, np.ndarray]:
+        """Return, for each of these curves, where the difference passes, as (evaluations, contrasts)."""
+        found: dict[str, np.ndarray] = {}
+        for some in (False, True):
+            scheme = [name for name in names if (self._parts[name].curve.where is not None) == some]
+            if scheme:
+                columns = np.stack([self._columns[name] for name in scheme], 1)
+                limits = balanced(columns, level * len(scheme) / len(names))
+                found |= {n: self._parts[n].observed > limit for n, limit in zip(scheme, limits, strict=True)}
+        return found
+
+
+def _deals(parts: list[_Part], permutations: int, rng: np.random.Generator) -> Iterator[list[np.ndarray]]:
+    """Yield blocks of the largest statistic of every curve, the observed one first."""
+    yield [np.array([part.observed.max(initial=0.0)]) for part in parts]
+    rows = int(np.clip(BLOCK // max(len(parts[0].counted), 1), 8, 256))
+    for start in range(0, permutations, rows):
+        count = min(rows, permutations - start)
+        deals: dict[bytes, np.ndarray] = {}
+        for part in parts:
+            if part.key not in deals:
+                deals[part.key] = rng.permuted(np.tile(part.members, (count, 1)), axis=1)
+        yield [part.statistic(deals[part.key]).max((1, 2), initial=0.0) for part in parts]
+
+
+class _Part:
+    """One curve: standardised values of the points that count, and the statistic of any assignment of groups."""
+
+    def __init__(self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray) -> None:
+        self.curve, self.groups = curve, contrasts.shape[1]
+        self.counted = np.arange(len(codes)) if curve.where is None else np.flatnonzero(curve.where)
+        self.key = b"" if curve.where is None else np.packbits(curve.where).tobytes()
+        self.members = codes[self.counted].astype(np.int16)
+        values = curve.values[:, self.counted]
+        counts = np.bincount(self.members, minlength=self.groups)
+        used = np.array([bool((counts[row != 0] > 0).all()) for row in contrasts])
+        centred = (values - values.mean(1, keepdims=True, dtype=np.float64)).astype(np.float32)
+        floor = ROUNDING * float(np.abs(values).max(initial=0.0)) + np.finfo(np.float32).tiny
+        spread = np.maximum(centred.std(1, dtype=np.float64), floor)
+        self._points = np.ascontiguousarray((centred / spread[:, None]).T.astype(np.float32))
+        share = np.divide(1.0, counts, out=np.zeros(self.groups), where=counts > 0)
+        self._share = share.astype(np.float32)[:, None]
+        self._contrasts = contrasts[used].astype(np.float32)
+        self._scale = (1.0 / np.sqrt(contrasts[used] ** 2 @ share)).astype(np.float32)[:, None]
+        self.observed = np.full((curve.evaluations, len(contrasts)), -np.inf)
+        if used.any():
+            self.observed[:, used] = self.statistic(self.members[None])[0].T
+
+    def statistic(self, labels: np.ndarray) -> np.ndarray:
+        """(deals, contrasts, evaluations) of labels (deals, points)."""
+        sums = [(labels == group).astype(np.float32) @ self._points for group in range(self.groups - 1)]
+        # Values are centred, so the sums of all groups add up to zero.
+        means = np.stack([*sums, -np.sum(sums, axis=0)], 1) * self._share
+        return np.asarray(np.abs(self._contrasts @ means) * self._scale)
+
+
+#: Draws of the bootstrap, and permutations of the gate.
+DRAWS, PERMUTATIONS = 1999, 999
+
+
+def bands(
+    curves: Sequence[PointCurve],
+    codes: np.ndarray,
+    contrasts: np.ndarray | Mapping[str, np.ndarray],
+    level: float = 0.05,
+    draws: int = DRAWS,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> dict[str, Band]:
+    """Return the band of every contrast in each curve; all of them hold together with probability 1 - `level`.
+
+    `codes` (points,) says to which group a point belongs; `contrasts` (contrasts, groups) is one for all curves or one
+    for each. The bootstrap resamples the points of each group, in the same way for all evaluations and curves. A
+    real-valued curve gets bootstrap-t limits, with a separate critical value for each tail. A rate gets the
+    Clopper-Pearson limits of its groups at the critical value of the largest standardised difference. Critical values
+    are balanced over curves. Where the permutation gate does not pass, the band is widened to include zero. The result
+    depends only on the points and `seed`.
+
+    The limits are for the networks of this run and new points from the same population. They say nothing about other
+    seeds: see `two_way`. The cost is about draws x points x evaluations x curves multiplications, as matrix products.
+    """
+    return families(curves, codes, contrasts, [[curve.name for curve in curves]], level, draws, permutations, seed)[0]
+
+
+def families(
+    curves: Sequence[PointCurve],
+    codes: np.ndarray,
+    contrasts: np.ndarray | Mapping[str, np.ndarray],
+    asked: Sequence[Sequence[str]],
+    level: float = 0.05,
+    draws: int = DRAWS,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> list[dict[str, Band]]:
+    """Return bands of several sets of curves from the same draws, each set with its own error rate `level`.
+
+    Testing one curve alone and five together costs as much as testing the five.
+    """
+    chosen = list(curves)
+    by_curve = asked_of(chosen, codes, contrasts)
+    drawn = Bootstrap(chosen, codes, by_curve, draws, seed)
+    found = [drawn.bands(names, level) for names in asked]
+    if any(band.shown.any() for family in found for band in family.values()):
+        gate = PermutationGate(chosen, codes, by_curve, permutations, np.random.default_rng([seed, 2]))
+        found = [gated(family, gate, level) for family in found]
+    return found
+
+
+def gated(family: dict[str, Band], gate: PermutationGate, level: float) -> dict[str, Band]:
+    """Return the bands, widened to include zero wherever random groups differ as much."""
+    passed = gate.passed(list(family), level)
+    return {name: band.gated(passed[name]) for name, band in family.items()}
+
+
+def asked_of(
+    curves: list[PointCurve], codes: np.ndarray, contrasts: np.ndarray | Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the contrasts of every curve, after all checks."""
+    found = {c.name: contrasts[c.name] if isinstance(contrasts, Mapping) else contrasts for c in curves}
+    check_codes(curves, codes, next(iter(found.values())).shape[1] if found else 0)
+    return found
+
+
+class Bootstrap:
+    """The largest deviations of every curve in many draws of the points, for bands of any set of the curves."""
+
+    def __init__(
+        self, curves: list[PointCurve], codes: np.ndarray, contrasts: Mapping[str, np.ndarray], draws: int, seed: int
+    ) -> None:
+        self._parts = {curve.name: _CurvePart(curve, codes, contrasts[curve.name]) for curve in curves}
+        parts = list(self._parts.values())
+        groups = next(iter(contrasts.values())).shape[1]
+        members = [np.flatnonzero(codes == group) for group in range(groups)]
+        stacked = [np.concatenate([part.columns(own) for part in parts], 1) for own in members]
+        # Groups are drawn in the order of their first points, so that their names and order do not matter.
+        order = sorted(range(groups), key=lambda group: members[group][0] if len(members[group]) else len(codes))
+        sups: list[list[np.ndarray]] = [[] for _ in parts]
+        rng = np.random.default_rng([seed, 1])
+        for block in bootstrap_weights([len(members[group]) for group in order], draws, rng):
+            drawn = dict(zip(order, block, strict=True))
+            products = [drawn[group] @ columns for group, columns in enumerate(stacked)]
+            start = 0
+            for part, kept in zip(parts, sups, strict=True):
+                kept.append(part.largest([product[:, start : start + part.width] for product in products]))
+                start += part.width
+        self._columns = {name: np.concatenate(kept) for name, kept in zip(self._parts, sups, strict=True)}
+
+    def bands(self, names: Sequence[str], level: float) -> dict[str, Band]:
+        """The bands of these curves together, before the gate."""
+        columns = [self._columns[name] for name in names]
+        limits = balanced(np.concatenate(columns, 1), level)
+        edges = np.cumsum([column.shape[1] for column in columns])[:-1]
+        return {
+            name: self._parts[name].band(limit, level)
+            for name, limit in zip(names, np.split(limits, edges), strict=True)
+        }
+
+
+class _CurvePart:
+    """One curve: the matrix that is multiplied with the weights, and the limits computed from the product."""
+
+    def __init__(self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray) -> None:
+        self.curve = curve
+        groups = contrasts.shape[1]
+        self.counts = curve.counts(codes, groups)
+        judged = curve.judged(codes, groups)
+        self.used = np.array([bool(judged[row != 0].all()) for row in contrasts])
+        self.contrasts = contrasts[self.used]
+        self.total = len(contrasts)
+        self.width = curve.evaluations * (1 if curve.rate else 2) + (curve.where is not None)
+        where = np.ones(len(codes), dtype=bool) if curve.where is None else curve.where
+        self.where = where
+        members = np.where(where, codes, groups)
+        values = curve.values
+        self.mean = np.zeros((groups, curve.evaluations))
+        self.variance = np.zeros((groups, curve.evaluations))
+        for group in range(groups):
+            own = values[:, members == group]
+            if own.shape[1]:
+                self.mean[group] = own.mean(1, dtype=np.float64)
+            if own.shape[1] > 1:
+                self.variance[group] = own.var(1, dtype=np.float64, ddof=1) / own.shape[1]
+        if curve.rate:
+            # Shares of several seeds are judged as single decisions are. They vary less from point to point, but where
+            # few points are hard the points drawn may hold none of these, and their scatter would not tell.
+            middle = (self.mean * self.counts[:, None] + 2.0) / (self.counts[:, None] + 4.0)
+            self.variance = middle * (1.0 - middle) / (self.counts[:, None] + 4.0)
+        self.codes = codes
+        self.floor = ROUNDING * float(np.abs(values).max(initial=0.0)) + np.finfo(np.float32).tiny
+        self.error = np.maximum(np.sqrt(self.contrasts**2 @ self.variance), self.floor)
+
+    def columns(self, own: np.ndarray) -> np.ndarray:
+        """(points of a group, columns): centred values at every evaluation, their squares, and whether a point
+        counts."""
+        where = self.where[own]
+        code = self.codes[own[0]] if len(own) else 0
+        values = self.curve.values[:, own]
+        centred = np.where(where, values - self.mean[code][:, None], 0.0).astype(np.float32)
+        found = [centred] if self.curve.rate else [centred, centred**2]
+        if self.curve.where is not None:
+            found.append(where[None].astype(np.float32))
+        return np.ascontiguousarray(np.concatenate(found).T)
+
+    def largest(self, products: list[np.ndarray]) -> np.ndarray:
+        """(draws, 1 or 2): the largest standardised deviation of a draw, up and down or of either sign."""
+        evaluations = self.curve.evaluations
+        shape = (len(products[0]), len(products), evaluations)
+        away, spread = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        for group, product in enumerate(products):
+            drawn = product[:, -1:] if self.curve.where is not None else self.counts[group]
+            away[:, group] = product[:, :evaluations] / np.maximum(drawn, 1)
+            if not self.curve.rate:
+                second = product[:, evaluations : 2 * evaluations] / np.maximum(drawn, 1)
+                spread[:, group] = (second - away[:, group] ** 2) / np.maximum(drawn - 1, 1)
+        if not self.used.any():
+            return np.zeros((shape[0], 1 if self.curve.rate else 2))
+        weights = self.contrasts.astype(np.float32)
+        moved = weights @ away
+        if self.curve.rate:
+            return np.asarray(np.abs(moved / self.error.astype(np.float32)).max((1, 2))[:, None])
+        ratio = moved / np.maximum(np.sqrt(np.maximum(weights**2 @ spread, 0.0)), np.float32(self.floor))
+        return np.stack([ratio.max((1, 2)), -ratio.min((1, 2))], 1)
+
+    def band(self, limits: np.ndarray, level: float) -> Band:
+        from scipy.special import ndtr, ndtri
+
+        gap = self.contrasts @ self.mean
+        limits = np.maximum(limits, -ndtri(level / 2.0))  # never narrower than at one evaluation
+        if self.curve.rate:
+            counts = np.maximum(self.counts[:, None], 1.0)
+            # For single decisions the hits are whole numbers up to rounding, including none and all.
+            hits = self.mean * counts
+            whole = np.rint(hits)
+            hits = np.where(np.abs(hits - whole) < 1e-6 * counts, whole, hits)
+            low, high = clopper_pearson(hits, counts, float(ndtr(-limits[0])))
+            lower, upper = recovered(self.mean, low, high, self.contrasts)
+        else:
+            lower, upper = gap - limits[0] * self.error, gap + limits[1] * self.error
+        wide = [np.full((self.curve.evaluations, self.total), np.nan) for _ in range(3)]
+        for array, part in zip(wide, (gap, lower, upper), strict=True):
+            array[:, self.used] = part.T
+        return Band(*wide)

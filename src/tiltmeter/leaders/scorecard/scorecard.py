@@ -1,0 +1,321 @@
+"""scorecard: interventions beside the plain training, judged by their whole trajectories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tiltmeter.leaders.leaders import Leaders, leaders
+from tiltmeter.leaders.points import held_out_facts
+from tiltmeter.leaders.scorecard.group_values import (
+    GroupValues,
+    at_evaluations,
+    clock_levels,
+    common_evaluations,
+    gradient_evaluations,
+    restricted,
+    training_shares,
+)
+from tiltmeter.leaders.scorecard.per_seed import PerSeed, area_weights, point_error, point_values, selected_weights
+from tiltmeter.leaders.scorecard.score import Paid, Peak, Score, SeedMean
+from tiltmeter.leaders.scorecard.selections import Last, Selection
+from tiltmeter.names import NOBODY
+from tiltmeter.pairs import SURE
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import NotebookText
+
+
+def _shared(run: GroupValues, baseline: GroupValues) -> tuple[list[int], list[int]]:
+    """The places of the seeds that both runs have; of all seeds if they share none."""
+    shared = [seed for seed in run.seeds if seed in baseline.seeds]
+    if not shared:
+        return list(range(len(run.seeds))), list(range(len(baseline.seeds)))
+    return [run.seeds.index(seed) for seed in shared], [baseline.seeds.index(seed) for seed in shared]
+
+
+def _change(one: np.ndarray, other: np.ndarray, run: GroupValues, baseline: GroupValues) -> SeedMean:
+    """The difference, paired by the seeds that both runs have; without such seeds, from the scatter of each."""
+    if run.exact and baseline.exact:
+        return SeedMean(float(one[0] - other[0]), 0.0, run.resolution + baseline.resolution)
+    mine, theirs = _shared(run, baseline)
+    if set(run.seeds) & set(baseline.seeds):
+        return SeedMean.over(one[mine] - other[theirs])
+    a, b = SeedMean.over(one, run.exact), SeedMean.over(other, baseline.exact)
+    return SeedMean(a.value - b.value, float(np.hypot(a.error, b.error)))
+
+
+def _with_points(found: SeedMean, error: float) -> SeedMean:
+    """The mean with the error of the points added in squares; of one seed it is the only one known."""
+    if not error > 0:
+        return found
+    return SeedMean(found.value, float(np.hypot(found.error, error)) if np.isfinite(found.error) else error)
+
+
+def _known_to(found: SeedMean, run: GroupValues, per_evaluation: np.ndarray) -> SeedMean:
+    """A mean over training of exact curves: where evaluations are few, it is known less exactly."""
+    return replace(found, resolution=found.resolution + run.spacing_error(per_evaluation))
+
+
+def score(name: str, one: PerSeed, reference: PerSeed, led: Leaders, before: Leaders, cost: float) -> Score:
+    """The row of one run: its numbers, and their changes against those of the baseline."""
+    run, groups = one.run, one.run.groups
+    mine, theirs = _shared(run, reference.run)
+
+    def estimate(values: np.ndarray, weights: np.ndarray | None = None) -> SeedMean:
+        found = SeedMean.over(values, run.exact)
+        if weights is None:
+            return found
+        return _with_points(found, point_error(one.points, weights, list(range(len(run.seeds)))))
+
+    def change(values: np.ndarray, others: np.ndarray, weights: np.ndarray, base: np.ndarray) -> SeedMean:
+        found = _change(values, others, run, reference.run)
+        if one.points is None or reference.points is None:
+            return found
+        return _with_points(found, point_error(one.points, weights, mine, reference.points, base, theirs))
+
+    def of_group(group: int | None) -> tuple[np.ndarray, np.ndarray]:
+        return selected_weights(run, one.evaluations, group), selected_weights(
+            reference.run, reference.evaluations, group
+        )
+
+    worst_change = change(one.worst, reference.worst, *of_group(None))
+    areas = [[area_weights(which.run, gap) for which in (one, reference)] for gap in (False, True)]
+    worst_area_change = change(one.worst_area, reference.worst_area, *areas[0])
+    gap_area_change = change(one.gap_area, reference.gap_area, *areas[1])
+    if run.exact and reference.run.exact:
+        worst_area_change = _known_to(worst_area_change, run, run.values.max(2) - reference.run.values.max(2))
+        gap_area_change = _known_to(gap_area_change, run, np.ptp(run.values, 2) - np.ptp(reference.run.values, 2))
+    per_group = [change(one.at_selected[:, g], reference.at_selected[:, g], *of_group(g)) for g in range(len(groups))]
+    possible = _could_be_worst(one, led)
+    changes, changes_before = (Counter(frozenset(change.pair) for change in many.changes) for many in (led, before))
+    return Score(
+        name=name,
+        worst_group=possible[0] if len(possible) == 1 else NOBODY,
+        could_be_worst=possible,
+        worst=estimate(one.worst, of_group(None)[0]),
+        worst_change=worst_change,
+        best_ever=estimate(one.best_ever),
+        best_ever_time=one.best_ever_time,
+        reopened=estimate(run.values[:, -1].max(axis=1) - one.best_ever),
+        worst_area=estimate(one.worst_area, areas[0][0]),
+        worst_area_change=worst_area_change,
+        gap_area=estimate(one.gap_area, areas[1][0]),
+        gap_area_change=gap_area_change,
+        noise_floor=_noise_floor(run),
+        peak=_peak(run),
+        leaders=led,
+        gap=float(np.ptp(run.values[:, -1].mean(0))),
+        crossings=len(led.changes),
+        created=sum((changes - changes_before).values()),
+        removed=sum((changes_before - changes).values()),
+        loss_clock=tuple(estimate(values) for values in one.reached),
+        loss_clock_change=tuple(
+            _change(values, others, run, reference.run)
+            for values, others in zip(one.reached, reference.reached, strict=True)
+        ),
+        cost=cost,
+        paid=tuple(Paid(group, by) for group, by in zip(groups, per_group, strict=True) if by.sign > 0),
+        levels_down=gap_area_change.sign < 0 and max(worst_area_change.sign, worst_change.sign) > 0,
+        at_selected=tuple(estimate(one.at_selected[:, g], of_group(g)[0]) for g in range(len(groups))),
+        areas_by_seed=tuple(zip(one.gap_area.tolist(), one.worst_area.tolist(), strict=True)),
+        diverged=not bool(np.isfinite(one.worst_area).all()),
+    )
+
+
+def _could_be_worst(one: PerSeed, led: Leaders) -> tuple[Hashable, ...]:
+    """The groups that may be the worst at the selected evaluation: one if it is shown, or where values are exact.
+
+    All groups where seeds were judged at different evaluations, or nothing was judged.
+    """
+    groups = one.run.groups
+    if one.run.exact or led.basis == "exact":
+        return (groups[int(np.argmax(one.at_selected.mean(axis=0)))],)
+    times = {float(one.run.times[evaluation]) for evaluation in one.evaluations}
+    if not led.differences or len(times) > 1:
+        return tuple(groups)
+    first = led.differences[0]
+    return led.could_be_worst(first.curve, int(np.abs(first.times - times.pop()).argmin()))
+
+
+def _peak(run: GroupValues) -> Peak:
+    mean = run.values.mean(axis=0)
+    gap = np.where(np.isfinite(mean).all(axis=1), np.ptp(mean, axis=1), -np.inf)
+    evaluation = int(np.argmax(gap))
+    worse, better = int(np.argmax(mean[evaluation])), int(np.argmin(mean[evaluation]))
+    return Peak(float(gap[evaluation]), float(run.times[evaluation]), run.groups[worse], run.groups[better])
+
+
+def _noise_floor(run: GroupValues) -> float:
+    """sqrt(2/pi) times the scatter of the gap over seeds, over training; of several pairs the largest."""
+    if run.exact:
+        return 0.0
+    if len(run.seeds) < 2:
+        return float("nan")
+    gaps = run.values[:, :, :, None] - run.values[:, :, None, :]
+    scatter = gaps.std(axis=0, ddof=1).max(axis=(1, 2))
+    return float(np.sqrt(2.0 / np.pi) * run.over_training(scatter[None])[0])
+
+
+@dataclass(frozen=True)
+class Scorecard(NotebookText):
+    """The runs in the order given, the baseline first; as text, one sentence each and what the numbers rest on."""
+
+    rows: tuple[Score, ...]
+    groups: tuple[Hashable, ...]
+    curve: str
+    clock: str
+    end: float
+    selection: str
+    optimistic: bool
+    levels: tuple[float, ...]
+    seeds: int
+    exact: bool
+    shares: tuple[float, ...]
+    shares_known: bool
+    points_known: bool | None = None
+    evaluations: int = 0
+    shared_evaluations: bool = True
+
+    @property
+    def baseline(self) -> Score:
+        return self.rows[0]
+
+    def __getitem__(self, name: str) -> Score:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"No run {name!r}. There are: {', '.join(row.name for row in self.rows)}.")
+
+    def __str__(self) -> str:
+        lines = [row.sentence(self.baseline.name, self.curve) for row in self.rows]
+        return "\n".join([*lines, self.basis])
+
+    @property
+    def basis(self) -> str:
+        """Which evaluation, which seeds, which shares."""
+        parts = [f"Judged at {self.selection}, up to {self.clock} = {self.end:.6g}"]
+        if not self.shared_evaluations:
+            some = "the same times" if self.exact else f"the {self.evaluations} evaluations that all runs have"
+            parts.append(f"runs have different evaluations and are compared at {some}")
+        if self.optimistic:
+            parts.append("chosen on the points that judge it, so too good (optimistic)")
+        if not self.exact:
+            several = f"{self.seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
+            parts.append(several if self.seeds > 1 else "one seed: what is said holds for these runs only")
+        if self.points_known is not None:
+            included = "errors include those of the points looked at, paired"
+            parts.append(included if self.points_known else "errors of the points looked at are not known")
+        known = "" if self.shares_known else " (equal shares: the runs do not tell those of training)"
+        return "; ".join(parts) + f"; means weigh groups as in training{known}."
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "curve": self.curve,
+            "clock": self.clock,
+            "end": self.end,
+            "selection": self.selection,
+            "optimistic": self.optimistic,
+            "levels": list(self.levels),
+            "seeds": self.seeds,
+            "runs": [row.to_json() for row in self.rows],
+        }
+
+
+def scorecard(
+    runs: Mapping[str, Trajectory],
+    curve: str = "loss",
+    shares: Mapping[Any, float] | None = None,
+    select: Selection | None = None,
+    levels: Sequence[float] = (0.5, 0.9),
+    level: float = 0.05,
+) -> Scorecard:
+    """Runs with interventions against the first run, the baseline: what changed over training, and who paid.
+
+    >>> import numpy as np
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+    >>> laws = {"plain": (), "balanced": (tm.interventions.Balanced(by="draws"),)}
+    >>> times = np.append(0.0, np.geomspace(0.02, 60.0, 200))
+    >>> runs = {name: tm.predict(problem, tm.SGD(lr=0.2, interventions=law), times) for name, law in laws.items()}
+    >>> card = scorecard(runs)
+    >>> round(card["balanced"].worst.value, 4), card["balanced"].levels_down
+    (0.2888, False)
+
+    Runs may come from any route: theory, simulation, forecast, training, ensembles. They are compared at the same
+    evaluations, up to the end of the shortest: exact curves are evaluated where they have no evaluation; of measured
+    runs, only evaluations that all have count. `select` says at which evaluation each is judged (default:
+    `tm.selections.Last()`); `shares` are the shares of groups in training, by which means are weighted (default: those
+    the baseline recorded). `levels` are the parts of the baseline's fall at which the loss clock is read. Changes of
+    leader hold at the error rate `level` in each run. A smaller gap alone is no improvement: see `levels_down` and
+    `paid`. Best-ever values are chosen after the fact."""
+    if not isinstance(runs, Mapping):
+        raise TypeError(
+            f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'
+        )
+    if not runs:
+        raise ValueError("A scorecard needs at least one run, the baseline first. Found none.")
+    for part in levels:
+        if not 0.0 < part <= 1.0:
+            raise ValueError(f"`levels` should be parts of the baseline's fall, above 0 and at most 1. Found {part}.")
+    rule = Last() if select is None else select
+    found = common_evaluations(runs, curve)
+    baseline_name, baseline = next(iter(found.items()))
+    weights, known = training_shares(runs[baseline_name], baseline.groups, shares)
+    end = float(baseline.times[-1])
+    marks = clock_levels(baseline, weights, levels)
+    evaluated = {name: restricted(run, curve, baseline.times) for name, run in runs.items()}
+    led = {name: leaders(run, curve, level=level) for name, run in evaluated.items()}
+    costs = {name: gradient_evaluations(run, end, len(baseline.groups)) for name, run in runs.items()}
+    measured = {
+        name: PerSeed.of(
+            one, _chosen(name, one, rule, curve, weights), weights, marks, point_values(runs[name], one, curve)
+        )
+        for name, one in found.items()
+    }
+    reference = measured[baseline_name]
+    rows = tuple(
+        score(name, one, reference, led[name], led[baseline_name], costs[name] / costs[baseline_name])
+        for name, one in measured.items()
+    )
+    exact = all(one.exact for one in found.values())
+    return Scorecard(
+        rows=rows,
+        groups=baseline.groups,
+        curve=curve,
+        clock=runs[baseline_name].clock,
+        end=end,
+        selection=rule.name,
+        optimistic=rule.optimistic and not exact,
+        levels=tuple(levels),
+        seeds=min(len(one.seeds) for one in found.values()),
+        exact=exact,
+        shares=tuple(weights.tolist()),
+        shares_known=known,
+        points_known=all(one.points is not None for one in measured.values())
+        if any(held_out_facts(run) for run in runs.values())
+        else None,
+        evaluations=len(baseline.times),
+        shared_evaluations=all(
+            np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()
+        ),
+    )
+
+
+def _chosen(name: str, run: GroupValues, rule: Selection, curve: str, shares: np.ndarray) -> np.ndarray:
+    """The evaluation of every seed that the rule selects, on other points where it has them."""
+    if rule.on is None:
+        return rule.evaluations(run.values, shares)
+    if name not in rule.on:
+        raise ValueError(f"`on` should hold a record on other points for every run. Missing: {name!r}.")
+    try:
+        other = at_evaluations(rule.on[name], curve, run.groups, run.times)
+    except LookupError:
+        other = None
+    if other is None or other.seeds != run.seeds:
+        raise ValueError(f"`on[{name!r}]` should be the same training on other points: same evaluations and seeds.")
+    return rule.evaluations(other.values, shares)

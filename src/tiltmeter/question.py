@@ -1,0 +1,92 @@
+"""Question: what the decision of a task means to the people it is about, and which number answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["burden", "benefit"]
+#: The rates that can answer a question, the first one asked first.
+ASKED: dict[Kind, tuple[str, ...]] = {
+    "burden": ("fpr", "positive_rate", "error", "tpr"),
+    "benefit": ("tpr", "positive_rate", "error", "fpr"),
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a positive decision means: `decision` in the past tense, and the `outcome` that it foretells.
+
+    >>> question = Question(decision="flagged", outcome="reoffended", kind="burden")
+    >>> question.asked, question.gloss("fpr")
+    ('fpr', 'flagged, but did not reoffend')
+
+    A *burden* (flagged, denied, searched) is asked first whom it meets wrongly, a *benefit* (approved, admitted, found)
+    whom it misses. `curve` names another curve that answers the question.
+    """
+
+    decision: str
+    outcome: str
+    kind: Kind = "benefit"
+    curve: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("decision", "outcome"):
+            text = getattr(self, name)
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"`{name}` should be a word or two, as in {name}='approved'. Found {name} = {text!r}.")
+        if self.kind not in ASKED:
+            raise ValueError(f'`kind` should be "burden" or "benefit". Found kind = {self.kind!r}.')
+        if self.curve is not None and not isinstance(self.curve, str):
+            raise TypeError(f"`curve` should be the name of a curve. Found curve = {self.curve!r}.")
+
+    @property
+    def asked(self) -> str:
+        """The curve that answers the question."""
+        return self.curve or ASKED[self.kind][0]
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """All rates, in the order in which they answer the question."""
+        return tuple(dict.fromkeys((self.asked, *ASKED[self.kind])))
+
+    def gloss(self, curve: str) -> str:
+        """What a curve counts, in the words of the task; "" for a curve that counts no decisions."""
+        missed = _without(self.outcome)
+        return {
+            "fpr": f"{self.decision}, but {missed}",
+            "tpr": f"{self.decision} among those who {self.outcome}",
+            "positive_rate": self.decision,
+            "error": "decided wrongly",
+        }.get(curve, "")
+
+    def to_json(self) -> dict[str, str | None]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Question:
+        """The question that `to_json` wrote, or that a [question] table of a TOML file asks."""
+        known = ("decision", "outcome", "kind", "curve")
+        for name in stored:
+            if name not in known:
+                raise KeyError(f"A question has no field {name!r}. There are: {', '.join(known)}.")
+        return cls(**stored)
+
+
+def _without(outcome: str) -> str:
+    """The outcome, denied: "reoffended" -> "did not reoffend", "earns more" -> "not: earns more".
+
+    >>> _without("reoffended"), _without("repaid"), _without("high income")
+    ('did not reoffend', 'did not repay', 'not: high income')
+    """
+    irregular = {"repaid": "repay", "paid": "pay", "left": "leave", "died": "die", "had": "have", "won": "win"}
+    first, _, rest = outcome.partition(" ")
+    more = f" {rest}" if rest else ""
+    if first in irregular:
+        return f"did not {irregular[first]}{more}"
+    if first.endswith("ed") and len(first) > 4:
+        stem = first[:-2]
+        stem = stem[:-1] if stem[-1] == stem[-2] and stem[-1] in "bdgmnprt" else stem
+        return f"did not {stem}{more}"
+    return f"not: {outcome}"

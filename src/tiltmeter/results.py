@@ -1,0 +1,19 @@
+"""Results: the frozen values that functions return, for annotations and `isinstance`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiltmeter.lazy_names import offer
+
+if TYPE_CHECKING:
+    from tiltmeter.leaders.headline import Headline as Headline
+    from tiltmeter.leaders.leaders import Leaders as Leaders
+    from tiltmeter.leaders.phases import Crossing as Crossing
+    from tiltmeter.leaders.phases import Phase as Phase
+    from tiltmeter.leaders.scorecard.score import Score as Score
+    from tiltmeter.leaders.scorecard.score import SeedMean as SeedMean
+    from tiltmeter.leaders.scorecard.scorecard import Scorecard as Scorecard
+    from tiltmeter.study.variance.shares import Shares as Shares
+
+__all__ = offer(__name__)  # noqa: PLE0605

@@ -1,0 +1,237 @@
+"""Rehearsals: the run itself where its batches are known, the same by any means, and nothing of the user's touched."""
+
+import copy
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import tiltmeter as tm
+from tiltmeter.forecast import rehearsal
+from tiltmeter.forecast.methods import method_from_json
+from tiltmeter.modules.networks import mlp
+
+Rehearsal = tm.methods.Rehearsal
+RECIPE = tm.Recipe(partial(torch.optim.AdamW, lr=1e-2), steps=30, batch=16, loss=tm.Logistic())
+
+
+def data(points=240, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(points, 6)).astype(np.float32)
+    group = np.where(np.arange(points) % 3 == 0, "rare", "common")
+    y = (np.where(group == "rare", x[:, 1], x[:, 0]) > 0).astype(int)
+    return tm.GroupedData(x, y, group).split(0.4)
+
+
+def network(dropout=False):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 24), nn.ReLU(), *([nn.Dropout(0.3)] if dropout else []), nn.Linear(24, 1))
+
+
+def same(one, other):
+    assert set(one) == set(other)
+    for name in one:
+        np.testing.assert_array_equal(one[name].values, other[name].values)
+
+
+@pytest.mark.parametrize("dropout", [False, True])
+def test_with_the_run_s_own_order_it_is_the_run_to_the_bit(dropout):
+    recipe = tm.Recipe(partial(torch.optim.AdamW, lr=1e-2), steps=30, batch=16, order=3)
+    ahead = tm.forecast(network(dropout), *data(), recipe, method=Rehearsal(copies=4), progress=False)
+    run = tm.train(network(dropout), *data(), recipe)
+    for name in run:
+        np.testing.assert_array_equal(ahead[name].values, run[name].values)
+    promise = ahead.origin.settings["promise"]
+    assert (promise["from"], promise["copies"], promise["reliable_until"]) == (0.0, 1, 30.0)
+    np.testing.assert_array_equal(ahead["loss_gap_low"], ahead["loss_gap_high"])
+
+
+def test_the_method_in_the_origin_repeats_the_forecast_to_the_bit():
+    ahead = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), progress=False)
+    again = method_from_json(ahead.origin.settings["method"])
+    same(ahead, tm.forecast(network(), *data(), RECIPE, method=again, progress=False))
+
+
+def test_processes_give_the_same_to_the_bit():
+    alone = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), progress=False)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        beside = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), executor=executor, progress=False)
+    same(alone, beside)
+
+
+@pytest.mark.slow
+def test_dask_workers_give_the_same_to_the_bit():
+    distributed = pytest.importorskip("distributed")
+    alone = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), progress=False)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        beside = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), executor=client, progress=False)
+    same(alone, beside)
+
+
+def test_what_cannot_be_an_executor():
+    with ThreadPoolExecutor(1) as threads, pytest.raises(TypeError, match="threads share torch's random stream"):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(), executor=threads)
+    with pytest.raises(TypeError, match=r"`executor` should be None, a distributed.Client or an executor"):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(), executor=3)
+
+
+def test_finished_copies_are_taken_up_after_a_kill(tmp_path, monkeypatch):
+    whole = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), progress=False)
+    trained, original = [], rehearsal.train_model
+
+    def dies(*given, **more):
+        if len(trained) == 2:
+            raise MemoryError
+        trained.append(original(*given, **more))
+        return trained[-1]
+
+    monkeypatch.setattr(rehearsal, "train_model", dies)
+    with pytest.raises(MemoryError):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), to=tmp_path / "ahead", progress=False)
+    counted = []
+    monkeypatch.setattr(rehearsal, "train_model", lambda *a, **k: counted.append(1) or original(*a, **k))
+    ahead = tm.forecast(
+        *(network(), *data(), RECIPE), method=Rehearsal(copies=3), to=tmp_path / "ahead", keep="weights", progress=False
+    )
+    assert len(counted) == 1  # the two that were finished are read
+    for name in whole:
+        np.testing.assert_array_equal(ahead[name].values, whole[name].values)
+    assert tm.load(tmp_path / "ahead") == ahead
+    with pytest.raises(FileExistsError):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), to=tmp_path / "ahead", progress=False)
+
+
+def test_trained_copies_are_kept_for_whoever_paid_for_them(tmp_path):
+    recipe = tm.Recipe(lr=0.1, steps=20, batch=16, order=0)
+    tm.forecast(network(), *data(), recipe, method=Rehearsal(1), to=tmp_path / "a", keep="weights", progress=False)
+    own = network()
+    tm.train(own, *data(), recipe)
+    kept = rehearsal.rehearsed_model(tmp_path / "a", 0, network())
+    assert all(torch.equal(one, other) for one, other in zip(kept.parameters(), own.parameters(), strict=True))
+    tm.forecast(network(), *data(), recipe, method=Rehearsal(1), to=tmp_path / "b", progress=False)
+    with pytest.raises(FileNotFoundError, match="keeps the weights"):
+        rehearsal.rehearsed_model(tmp_path / "b", 0, network())
+
+
+def test_an_interrupt_returns_what_is_finished(monkeypatch, capsys):
+    original, calls = rehearsal.train_model, []
+
+    def stops(*given, **more):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*given, **more)
+
+    monkeypatch.setattr(rehearsal, "train_model", stops)
+    ahead = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=5), progress=False)
+    assert ahead.origin.settings["promise"]["copies"] == 3
+    assert ahead.origin.settings["calculation"]["interrupted"] == "3 of 5 rehearsals were finished"
+    assert "Interrupted: 3 of 5 rehearsals are finished." in capsys.readouterr().err
+    calls[:] = [1, 1, 1]
+    with pytest.raises(KeyboardInterrupt):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=5), progress=False)
+
+
+def test_other_initial_weights_need_a_function():
+    with pytest.raises(ValueError, match="need a function that makes the network"):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal(vary="weights"))
+    ahead = tm.forecast(lambda: mlp(6, (24,)), *data(), RECIPE, method=Rehearsal(3, vary="weights"), progress=False)
+    assert ahead.origin.settings["calculation"]["weights"] == "any initial weights"
+    runs = [tm.train(mlp(6, (24,)), *data(), RECIPE)["loss"].isel(time=0).values for _ in range(2)]
+    assert not np.array_equal(*runs)  # a function that makes another network each time
+
+
+def state_of(model):
+    return (
+        {name: value.clone() for name, value in model.state_dict().items()},
+        [module.training for module in model.modules()],
+        [len(module._forward_hooks) for module in model.modules()],
+        [parameter.requires_grad for parameter in model.parameters()],
+        torch.get_rng_state(),
+        np.random.get_state()[1].copy(),  # noqa: NPY002
+    )
+
+
+def modules(number):
+    """Networks of many kinds, drawn by number."""
+    rng = np.random.default_rng(number)
+    torch.manual_seed(number)
+    width = int(rng.choice([8, 16, 24]))
+    kind = number % 6
+    norm = {0: [], 1: [nn.BatchNorm1d(width)], 2: [nn.LayerNorm(width)], 3: [nn.Dropout(0.2)]}.get(kind, [])
+    if kind == 4:
+        return nn.utils.parametrizations.weight_norm(nn.Linear(6, 1))
+    if kind == 5:
+        return nn.Sequential(nn.Unflatten(1, (1, 6)), nn.Conv1d(1, 8, 3), nn.Flatten(), nn.ReLU(), nn.Linear(32, 1))
+    return nn.Sequential(nn.Linear(6, width), *norm, nn.ReLU(), nn.Linear(width, 1))
+
+
+@pytest.mark.filterwarnings("ignore:The model's outputs are probabilities")
+@pytest.mark.parametrize("numbers", [range(12), pytest.param(range(12, 200), marks=pytest.mark.slow)])
+def test_the_user_s_network_is_untouched(numbers):
+    parts, recipe = data(points=90), tm.Recipe(lr=0.05, steps=3, batch=8)
+    for number in numbers:
+        model, heard = modules(number), []
+        model.train(number % 2 == 0)
+        model.register_forward_hook(lambda *given, heard=heard: heard.append(given))
+        before = state_of(model)
+        tm.forecast(model, *parts, recipe, budget=5.0, progress=False)
+        heard_before = len(heard)
+        after = state_of(model)
+        assert heard_before == 0  # the copies have no hooks
+        assert all(torch.equal(value, after[0][name]) for name, value in before[0].items())
+        assert before[1:4] == after[1:4]
+        assert torch.equal(before[4], after[4])
+        assert np.array_equal(before[5], after[5])
+
+
+def test_points_in_parts():
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = nn.Embedding(20, 8), nn.Linear(8, 1)
+
+        def forward(self, tokens, mask):
+            return self.head((self.table(tokens) * mask[..., None]).sum(1))
+
+    rng = np.random.default_rng(0)
+    tokens, mask = rng.integers(0, 20, (200, 5)), rng.integers(0, 2, (200, 5)).astype(np.float32)
+    points = tm.GroupedData({"tokens": tokens, "mask": mask}, tokens[:, 0] % 2, np.where(tokens[:, 1] > 9, "a", "b"))
+    parts = points.split(0.4)
+    torch.manual_seed(0)
+    model, recipe = Bag(), tm.Recipe(lr=0.1, steps=10, batch=16, order=0)
+    ahead = tm.forecast(model, *parts, recipe, progress=False)
+    run = tm.train(copy.deepcopy(model), *parts, recipe)
+    np.testing.assert_array_equal(ahead["loss"], run["loss"])
+    advice = tm.advise(model, *parts, recipe, {"balanced": tm.interventions.Balanced()}, progress=False)
+    assert {row.name for row in advice.ranked} == {"plain", "balanced"}
+    with pytest.raises(ValueError, match="Found points in parts: Rehearsal takes them"):
+        tm.forecast(model, *parts, recipe, method=tm.methods.Twin())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"copies": 0}, "`copies` should be an integer from 1. Found copies = 0."),
+        ({"vary": "seed"}, '`vary` should be "order" or "weights". Found vary = \'seed\'.'),
+    ],
+)
+def test_bad_values(given, said):
+    with pytest.raises(ValueError, match=said):
+        Rehearsal(**given)
+
+
+def test_bad_calls():
+    with pytest.raises(ValueError, match=r'`keep` should be "weights" or None'):
+        tm.forecast(network(), *data(), RECIPE, keep="all")
+    with pytest.raises(ValueError, match="`keep` writes weights to the folder"):
+        tm.forecast(network(), *data(), RECIPE, keep="weights")
+    with pytest.raises(TypeError, match="Found the class Rehearsal: call it"):
+        tm.forecast(network(), *data(), RECIPE, method=Rehearsal)
