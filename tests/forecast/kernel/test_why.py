@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.kernel.why import BASE_RATES, SHARES, SPREAD, Why
+from tiltmeter.forecast.kernel.why import BASE_RATES, SHARES, SPREAD, Why, _point_losses
 
 RECIPE = tm.Recipe(lr=0.2, steps=60, batch=None, loss=tm.Logistic())
 
@@ -37,12 +37,12 @@ def test_a_small_share_matters_where_tasks_differ():
     assert why.without[SHARES] < why.gap
 
 
-def test_base_rates_matter_in_training_and_among_the_points_looked_at():
+def test_base_rates_matter_in_training_and_among_the_held_out_points():
     blind = kernels(rates=(0.5, 0.05)).why(RECIPE, step=60)  # no input tells the group
     assert blind.base_rates["b"] == pytest.approx(0.05, abs=0.03)
     assert BASE_RATES not in blind.matter
     assert blind.from_labels > 0.2 * blind.gap
-    assert "comes from different shares of labels among the points looked at" in str(blind)
+    assert "comes from different shares of labels among the held-out points" in str(blind)
     assert "not known." not in str(blind).split("By step")[0]
     told = kernels(rates=(0.5, 0.05), told=True).why(RECIPE, step=60)
     assert BASE_RATES in told.matter
@@ -105,7 +105,7 @@ def test_sentences_of_what_would_be_left():
         "At step 5 the forecast loss is 0.4 for a and 0.2 for b. With equal shares of the data (now 20 % and 80 % of the "
         "data) the gap would close or turn round. With equal base rates in training (now 3 % and 13 % positives) 25 % of "
         "the gap would be left. Equal spread of inputs would change little. Of the gap, 50 % comes from different shares "
-        "of labels among the points looked at. By step 5 the network has learned the directions that hold 30 % of b's "
+        "of labels among the held-out points. By step 5 the network has learned the directions that hold 30 % of b's "
         "task, against 10 % of a's. Noise in labels is not known to a forecast."
     )
 
@@ -116,3 +116,31 @@ def test_the_streams_and_the_model_stay_as_they_were():
     one.why(RECIPE, step=10)
     assert (torch.get_rng_state() == state).all()
     assert not one.model.weight.any()
+
+
+def test_no_reason_is_named_for_a_gap_that_is_not_clear():
+    facts = (0.1, {"a": 0.1, "b": 0.3}, {"a": 0.03, "b": 0.13}, {"a": 0.2, "b": 0.8}, {"a": 1.0, "b": 1.0})
+    why = Why(5, "loss", {"a": 0.4, "b": 0.2}, "a", "b", {SHARES: -0.1}, *facts, 0.2, {SHARES: 0.01})
+    assert not why.clear
+    assert why.matter == ()
+    assert str(why) == (
+        "No difference in forecast loss is clear at step 5, so no reason is named: 0.4 for a and 0.2 for b. The gap lies "
+        "between -0.19 and 0.59."
+    )
+
+
+def test_a_change_within_its_error_is_no_reason():
+    facts = (0.0, {"a": 0.1, "b": 0.3}, {"a": 0.03, "b": 0.13}, {"a": 0.2, "b": 0.8}, {"a": 1.0, "b": 1.0})
+    why = Why(5, "loss", {"a": 0.4, "b": 0.2}, "a", "b", {SHARES: 0.1}, *facts, 0.01, {SHARES: 0.1})
+    assert why.clear
+    assert why.matter == ()
+    assert "What equal shares of the data would change is not clear." in str(why)
+
+
+def test_errors_are_those_of_resampled_held_out_points():
+    tangent = kernels(share=0.1, turned=1.5)
+    why, losses = tangent.why(RECIPE, step=60), _point_losses(tangent, RECIPE, 60)
+    rng = np.random.default_rng(0)
+    first, second = (losses[tangent.held_out.of_group(group)] for group in (why.worse, why.better))
+    gaps = [rng.choice(first, len(first)).mean() - rng.choice(second, len(second)).mean() for _ in range(2000)]
+    assert why.gap_error == pytest.approx(np.std(gaps), rel=0.05)  # 2,000 draws: a relative standard error of 1.6 %
