@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter import SGD, class_mixture, predict, simulate, students, theory
+from tiltmeter import SGD, predict, simulate, theory
 from tiltmeter.population.classes.moments import class_moments
+from tiltmeter.problem import class_mixture, students
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best, report

@@ -9,8 +9,9 @@ import torch
 from _measure import best, report
 from torch import nn
 
-from tiltmeter import GroupedData, Recipe, Square, Watch, at, ensemble
+from tiltmeter import GroupedData, Recipe, Square, Watch, ensemble
 from tiltmeter.recipe.sampling import Draws
+from tiltmeter.record import at
 
 FEATURES, UNITS, STEPS, PART = 100, 200, 500, 8
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter import SGD, Descent, Fixed, Flow, predict, simulate
+from tiltmeter import SGD, Fixed, Flow, predict, simulate
+from tiltmeter.problem import Descent
 from tiltmeter.simulation import Direct
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -59,7 +59,10 @@ def main() -> None:
         tm.predict(tm.teacher_mixture(rho=("rho", [0.3, 0.6]), overlap=0.5), SGD, TIMES)["loss"].values,
     )
     told("fixed set", tm.predict(PROBLEM, tm.Flow(lr=1.0), TIMES, data=tm.Fixed(samples=2.0))["loss"].values)
-    told("classes", tm.predict(tm.class_mixture(3, rho=0.7, overlap=0.3), SGD, TIMES, curves=("loss",))["loss"].values)
+    told(
+        "classes",
+        tm.predict(tm.problem.class_mixture(3, rho=0.7, overlap=0.3), SGD, TIMES, curves=("loss",))["loss"].values,
+    )
     told(
         "equilibrium", *(tm.equilibrium(PROBLEM, tm.Logistic(), 2.0, 0.3)[name].values for name in ("Q", "R", "error"))
     )

@@ -39,7 +39,8 @@ def main() -> None:
             "import sys, numpy as np, xarray as xr, tiltmeter as tm;"
             "c = {'time': [1., 2., 3.], 'group': ['a', 'b']};"
             "l = xr.DataArray([[1., 1.], [.5, .6], [.2, .5]], dims=('time', 'group'), coords=c);"
-            "tm.save(tm.Trajectory({'loss': l, 'loss_se': 0 * l + .01}, 'step', tm.Origin('training')), sys.argv[1])"
+            "curves = {'loss': l, 'loss_se': 0 * l + .01};"
+            "tm.save(tm.Trajectory(curves, 'step', tm.record.Origin('training')), sys.argv[1])"
         )
         subprocess.run([sys.executable, "-c", make, place], check=True)
         commands = {

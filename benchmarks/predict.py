@@ -17,8 +17,9 @@ import xarray as xr
 from scipy.integrate import solve_ivp
 
 import tiltmeter as tm
-from tiltmeter import SGD, Mixture, predict, teacher_mixture
+from tiltmeter import SGD, predict, teacher_mixture
 from tiltmeter.population.labelled_curves import OverlapCurves
+from tiltmeter.problem import Mixture
 from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.theory.modes import evaluate_modes, modes
 

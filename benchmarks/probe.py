@@ -96,7 +96,7 @@ def evaluations_alone(sizes: tuple[int, ...], points: bool) -> float:
         tempfile.TemporaryDirectory() as folder,
         tm.Probe(model, held_out, watch=tm.Watch(points=points), to=f"{folder}/run", chunk=CHUNK) as probe,
     ):
-        for number, step in enumerate(tm.log_spaced(20).steps(100_000)):
+        for number, step in enumerate(tm.record.log_spaced(20).steps(100_000)):
             start = time.process_time()
             probe.evaluate(step)
             if number >= 10:  # the first evaluations write labels and warm up
@@ -112,7 +112,7 @@ def main() -> None:
     train, held_out = data(8000, 0), data(2000, 1)
     folder = tempfile.TemporaryDirectory()
     runs = {}
-    for name, when in (("without", None), ("20", tm.log_spaced(20)), ("5", tm.log_spaced(5))):
+    for name, when in (("without", None), ("20", tm.record.log_spaced(20)), ("5", tm.record.log_spaced(5))):
         model = network()
         probe = (
             None
@@ -121,7 +121,7 @@ def main() -> None:
         )
         runs[name] = Run(train, probe, model)
     passes, shadow = 0.0, network()
-    chosen = tm.log_spaced(20).steps(STEPS)
+    chosen = tm.record.log_spaced(20).steps(STEPS)
     for block in range(STEPS // BLOCK):
         for run in runs.values():
             run.advance()

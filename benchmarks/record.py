@@ -42,7 +42,7 @@ def seconds(*works: Callable[[], Any]) -> list[float]:
 
 def write(path: Path, evaluations: int) -> None:
     loss = xr.DataArray([0.5, 0.4], dims="group", coords={"group": ["a", "b"]})
-    with tm.Recorder(path, clock="step", origin=tm.Origin("benchmark")) as recorder:
+    with tm.record.Recorder(path, clock="step", origin=tm.record.Origin("benchmark")) as recorder:
         for step in range(evaluations):
             values = np.array([0.5 / (1 + step), step / 7])
             recorder.append(step, {"loss": loss.copy(data=values), "norm": step / 3})
@@ -59,7 +59,9 @@ def keep(path: Path, points: int, evaluations: int) -> Callable[[], None]:
     arrays = {"loss": xr.DataArray(losses, dims="point"), "decision": xr.DataArray(losses > 0, dims="point")}
 
     def work() -> None:
-        with tm.Recorder(path / os.urandom(8).hex(), clock="step", origin=tm.Origin("benchmark")) as recorder:
+        with tm.record.Recorder(
+            path / os.urandom(8).hex(), clock="step", origin=tm.record.Origin("benchmark")
+        ) as recorder:
             for step in range(evaluations):
                 recorder.append(step, {"loss": 0.5}, points=arrays)
 
@@ -92,7 +94,7 @@ def main() -> None:
         held_out = tiny_held_out(Path(folder))  # first, in a process that holds nothing else, as in a training
         run = Path(folder) / "run"
         write(run, EVALUATIONS)
-        load, decoding, check = seconds(lambda: tm.load(run), lambda: decode(run), lambda: tm.check(run))
+        load, decoding, check = seconds(lambda: tm.load(run), lambda: decode(run), lambda: tm.record.check(run))
         small, large = seconds(keep(Path(folder), 10, 100), keep(Path(folder), 2000, 100))
         rows: dict[str, dict[str, Any]] = {
             "load of 100,000 evaluations over decoding every line": {"ratio": load / decoding, "bar": 0.71},

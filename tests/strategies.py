@@ -86,7 +86,7 @@ def recipes(draw):
                 "batch": st.one_of(st.none(), st.integers(1, 512)),
                 "order": st.integers(0, 2**31),
                 "clip": st.floats(0.01, 10.0),
-                "loss": st.sampled_from([tm.Logistic(), tm.Square(), tm.CrossEntropy()]),
+                "loss": st.sampled_from([tm.Logistic(), tm.Square(), tm.losses.CrossEntropy()]),
                 "weights": st.dictionaries(st.sampled_from(["a", "b", ("a", 1)]), st.floats(0.1, 5.0), min_size=1),
             },
         )
@@ -108,7 +108,7 @@ def trajectories(draw):
         count = int(np.prod(shape))
         values = np.asarray(draw(st.lists(NUMBERS, min_size=count, max_size=count))).reshape(shape)
         curves[name] = xr.DataArray(values, dims=tuple(dims), coords=dims)
-    origin = tm.Origin(
+    origin = tm.record.Origin(
         "example", settings={"lr": draw(st.floats(0, 1))}, seeds=tuple(draw(st.lists(st.integers(0, 9))))
     )
     return tm.Trajectory(curves, draw(st.sampled_from(["t", "step", "epoch"])), origin)

@@ -29,7 +29,7 @@ def run_of(names):
     values = np.add.outer(1.0 / times, 0.01 * np.arange(len(names)) * (times.mean() - 2.0))
     loss = xr.DataArray(values, dims=("time", "group"), coords={"time": times, "group": np.array(names, dtype=object)})
     held_out = {"sizes": [[name, 40] for name in names], "points": 40 * len(names)}
-    origin = tm.Origin("training", problem={"held_out": held_out}, settings={"model": {"class": names[0]}})
+    origin = tm.record.Origin("training", problem={"held_out": held_out}, settings={"model": {"class": names[0]}})
     return tm.Trajectory({"loss": loss}, clock="step", origin=origin)
 
 

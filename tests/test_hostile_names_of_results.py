@@ -22,7 +22,9 @@ def run_of(groups, shift=0.0):
     values = np.add.outer(1.0 / times, 0.01 * np.arange(len(groups))) + shift
     loss = xr.DataArray(values, dims=("time", "group"), coords={"time": times, "group": np.array(groups, dtype=object)})
     held_out = {"sizes": [[name, 40] for name in groups], "points": 40 * len(groups)}
-    return tm.Trajectory({"loss": loss}, clock="step", origin=tm.Origin("training", problem={"held_out": held_out}))
+    return tm.Trajectory(
+        {"loss": loss}, clock="step", origin=tm.record.Origin("training", problem={"held_out": held_out})
+    )
 
 
 def hostile_card():
@@ -74,7 +76,7 @@ def test_a_table_for_a_paper_holds_no_command_of_a_name(tmp_path):
 
 def test_a_section_of_a_model_card_is_text(tmp_path):
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n# Model\n", encoding="utf-8")
-    text = tm.to_model_card(run_of(NAMES), tmp_path / "README.md")
+    text = tm.results.to_model_card(run_of(NAMES), tmp_path / "README.md")
     assert text in (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "<" not in text
     assert not re.search(r"(?<!\\)[\[\]`]", text)
@@ -112,7 +114,7 @@ def forecast_of(names):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
     recipe = tm.Recipe(lr=0.1, steps=20, batch=120, loss=tm.Logistic())
-    return tm.forecast(model, data, data, recipe, watch=tm.Watch(when=tm.every(5)), progress=False)
+    return tm.forecast(model, data, data, recipe, watch=tm.Watch(when=tm.record.every(5)), progress=False)
 
 
 def pictures(first):

@@ -23,12 +23,14 @@ def run_of(groups):
     rng = np.random.default_rng(0)
     coords = {"time": np.array([1, 5, 20, 100]), "group": list(groups)}
     loss = xr.DataArray(rng.random((4, 2)), dims=("time", "group"), coords=coords)
-    return tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.001, "error": loss}, "step", tm.Origin("training"))
+    return tm.Trajectory(
+        {"loss": loss, "loss_se": 0 * loss + 0.001, "error": loss}, "step", tm.record.Origin("training")
+    )
 
 
 QUESTIONS = {
     "leaders": tm.leaders,
-    "stopping": tm.stopping,
+    "stopping": tm.fairness.stopping,
     "agreement": lambda run: tm.agreement(run, run),
     "check": lambda run: tm.GroupedData(np.zeros((60, 1)), np.zeros(60), list(run["loss"].group.values) * 30),
     "trajectory": lambda run: run,
@@ -46,7 +48,7 @@ def test_names_are_text(question, name):
 
 
 def test_the_words_are_those_of_the_text():
-    found = tm.stopping(run_of("ab"))
+    found = tm.fairness.stopping(run_of("ab"))
     for line in str(found).splitlines():
         assert line.replace("<", "&lt;").strip() in found._repr_html_()
 
@@ -56,7 +58,7 @@ def test_charts_are_drawn_unless_a_renderer_was_chosen():
     assert list(chart._repr_mimebundle_()) == ["image/svg+xml"]
     with alt.renderers.enable("mimetype"):
         assert "image/svg+xml" not in chart._repr_mimebundle_()
-    problem = tm.cases.three_phases()
+    problem = tm.problem.cases.three_phases()
     panels = tm.plot.order_parameters(tm.predict(*problem, curves=("M", "R", "Q")))
     assert list(panels._repr_mimebundle_()) == ["image/svg+xml"]
 

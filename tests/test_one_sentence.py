@@ -63,9 +63,9 @@ CALLS = {
     "a function in measure": (lambda _: tm.measure("weight-rank", len, parts()[0]), "`model` should be a torch.nn"),
     "no evaluations: agreement": (lambda _: tm.agreement(empty(), trained()), "share no curve"),
     "no evaluations: leaders": (lambda _: tm.leaders(empty()), "There is none of the curves"),
-    "no evaluations: why": (lambda _: tm.why(empty()), "A run should have evaluations of `loss` or `error`"),
+    "no evaluations: why": (lambda _: tm.fairness.why(empty()), "A run should have evaluations of `loss` or `error`"),
     "no evaluations: report": (lambda p: tm.report([empty()], p / "a.html"), "nothing to report"),
-    "infinitely seldom": (lambda _: tm.every(float("inf")), "`n` should be an integer. Found n = inf."),
+    "infinitely seldom": (lambda _: tm.record.every(float("inf")), "`n` should be an integer. Found n = inf."),
     "an infinite pause": (lambda _: tm.interventions.GroupDRO(0.1, every=float("inf")), "Found every = inf."),
     "an infinite scout": (lambda _: tm.interventions.JTT(times=10, scout=float("inf")), "Found scout = inf."),
     "a tensor without values": (
@@ -99,7 +99,7 @@ def test_a_report_about_many_groups_of_one_size(tmp_path):
     train, held_out = tm.GroupedData(x, (x[:, 0] > 0).astype(int), group).split(0.5)
     run = tm.train(nn.Linear(3, 1), train, held_out, RECIPE)
     assert tm.report([run], tmp_path / "many.html").exists()
-    assert "## Bias during training" in tm.to_model_card(run) if hasattr(tm, "to_model_card") else True
+    assert "## Bias during training" in tm.results.to_model_card(run) if hasattr(tm, "to_model_card") else True
 
 
 def test_files_are_written_aside(tmp_path, monkeypatch):

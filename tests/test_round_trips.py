@@ -22,7 +22,7 @@ def test_a_saved_trajectory_is_the_one_that_is_loaded(run):
     with tempfile.TemporaryDirectory() as folder:
         tm.save(run, Path(folder) / "run")
         again = tm.load(Path(folder) / "run")
-        assert tm.check(Path(folder) / "run").ok
+        assert tm.record.check(Path(folder) / "run").ok
     assert again == run
     for name, curve in run.items():
         np.testing.assert_array_equal(again[name].values, curve.values)
@@ -60,8 +60,8 @@ def test_a_recipe_survives_json(recipe):
 @few
 @given(mixtures())
 def test_a_mixture_survives_json(vectors):
-    problem = tm.Mixture.from_vectors(**vectors)
-    assert tm.Mixture.from_json(json.loads(json.dumps(problem.to_json()))) == problem
+    problem = tm.problem.Mixture.from_vectors(**vectors)
+    assert tm.problem.Mixture.from_json(json.loads(json.dumps(problem.to_json()))) == problem
 
 
 @few

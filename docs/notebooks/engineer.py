@@ -39,7 +39,7 @@ run = tm.load(place)
 tm.leaders(run, "loss").changes
 
 # %%
-tm.stopping(run)
+tm.fairness.stopping(run)
 
 # %%
 tm.plot.curves(run, curve="loss")
@@ -48,4 +48,4 @@ tm.plot.curves(run, curve="loss")
 # A section for the model card:
 
 # %%
-print(tm.to_model_card(run))
+print(tm.results.to_model_card(run))

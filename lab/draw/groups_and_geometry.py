@@ -27,7 +27,7 @@ def sharpness() -> tm.Trajectory:
         torch.manual_seed(seed)
         sharp = Sharpness(count=1, iterations=10, probes=2)
         sgd = partial(torch.optim.SGD, lr=0.3)
-        when = tm.log_spaced(8)
+        when = tm.record.log_spaced(8)
         runs.append(
             tm.train(
                 mlp(64, (16,), 10),

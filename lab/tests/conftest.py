@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
 from tiltmeter.cli import main
 from tiltmeter.data.public import sources
+from tiltmeter.record import Origin
 from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import Claim
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
+from tiltmeter.record import Origin
 from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.quick_times import QUICK_SECONDS

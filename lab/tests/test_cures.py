@@ -6,8 +6,9 @@ import xarray as xr
 
 pytest.importorskip("torch")
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
 from tiltmeter.interventions import INTERVENTIONS
+from tiltmeter.record import Origin
 from tiltmeter_lab.named.cures import Setting, _trained
 from tiltmeter_lab.shared.cell_tasks import ATTRIBUTE, CELLS, CONFLICTING, Sizes, inputs_of_attribute, parts
 from tiltmeter_lab.shared.cure_cards import chosen, interventions_of, label, needs_of

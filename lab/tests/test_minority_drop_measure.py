@@ -14,7 +14,7 @@ def run(recall, **more):
     values = np.stack([np.ones_like(few), few], 1)
     coords = {"time": np.arange(len(few)), "group": ["many", "few"]}
     error = xr.DataArray(1.0 - values, dims=("time", "group", "seed"), coords=coords)
-    return tm.Trajectory({"error": error, **more}, "step", tm.Origin("training"))
+    return tm.Trajectory({"error": error, **more}, "step", tm.record.Origin("training"))
 
 
 def test_every_seed_has_its_own_lowest_point():

@@ -8,8 +8,9 @@ import xarray as xr
 
 torch = pytest.importorskip("torch")
 
-from tiltmeter import Origin, Trajectory  # noqa: E402
+from tiltmeter import Trajectory  # noqa: E402
 from tiltmeter.data.public import sources  # noqa: E402
+from tiltmeter.record import Origin  # noqa: E402
 from tiltmeter_lab.catalogue import EXPERIMENTS, find, make_now  # noqa: E402
 from tiltmeter_lab.named import celeba_pairs, cifar_groups, domino, rotated_mnist, tabular_groups  # noqa: E402
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import tiltmeter as tm
-from tiltmeter import Origin, Trajectory, load
+from tiltmeter import Trajectory, load
+from tiltmeter.record import Origin
 from tiltmeter_lab.catalogue import find
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.kept import Kept, file_name

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
+from tiltmeter.record import Origin
 from tiltmeter.study import Study
 from tiltmeter_lab.catalogue import find, make_now
 from tiltmeter_lab.claim import Claim

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
+from tiltmeter.record import Origin
 from tiltmeter_lab.catalogue import find, make_now
 from tiltmeter_lab.named import principal_components, spectral_1d
 from tiltmeter_lab.shared.arrival import first_below, times_later

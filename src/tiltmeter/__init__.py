@@ -10,10 +10,13 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     from tiltmeter import data as data
     from tiltmeter import export as export
+    from tiltmeter import fairness as fairness
     from tiltmeter import interventions as interventions
+    from tiltmeter import losses as losses
     from tiltmeter import measures as measures
     from tiltmeter import modules as modules
     from tiltmeter import plot as plot
+    from tiltmeter import problem as problem
     from tiltmeter import record as record
     from tiltmeter import results as results
     from tiltmeter import schedules as schedules
@@ -22,69 +25,36 @@ if TYPE_CHECKING:
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
     from tiltmeter.data.grouped import GroupedData as GroupedData
-    from tiltmeter.fairness.calibration import calibration as calibration
-    from tiltmeter.fairness.why import why as why
     from tiltmeter.forecast import methods as methods
-    from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.forecast.early_warning import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.forecast import forecast as forecast
-    from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
     from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.leaders.agreement import agreement as agreement
-    from tiltmeter.leaders.classes import class_leaders as class_leaders
     from tiltmeter.leaders.drivers import drivers as drivers
     from tiltmeter.leaders.leaders import leaders as leaders
-    from tiltmeter.leaders.memorisation import memorisation as memorisation
-    from tiltmeter.leaders.scorecard import selections as selections
     from tiltmeter.leaders.scorecard.scorecard import scorecard as scorecard
-    from tiltmeter.leaders.stopping import stopping as stopping
-    from tiltmeter.losses import CrossEntropy as CrossEntropy
-    from tiltmeter.losses import Hinge as Hinge
     from tiltmeter.losses import Logistic as Logistic
-    from tiltmeter.losses import Loss as Loss
     from tiltmeter.losses import Square as Square
-    from tiltmeter.measures.group_metric import GroupMetric as GroupMetric
-    from tiltmeter.measures.group_metric import Sometimes as Sometimes
     from tiltmeter.measures.measure import measure as measure
-    from tiltmeter.population import criteria as criteria
-    from tiltmeter.problem import cases as cases
-    from tiltmeter.problem import optimisers as optimisers
-    from tiltmeter.problem import starts as starts
-    from tiltmeter.problem import students as students
-    from tiltmeter.problem.class_mixture import ClassMixture as ClassMixture
-    from tiltmeter.problem.class_mixture import class_mixture as class_mixture
     from tiltmeter.problem.fixed import Fixed as Fixed
-    from tiltmeter.problem.full_batch import Descent as Descent
     from tiltmeter.problem.full_batch import Flow as Flow
-    from tiltmeter.problem.mixture import Mixture as Mixture
     from tiltmeter.problem.sgd import SGD as SGD
     from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
     from tiltmeter.question import Question as Question
-    from tiltmeter.recipe import BatchOrder as BatchOrder
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch
-    from tiltmeter.record import Origin as Origin
-    from tiltmeter.record import Recorder as Recorder
     from tiltmeter.record import Trajectory as Trajectory
-    from tiltmeter.record import at as at
-    from tiltmeter.record import check as check
-    from tiltmeter.record import every as every
     from tiltmeter.record import load as load
-    from tiltmeter.record import log_spaced as log_spaced
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
-    from tiltmeter.report import page as page
-    from tiltmeter.report.card_file import to_model_card as to_model_card
     from tiltmeter.report.runs import report as report
     from tiltmeter.simulation.simulate import simulate as simulate
     from tiltmeter.study import Study as Study
     from tiltmeter.study.variance.shares import shares as shares
     from tiltmeter.theory.equilibrium import equilibrium as equilibrium
-    from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
     from tiltmeter.theory.predict import predict as predict
     from tiltmeter.theory.stability import timescales as timescales
-    from tiltmeter.training import adapters as adapters
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe

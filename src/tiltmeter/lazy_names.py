@@ -17,7 +17,10 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 #: Rooms that are searched for a name that is missing at the top: to import them takes no time.
-LIGHT = ("theory", "interventions", "simulation", "methods", "schedules", "measures", "data")
+LIGHT = (
+    *("theory", "problem", "fairness", "record", "losses", "training", "results"),
+    *("interventions", "simulation", "methods", "schedules", "measures", "data"),
+)
 
 
 class LazyPackage(ModuleType):

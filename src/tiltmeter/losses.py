@@ -12,6 +12,8 @@ from scipy.special import expit, logsumexp, softmax
 
 from tiltmeter.record.labelled import JSON
 
+__all__ = ["CrossEntropy", "Hinge", "Logistic", "Loss", "Square"]
+
 
 class Loss(ABC):
     """A convex loss, per example. A new one is a small frozen class with these three functions.

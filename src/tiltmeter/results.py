@@ -1,4 +1,4 @@
-"""Results: the frozen values that functions return, for annotations and `isinstance`."""
+"""Results: the frozen values that functions return, for annotations and `isinstance`, and pages made of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent
     from tiltmeter.leaders.headline import Headline as Headline
     from tiltmeter.leaders.leaders import Leaders as Leaders
     from tiltmeter.leaders.phases import Crossing as Crossing
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.score import Score as Score
     from tiltmeter.leaders.scorecard.score import SeedMean as SeedMean
     from tiltmeter.leaders.scorecard.scorecard import Scorecard as Scorecard
+    from tiltmeter.report import page as page
+    from tiltmeter.report.card_file import to_model_card as to_model_card
     from tiltmeter.study.variance.shares import Shares as Shares
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -35,7 +35,7 @@ def network(width=24):
 
 RECIPE = tm.Recipe(lr=0.1, steps=40, batch=32, loss=tm.Logistic())
 ADAM = tm.Recipe(torch.optim.Adam, steps=40, batch=32, loss=tm.Logistic())
-WATCH = tm.Watch(when=tm.every(10))
+WATCH = tm.Watch(when=tm.record.every(10))
 
 
 def asked(laws, **settings):
@@ -50,7 +50,7 @@ def advice():
 
 
 def test_ranks_of_narrow_copies_are_those_of_the_last_evaluation(advice):
-    values = [float(tm.criteria.WorstGroupLoss().of(advice.runs[row.name]).mean()) for row in advice.ranked]
+    values = [float(tm.fairness.criteria.WorstGroupLoss().of(advice.runs[row.name]).mean()) for row in advice.ranked]
     assert values == sorted(values)
     assert {row.name for row in advice.ranked} == {"plain", "balanced", "both", "CVaR", "SelecMix"}
     assert advice.better == ()
@@ -95,8 +95,8 @@ def test_the_trainings_are_those_of_train_with_the_same_batches(rehearsed):
 
 def test_other_criteria_and_questions(rehearsed):
     arms = {"balanced": I.Balanced()}
-    whole = asked(arms, criterion=tm.criteria.WorstGroupArea(), method=tm.methods.Rehearsal())
-    value = float(tm.criteria.WorstGroupArea().of(whole.runs["plain"]))
+    whole = asked(arms, criterion=tm.fairness.criteria.WorstGroupArea(), method=tm.methods.Rehearsal())
+    value = float(tm.fairness.criteria.WorstGroupArea().of(whole.runs["plain"]))
     assert whole.value(whole.runs["plain"]) == pytest.approx(value)
     assert "averaged over training" in str(whole)
     asks = SimpleNamespace(asked="tpr")

@@ -26,7 +26,7 @@ def runs(share, contrast=(0.4, 1.6), seeds=SEEDS):
                 train,
                 held_out,
                 tm.Recipe(sgd, steps=1500, batch=16),
-                watch=tm.Watch(when=tm.log_spaced(8)),
+                watch=tm.Watch(when=tm.record.log_spaced(8)),
                 seed=seed,
             )
         )

@@ -24,7 +24,7 @@ def two_groups():
 
 
 def three_groups():
-    return tm.Mixture.from_vectors(
+    return tm.problem.Mixture.from_vectors(
         weight={"a": 0.5, "b": 0.3, "c": 0.2},
         variance={"a": 0.6, "b": 1.0, "c": 1.5},
         means={"a": [0.8, 0.0, 0.0, 0.0], "b": [-0.3, 0.5, 0.0, 0.0], "c": [0.0, -0.6, 0.2, 0.0]},
@@ -47,12 +47,12 @@ CASES = {
     "logistic, weights": (two_groups, tm.Logistic(), 1.5, 0.2, WEIGHTS, True, None),
     "logistic, few samples": (two_groups, tm.Logistic(), 0.6, 0.05, None, True, None),
     "logistic, few samples, weights": (two_groups, tm.Logistic(), 0.6, 0.05, BY_GROUP, True, None),
-    "hinge": (two_groups, tm.Hinge(), 1.5, 0.5, None, True, None),
-    "hinge, weights": (two_groups, tm.Hinge(), 2.0, 0.5, WEIGHTS, True, None),
-    "hinge, few samples": (two_groups, tm.Hinge(), 0.6, 0.1, None, True, None),
+    "hinge": (two_groups, tm.losses.Hinge(), 1.5, 0.5, None, True, None),
+    "hinge, weights": (two_groups, tm.losses.Hinge(), 2.0, 0.5, WEIGHTS, True, None),
+    "hinge, few samples": (two_groups, tm.losses.Hinge(), 0.6, 0.1, None, True, None),
     "three groups, square": (three_groups, tm.Square(), 2.0, 0.3, THREE_WEIGHTS, True, None),
     "three groups, logistic": (three_groups, tm.Logistic(), 2.0, 0.3, THREE_WEIGHTS, True, None),
-    "three groups, hinge": (three_groups, tm.Hinge(), 2.0, 0.5, None, True, None),
+    "three groups, hinge": (three_groups, tm.losses.Hinge(), 2.0, 0.5, None, True, None),
     "coupled square": (two_groups, tm.Square(), 2.0, 0.3, None, True, 0.5),
     "coupled square, few samples": (two_groups, tm.Square(), 1.0, 0.2, None, True, 5.0),
     "coupled logistic": (two_groups, tm.Logistic(), 2.0, 0.2, None, True, 0.5),

@@ -6,7 +6,8 @@ import xarray as xr
 from scipy.optimize import brentq
 
 import tiltmeter as tm
-from tiltmeter import SGD, Descent, Fixed, Flow, predict, simulate, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, predict, simulate, teacher_mixture
+from tiltmeter.problem import Descent
 from tiltmeter.problem.starts import Overlaps
 from tiltmeter.simulation import Direct
 

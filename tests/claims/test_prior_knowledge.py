@@ -19,7 +19,7 @@ def over(values):
 def test_irrelevant_pretraining(length, times):
     """One crossing without, two below the critical length .022788, none above (reference notes 3.2)."""
     evaluations = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
-    sgd = tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=length))
+    sgd = tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=length))
     theory = tm.predict(CENTRED, sgd, evaluations, ("loss_gap",))["loss_gap"]
     runs = tm.simulate(CENTRED, sgd, evaluations, curves=("loss_gap",), **SIZE)["loss_gap"]
     mean, error = over(runs)

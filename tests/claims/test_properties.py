@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from strategies import mixtures
-from tiltmeter import SGD, Mixture, predict
+from tiltmeter import SGD, predict
+from tiltmeter.problem import Mixture
 from tiltmeter.theory.stability import stability_limit
 
 TIMES = np.geomspace(0.05, 50.0, 12)

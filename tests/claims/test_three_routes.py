@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Mixture, predict, teacher_mixture
+from tiltmeter import SGD, predict, teacher_mixture
+from tiltmeter.problem import Mixture
 from tiltmeter.problem.starts import Overlaps, Random, Zero
 from tiltmeter.theory.closed_form import closed_form
 from tiltmeter.theory.limits import initial_rates

@@ -202,7 +202,8 @@ def test_as_a_module_and_its_version():
 def test_show_a_run_with_three_groups(run, tmp_path):
     import numpy as np
 
-    from tiltmeter import SGD, Mixture
+    from tiltmeter import SGD
+    from tiltmeter.problem import Mixture
 
     three = Mixture({"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0}, np.diag([0.0] * 3 + [1.0] * 3))
     save(predict(three, SGD(lr=0.1), np.geomspace(0.01, 100, 30)), tmp_path / "three")

@@ -136,10 +136,10 @@ CALLS = [
     lambda a, b: tm.Recipe(lr=0.1, steps=10, weights=a, order=b),
     lambda a, b: tm.GroupedData(a, b, b),
     lambda a, b: tm.GroupedData(np.zeros((4, 1)), a, b),
-    lambda a, b: tm.log_spaced(a),
-    lambda a, b: tm.every(a),
-    lambda a, b: tm.at(a),
-    lambda a, b: tm.Origin(a, settings=b),
+    lambda a, b: tm.record.log_spaced(a),
+    lambda a, b: tm.record.every(a),
+    lambda a, b: tm.record.at(a),
+    lambda a, b: tm.record.Origin(a, settings=b),
 ]
 
 

@@ -26,7 +26,7 @@ def trained(gap=0.2, error=0.01, seeds=None, groups=("a", "b")):
     curves = {"tpr": xr.DataArray(values, dims=dims, coords=coords)}
     if seeds is None and error is not None:
         curves["tpr_se"] = xr.full_like(curves["tpr"], error)
-    return tm.Trajectory(curves, "step", tm.Origin("training"))
+    return tm.Trajectory(curves, "step", tm.record.Origin("training"))
 
 
 def kept(decided, groups):
@@ -36,7 +36,7 @@ def kept(decided, groups):
     share = np.stack([decided[:, groups == name].mean(1) for name in names], 1)
     curve = xr.DataArray(share, dims=("time", "group"), coords={"time": times, "group": names})
     points = {"decided_positive": xr.DataArray(decided, dims=("time", "point"), coords=coords)}
-    return tm.Trajectory({"tpr": curve}, "step", tm.Origin("training"), points=points)
+    return tm.Trajectory({"tpr": curve}, "step", tm.record.Origin("training"), points=points)
 
 
 class TestGate:
@@ -97,7 +97,7 @@ class TestGate:
 
     def test_weighted_points_are_not_judged(self):
         run = kept(np.ones((1, 40), dtype=bool), np.array(["a", "b"] * 20))
-        weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"held_out": {"weighted": True}}))
+        weighted = tm.Trajectory(dict(run), "step", tm.record.Origin("training", {"held_out": {"weighted": True}}))
         with pytest.raises(ValueError, match="Found that tpr: it is not judged, since its points are weighted"):
             bias_gate(weighted, "tpr", 0.1)
 

@@ -93,7 +93,7 @@ class TestTrain:
         assert code == 0, err
         found = tm.load("run")
         expected = tm.Recipe(
-            schedule=tm.schedules.Cosine(0.1, 60), steps=60, batch=16, order=3, clip=0.5, loss=tm.CrossEntropy()
+            schedule=tm.schedules.Cosine(0.1, 60), steps=60, batch=16, order=3, clip=0.5, loss=tm.losses.CrossEntropy()
         )
         assert tm.Recipe.from_json(found.origin.settings["recipe"]) == expected
         (tmp_path / "t.toml").write_text((tmp_path / "t.toml").read_text().replace("clip = 0.5", "clip = 0.25"))
@@ -215,8 +215,8 @@ class TestTables:
 
 class TestFollow:
     def write(self, folder, evaluations, pause):
-        origin = tm.Origin("training")
-        with tm.Recorder(folder, clock="step", origin=origin) as recorder:
+        origin = tm.record.Origin("training")
+        with tm.record.Recorder(folder, clock="step", origin=origin) as recorder:
             for step in range(1, evaluations + 1):
                 loss = xr.DataArray([1.0 / step, 2.0 / step], dims="group", coords={"group": ["a", "b"]})
                 recorder.append(step, {"loss": loss})

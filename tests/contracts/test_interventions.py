@@ -13,7 +13,7 @@ from tiltmeter.interventions.kinds import ModelIntervention
 
 I = tm.interventions
 PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
-CLASSES = tm.class_mixture(3, rho=0.8, overlap=0.8)
+CLASSES = tm.problem.class_mixture(3, rho=0.8, overlap=0.8)
 TIMES = [0.5, 4.0]
 
 
@@ -80,7 +80,7 @@ def takes_an_sgd(value):
 
 
 def public_functions():
-    for room in (tm, tm.theory, tm.simulation, tm.plot, tm.export, tm.criteria, tm.data, tm.measures):
+    for room in (tm, tm.theory, tm.simulation, tm.plot, tm.export, tm.fairness.criteria, tm.data, tm.measures):
         for name in getattr(room, "__all__", dir(room)):
             value = getattr(room, name)
             if inspect.isfunction(value):

@@ -88,7 +88,11 @@ def test_it_does_not_change_the_training(name):
         sgd = partial(torch.optim.SGD, lr=0.01, momentum=0.9)
         measures = [measure] if watched else []
         run = tm.train(
-            model, data, data, tm.Recipe(sgd, steps=4, batch=8), watch=tm.Watch(when=tm.every(2), measures=measures)
+            model,
+            data,
+            data,
+            tm.Recipe(sgd, steps=4, batch=8),
+            watch=tm.Watch(when=tm.record.every(2), measures=measures),
         )
         curves.append(set(run))
         ends.append(dict(model.state_dict()))
@@ -157,7 +161,7 @@ def test_degenerate_inputs_give_numbers_or_a_sentence(name, broken):
 @every_measure
 def test_a_model_that_diverges_does_not_end_the_training(name):
     measure, model, data = example_of(find(name))
-    with tm.Probe(model, data, watch=tm.Watch(when=tm.every(1), measures=(measure,))) as probe:
+    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,))) as probe:
         probe(0)
         with torch.no_grad():
             for parameter in model.parameters():

@@ -110,7 +110,7 @@ CALLS = {
     "Tangent.question": ("forecast", lambda recipe: kernels().question(recipe)),
     "Tangent.why": ("forecast", lambda recipe: kernels().why(recipe, step=5)),
     "Tangent.learned_share": ("forecast", lambda recipe: kernels().learned_share(recipe)["learned_share"].values),
-    "best_weights": ("forecast", lambda recipe: str(tm.best_weights(kernels(), recipe))),
+    "best_weights": ("forecast", lambda recipe: str(tm.fairness.best_weights(kernels(), recipe))),
 }
 RECIPE = tm.Recipe(lr=0.2, steps=STEPS, batch=16, loss=tm.Logistic())
 
@@ -240,7 +240,7 @@ def test_a_run_that_is_taken_up_ends_where_the_whole_one_does(law, tmp_path):
         found[1] = Kill()
         return found
 
-    checkpoint = tm.at([7])
+    checkpoint = tm.record.at([7])
     whole, found = fragile(None), fragile(None)
     one = tm.train(whole, TRAIN, HELD_OUT, recipe, **held(recipe))
     passes = Kill.calls

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tiltmeter import GroupedData, Origin
+from tiltmeter import GroupedData
+from tiltmeter.record import Origin
 
 RNG = np.random.default_rng(0)
 ROWS = 240

@@ -12,7 +12,7 @@ from tiltmeter.record.directory.atomic_files import sealed_line
 
 def write(path, evaluations=5, seed=0, groups=("a", "b"), lr=0.1, end=True):
     recorder = Recorder(
-        path, clock="step", origin=tm.Origin("example", settings={"lr": lr, "seed": seed}, seeds=(seed,))
+        path, clock="step", origin=tm.record.Origin("example", settings={"lr": lr, "seed": seed}, seeds=(seed,))
     )
     for step in range(1, evaluations + 1):
         values = [1.0 / step, 0.4 + 0.01 * seed]

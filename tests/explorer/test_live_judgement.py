@@ -17,7 +17,7 @@ def run_of(gaps, settings=PLAN, errors=0.05):
     coords = {"time": times, "group": ["a", "b"]}
     curve = xr.DataArray(values, dims=("time", "group"), coords=coords)
     return tm.Trajectory(
-        {"loss": curve, "loss_se": xr.full_like(curve, errors)}, "step", tm.Origin("training", settings=settings)
+        {"loss": curve, "loss_se": xr.full_like(curve, errors)}, "step", tm.record.Origin("training", settings=settings)
     )
 
 
@@ -61,8 +61,8 @@ def test_without_a_plan_nobody_is_named(run, sentence):
 
 
 def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp_path):
-    assert planned_evaluations(tm.Origin("training", settings=PLAN)) == 20
-    recorder = Recorder(tmp_path / "live", clock="step", origin=tm.Origin("training", settings=PLAN))
+    assert planned_evaluations(tm.record.Origin("training", settings=PLAN)) == 20
+    recorder = Recorder(tmp_path / "live", clock="step", origin=tm.record.Origin("training", settings=PLAN))
     groups = {"dims": "group", "coords": {"group": ["a", "b"]}}
     for step in range(3):
         loss = {"loss": xr.DataArray([0.2, 0.9], **groups), "loss_se": xr.DataArray([0.01, 0.01], **groups)}

@@ -30,7 +30,7 @@ def saved(
         settings["recipe"]["order"] = order
     if calculation:
         settings["calculation"] = calculation
-    origin = tm.Origin(source, problem={"held_out": {"points": 50}}, settings=settings, seeds=(seed,))
+    origin = tm.record.Origin(source, problem={"held_out": {"points": 50}}, settings=settings, seeds=(seed,))
     tm.save(tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, error)}, "step", origin), path)
 
 

@@ -138,7 +138,7 @@ def test_seeds_are_found_by_equal_settings(tmp_path):
 
 
 def test_judgement_is_that_of_the_library(tmp_path):
-    tm.save(tm.predict(*tm.cases.centred_crossing()), tmp_path / "theory")
+    tm.save(tm.predict(*tm.problem.cases.centred_crossing()), tmp_path / "theory")
     told = run_judgement(str(tmp_path), ["theory"], "loss")
     assert (
         told["sentence"]
@@ -233,6 +233,8 @@ def test_a_lead_that_is_no_longer_shown_does_not_lead_now(tmp_path):
     values = np.stack([np.where(times < 5, 0.1, 0.5), np.full(8, 0.5)], 1)
     coords = {"time": times, "group": ["a", "b"]}
     loss = xr.DataArray(values, dims=("time", "group"), coords=coords)
-    tm.save(tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.Origin("example")), tmp_path / "run")
+    tm.save(
+        tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.record.Origin("example")), tmp_path / "run"
+    )
     assert "Group a had the lower loss up to step 4." in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
     assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not clear", "crossing": None}

@@ -77,7 +77,7 @@ def test_it_is_bent_like_any_other_source(made, folder):
 def test_weights_and_interventions_are_found_and_training_is_refused(made, folder):
     start, said = what_if_start(*asked(folder)), []
     found = best_weights_found(*asked(folder), bend(start), tell=said.append)
-    best = tm.best_weights(made, tm.Recipe(lr=start["lr"], steps=start["steps"]))
+    best = tm.fairness.best_weights(made, tm.Recipe(lr=start["lr"], steps=start["steps"]))
     assert found["weights"] == [best.weights["common"], best.weights["rare"]]
     rows = interventions_compared(*asked(folder), bend(start), tell=said.append)["rows"]
     assert [row["law"] for row in rows if "refused" in row] == start["refused_interventions"] != []

@@ -48,7 +48,7 @@ def test_theory_answers_are_those_of_python(explorer):
     theory = tm.predict(*cases.centred_crossing()[:2], told["times"])
     assert told["sentence"] == tm.leaders(theory, "loss").headline.claim
     assert told["curves"]["error"] == theory["error"].values.tolist()
-    assert told["stopping"][1]["time"] == tm.stopping(theory).best_mean.time
+    assert told["stopping"][1]["time"] == tm.fairness.stopping(theory).best_mean.time
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,15 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     assert list(training_files(folder)) == ["training.toml"]
     (tmp_path / "link.toml").symlink_to(folder / "training.toml")
     assert training_files(tmp_path) == {}
-    loss = tm.predict(*tm.cases.centred_crossing())["loss"]
-    ahead = tm.Trajectory({"loss": loss}, "step", tm.Origin("forecast"))
+    loss = tm.predict(*tm.problem.cases.centred_crossing())["loss"]
+    ahead = tm.Trajectory({"loss": loss}, "step", tm.record.Origin("forecast"))
     tm.save(ahead, tmp_path / "ahead")
     assert [one["source"] for one in what_if_sources(str(tmp_path))] == ["digits", "run/ahead"]
     told = saved_forecast(str(tmp_path), "run/ahead")
     assert told["groups"] == ["+", "-"]
     assert told["promised_since"] is None
     several = loss * xr.DataArray([1.0, 1.2], dims="seed", coords={"seed": [0, 1]})
-    tm.save(tm.Trajectory({"loss": several}, "step", tm.Origin("forecast")), tmp_path / "two" / "several")
+    tm.save(tm.Trajectory({"loss": several}, "step", tm.record.Origin("forecast")), tmp_path / "two" / "several")
     band = saved_forecast(str(tmp_path / "two"), "run/several")["band"]
     assert band["upper"] == pytest.approx(1.2 * np.array(band["lower"]))
     with pytest.raises(ValueError, match="This forecast is no longer there"):
@@ -137,9 +137,9 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
 
 
 def test_a_saved_promise_is_told(tmp_path):
-    loss = tm.predict(*tm.cases.centred_crossing())["loss"]
+    loss = tm.predict(*tm.problem.cases.centred_crossing())["loss"]
     promise = {"from": 2.0, "sentence": "Rehearsed 3 times"}
-    origin = tm.Origin("forecast", settings={"promise": promise})
+    origin = tm.record.Origin("forecast", settings={"promise": promise})
     tm.save(tm.Trajectory({"loss": loss}, "step", origin), tmp_path / "ahead")
     told = saved_forecast(str(tmp_path), "run/ahead")
     assert (told["promised_since"], told["promise_text"]) == (2.0, "Rehearsed 3 times.")

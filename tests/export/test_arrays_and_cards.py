@@ -21,7 +21,7 @@ def run():
     return tm.Trajectory(
         {"loss": loss, "loss_se": 0 * loss + 0.01, "norm": loss.mean("group").isel(time=[0, 2])},
         "step",
-        tm.Origin("test", settings={"lr": 0.1}),
+        tm.record.Origin("test", settings={"lr": 0.1}),
     )
 
 
@@ -58,25 +58,25 @@ def test_a_section_is_added_once_and_replaced(run, tmp_path):
     card.write_text(
         "---\nlicense: mit\n---\n# My model\n\nText.\n\n## Bias during training\n\nold\n\n## Use\n\nMore.\n"
     )
-    text = tm.to_model_card(run, card)
+    text = tm.results.to_model_card(run, card)
     once = card.read_text()
     assert once.startswith("---\nlicense: mit\n---\n# My model\n\nText.\n\n## Bias during training\n")
     assert "\nold\n" not in once
     assert once.rstrip().endswith("## Use\n\nMore.")
     assert text in once
-    tm.to_model_card(run, card)
+    tm.results.to_model_card(run, card)
     assert card.read_text() == once
     fresh = tmp_path / "CARD.md"
-    tm.to_model_card(run, fresh)
+    tm.results.to_model_card(run, fresh)
     assert fresh.read_text() == f"{text}\n"
     with pytest.raises(ValueError, match=r"`path` should end in \.md\. Found 'x\.txt'\."):
-        tm.to_model_card(run, tmp_path / "x.txt")
+        tm.results.to_model_card(run, tmp_path / "x.txt")
 
 
 def test_hugging_face_reads_the_card(run, tmp_path):
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n# My model\n")
-    text = tm.to_model_card(run, tmp_path / "README.md")
+    text = tm.results.to_model_card(run, tmp_path / "README.md")
     card = hub.ModelCard.load(tmp_path / "README.md")
     assert card.data.license == "mit"
     assert text in card.text
@@ -88,7 +88,7 @@ def test_skops_takes_the_section(run):
     from sklearn.linear_model import LogisticRegression
 
     card = skops.Card(LogisticRegression(), template=None)
-    _, text = tm.to_model_card(run).split("\n", 1)
+    _, text = tm.results.to_model_card(run).split("\n", 1)
     card.add(**{"Bias during training": text})
     assert "woman & old" in card.render()
 

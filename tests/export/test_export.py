@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory, export, load, predict, save
+from tiltmeter import Trajectory, export, load, predict, save
 from tiltmeter.cli import main
 from tiltmeter.problem import cases
+from tiltmeter.record import Origin
 from tiltmeter.record.labelled import labels_array
 
 

@@ -16,7 +16,7 @@ def history():
 def run():
     coords = {"time": [1.0, 2.0], "group": ["50 % & <a_b>", "b"]}
     loss = xr.DataArray([[1.0, 2.0], [0.25, 0.5]], dims=("time", "group"), coords=coords)
-    return tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.Origin("training"))
+    return tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.record.Origin("training"))
 
 
 class TestHistory:
@@ -81,4 +81,4 @@ class TestLatex:
         with pytest.raises(ValueError, match=r"`path` should end in .tex. Found 't.txt'."):
             tm.export.to_latex(run(), tmp_path / "t.txt")
         with pytest.raises(ValueError, match="A table needs a curve of groups"):
-            tm.export.to_latex(tm.Trajectory({}, "step", tm.Origin("training")), tmp_path / "t.tex")
+            tm.export.to_latex(tm.Trajectory({}, "step", tm.record.Origin("training")), tmp_path / "t.tex")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory, export
+from tiltmeter import Trajectory, export
+from tiltmeter.record import Origin
 from tiltmeter.record.labelled import labels_array
 
 GROUPS = ("a", "b: c", ("woman", "old"))

@@ -123,20 +123,20 @@ class TestBadInput:
                 lambda: model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0
             )
         with pytest.raises(TypeError, match=r"CrossEntropy\(\) does not fit a model with one output"):
-            tm.forecast(model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
+            tm.forecast(model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.losses.CrossEntropy()))
         with pytest.raises(TypeError, match=r"`kernels` should be the result of `tm.tangent`. Found Linear."):
-            tm.best_weights(model, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
+            tm.fairness.best_weights(model, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
         with pytest.raises(TypeError, match=r"`criterion` should be one"):
-            tm.best_weights(
+            tm.fairness.best_weights(
                 tm.tangent(model, train, held_out),
                 tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
                 criterion="gap",
             )
         with pytest.raises(TypeError, match=r"Found the class FinalGap: call it."):
-            tm.best_weights(
+            tm.fairness.best_weights(
                 tm.tangent(model, train, held_out),
                 tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
-                criterion=tm.criteria.FinalGap,
+                criterion=tm.fairness.criteria.FinalGap,
             )
 
     def test_networks(self, two_labels):
@@ -187,14 +187,16 @@ class TestBadInput:
             tm.forecast(nn.Linear(6, 1), train, coded, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()))
 
     def test_labels_are_numbers_of_outputs(self, two_labels, three_classes):
-        for loss in (tm.CrossEntropy(), tm.Square()):
+        for loss in (tm.losses.CrossEntropy(), tm.Square()):
             with pytest.raises(
                 ValueError, match=r"Labels should lie among the model's 2 outputs, 0 to 1. Found y = -1"
             ):
                 tm.forecast(nn.Linear(6, 2), *two_labels, tm.Recipe(lr=0.1, steps=10, batch=None, loss=loss))
         shifted = [tm.GroupedData(part.x, part.y + 1, part.codes) for part in three_classes]
         with pytest.raises(ValueError, match=r"Labels should lie among the model's 3 outputs, 0 to 2. Found y = 3"):
-            tm.forecast(nn.Linear(6, 3), *shifted, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.CrossEntropy()))
+            tm.forecast(
+                nn.Linear(6, 3), *shifted, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.losses.CrossEntropy())
+            )
 
     def test_a_fifth_is_held_out_and_said(self):
         rng = np.random.default_rng(0)

@@ -25,7 +25,7 @@ def runs(values, errors=0.02):
     copies, evaluations, groups = np.shape(values)
     coords = {"time": np.arange(evaluations) * 10, "group": list("abc")[:groups], "seed": np.arange(copies)}
     loss = xr.DataArray(np.moveaxis(values, 0, 2), coords, ("time", "group", "seed"))
-    return tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, errors)}, "step", tm.Origin("forecast"))
+    return tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, errors)}, "step", tm.record.Origin("forecast"))
 
 
 def test_the_factors_of_the_note():

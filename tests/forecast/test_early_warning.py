@@ -21,7 +21,7 @@ def told(losses, errors=0.0, steps=(10, 20, 40)):
     """A nowcast of two or more groups."""
     coords = {"time": list(steps), "group": list("abc")[: len(losses[0])]}
     loss = xr.DataArray(losses, dims=("time", "group"), coords=coords)
-    return tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, errors)}, "step", tm.Origin("forecast"))
+    return tm.Trajectory({"loss": loss, "loss_se": xr.full_like(loss, errors)}, "step", tm.record.Origin("forecast"))
 
 
 def test_what_is_said():
@@ -49,7 +49,7 @@ def test_a_change_of_the_lead_is_dated():
     curve = told([[0.30, 0.5], [0.3, 0.5], [0.3, 0.5]])["loss"].copy()
     curve.attrs["better"] = "higher"
     errors = xr.full_like(curve, 0.01)
-    both = tm.Trajectory({"accuracy": curve, "accuracy_se": errors}, "step", tm.Origin("forecast"))
+    both = tm.Trajectory({"accuracy": curve, "accuracy_se": errors}, "step", tm.record.Origin("forecast"))
     assert outlook_of(both, "accuracy").leader == "b"
 
 
@@ -66,7 +66,7 @@ def test_a_leader_is_said_only_where_one_is_shown():
     # Of three groups all pairs are looked at: 2.2 standard errors are no longer enough.
     assert outlook_of(told([[0.3, 0.331], [0.3, 0.331], [0.3, 0.331]], errors=0.01)).leader == "a"
     assert outlook_of(told([[0.3, 0.331, 0.5], [0.3, 0.331, 0.5], [0.3, 0.331, 0.5]], errors=0.01)).leader is None
-    without = tm.Trajectory({"loss": rest["loss"]}, "step", tm.Origin("forecast"))
+    without = tm.Trajectory({"loss": rest["loss"]}, "step", tm.record.Origin("forecast"))
     assert outlook_of(without).leader is None  # errors that nobody knows show nothing
 
 
@@ -76,7 +76,9 @@ def test_no_leader_is_said_where_the_networks_of_a_nowcast_disagree():
     def spread(width):
         factors = xr.DataArray(1.0 + width * np.array([-1.0, 1.0]), dims="seed", coords={"seed": [0, 1]})
         loss = rest["loss"] * xr.where(rest["loss"]["group"] == "b", factors, 1.0)
-        return outlook_of(tm.Trajectory({"loss": loss, "loss_se": rest["loss_se"]}, "step", tm.Origin("forecast")))
+        return outlook_of(
+            tm.Trajectory({"loss": loss, "loss_se": rest["loss_se"]}, "step", tm.record.Origin("forecast"))
+        )
 
     assert spread(0.1).decided
     apart = spread(0.8)  # the losses of b at the end: 0.06 and 0.58, of a: 0.1
@@ -88,10 +90,10 @@ def watched(model, train, held_out, recipe, **more):
     """A training in a loop of one's own, with an early warning if it is asked for."""
     optimiser = recipe.make_optimiser(model.parameters())
     x, y = train.tensors()
-    probe = tm.Probe(model, held_out, tm.Watch(when=tm.every(10)))
+    probe = tm.Probe(model, held_out, tm.Watch(when=tm.record.every(10)))
     asked = tm.EarlyWarning(probe, model, train, held_out, recipe, optimiser, **more) if more else probe
     with asked:
-        for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
+        for step, places in enumerate(tm.training.BatchOrder(0, train, recipe)):
             asked(step)
             optimiser.zero_grad()
             value = nn.functional.soft_margin_loss(model(x[places].float())[:, 0], 2.0 * y[places].float() - 1.0)
@@ -127,7 +129,7 @@ def test_the_training_is_the_same_to_the_bit():
     other = copy.deepcopy(model)
     said = []
     recipe = tm.Recipe(recipe.optimiser, steps=40, batch=16, order=0)
-    run, warning = watched(model, train, held_out, recipe, say=said.append, when=tm.at([5, 20]))
+    run, warning = watched(model, train, held_out, recipe, say=said.append, when=tm.record.at([5, 20]))
     plain, _ = watched(other, train, held_out, recipe)
     assert float(abs(run["loss"] - plain["loss"]).max()) == 0.0
     assert [one.step for one in warning.outlooks] == [5, 20]

@@ -33,7 +33,7 @@ def test_a_linear_model_goes_on_exactly(two_labels, tmp_path, name):
     recipe = SCHEDULES[name]
     model = nn.Linear(6, 1).double()
     start = {key: value.clone() for key, value in model.state_dict().items()}
-    whole = tm.train(model, *two_labels, recipe, watch=tm.Watch(when=tm.every(10)), seed=3)
+    whole = tm.train(model, *two_labels, recipe, watch=tm.Watch(when=tm.record.every(10)), seed=3)
     model.load_state_dict(start)
 
     class Stop(Exception):
@@ -49,13 +49,13 @@ def test_a_linear_model_goes_on_exactly(two_labels, tmp_path, name):
             model,
             *two_labels,
             recipe,
-            watch=tm.Watch(when=tm.every(10), measures=(stop,)),
+            watch=tm.Watch(when=tm.record.every(10), measures=(stop,)),
             seed=3,
             to=tmp_path / "run",
-            checkpoint=tm.at([20]),
+            checkpoint=tm.record.at([20]),
         )
     model.load_state_dict(start)  # a network of its kind: the weights are those of the checkpoint
-    rest = tm.nowcast(tmp_path / "run", model, *two_labels, recipe, watch=tm.Watch(when=tm.every(10)))
+    rest = tm.nowcast(tmp_path / "run", model, *two_labels, recipe, watch=tm.Watch(when=tm.record.every(10)))
     assert rest["loss"].time.values.tolist() == [20, 30, 40, 50, 60]
     assert float(abs(rest["loss"] - whole["loss"].sel(time=rest["loss"].time)).max()) < 1e-6
     assert rest.origin.settings["calculation"]["from_step"] == 20
@@ -69,12 +69,12 @@ def test_in_a_loop_of_one_s_own_the_later_the_better(two_labels):
     optimiser = recipe.make_optimiser(model.parameters())
     x, y = train.tensors()
     told, losses = {}, {}
-    with tm.Probe(model, held_out, tm.Watch(when=tm.every(20))) as probe:
-        for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
+    with tm.Probe(model, held_out, tm.Watch(when=tm.record.every(20))) as probe:
+        for step, places in enumerate(tm.training.BatchOrder(0, train, recipe)):
             probe(step)
             if step in (0, 80):
                 told[step] = tm.nowcast(
-                    step, model, train, held_out, recipe, optimiser=optimiser, watch=tm.Watch(when=tm.every(20))
+                    step, model, train, held_out, recipe, optimiser=optimiser, watch=tm.Watch(when=tm.record.every(20))
                 )
             optimiser.zero_grad()
             nn.functional.soft_margin_loss(model(x[places].float())[:, 0], y[places].float()).backward()
@@ -94,14 +94,14 @@ def test_a_twin_of_full_width_goes_on_exactly_and_narrower_ones_nearly(two_label
     torch.manual_seed(0)
     model = mlp(6, (64, 64))
     start = {key: value.clone() for key, value in model.state_dict().items()}
-    watch = tm.Watch(when=tm.every(10))
+    watch = tm.Watch(when=tm.record.every(10))
     run = tm.train(model, train, held_out, recipe, watch=watch)
     model.load_state_dict(start)
     optimiser = recipe.make_optimiser(model.parameters())
     scheduling = recipe.scheduling(optimiser)
     x, y = train.tensors()
     told = {}
-    for step, places in enumerate(tm.BatchOrder(0, train, recipe)):
+    for step, places in enumerate(tm.training.BatchOrder(0, train, recipe)):
         if step == 30:
             for share in (1, 1 / 2):
                 route = tm.methods.Twin(share, count=4)

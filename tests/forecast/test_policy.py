@@ -39,7 +39,7 @@ def network(*more, width=64):
 
 
 def task(model=None, recipe=RECIPE, groups=2, tick=1.0):
-    return forecast_task(model or network(), *data(groups), recipe, tm.Watch(when=tm.at([0])), clock=Ticks(tick))
+    return forecast_task(model or network(), *data(groups), recipe, tm.Watch(when=tm.record.at([0])), clock=Ticks(tick))
 
 
 def test_the_training_is_timed_on_real_steps_and_one_evaluation():

@@ -33,7 +33,7 @@ def worst(*laws, train=None, lr=0.05, steps=400, proportions=None):
     points, held_out = digits()
     torch.manual_seed(0)
     recipe = tm.Recipe(lr=lr, steps=steps, batch=64, loss=tm.Logistic(), interventions=laws, proportions=proportions)
-    when = tm.Watch(when=tm.at([steps]), points=False)
+    when = tm.Watch(when=tm.record.at([steps]), points=False)
     run = tm.train(mlp(68, (64, 64), 1), points if train is None else train, held_out, recipe, watch=when)
     return float(run["error"].isel(time=-1).max())
 

@@ -35,7 +35,7 @@ def trained(*laws, model=None, **more):
     data = points()
     torch.manual_seed(0)
     model = nn.Linear(4, 1) if model is None else model
-    tm.train(model, data, data, replace(RECIPE, interventions=laws, **more), watch=tm.Watch(when=tm.at([1])))
+    tm.train(model, data, data, replace(RECIPE, interventions=laws, **more), watch=tm.Watch(when=tm.record.at([1])))
     return model
 
 

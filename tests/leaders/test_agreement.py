@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Origin, Trajectory, agreement, predict, teacher_mixture
+from tiltmeter import SGD, Trajectory, agreement, predict, teacher_mixture
 from tiltmeter.problem import cases
+from tiltmeter.record import Origin
 
 
 def run(function, times, seeds=None, noise=0.0, clock="t", source="simulation", name="loss", definition=None):

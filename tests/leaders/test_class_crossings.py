@@ -7,12 +7,12 @@ import tiltmeter as tm
 from tiltmeter.record import Origin, Trajectory
 from tiltmeter.theory.classes.centred_form import centred_class_losses
 
-HIDDEN = tm.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
+HIDDEN = tm.problem.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
 TIMES = np.geomspace(0.01, 200.0, 60)
 
 
 def test_a_class_crosses_though_the_groups_do_not():
-    found = tm.class_leaders(tm.predict(HIDDEN, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss")))
+    found = tm.fairness.class_leaders(tm.predict(HIDDEN, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss")))
     assert not found.groups.changes
     assert found.hidden == (0,)
     assert len(found.same_class[0].changes) == 1
@@ -27,15 +27,15 @@ def test_a_class_crosses_though_the_groups_do_not():
 
 
 def test_equal_groups_have_no_crossings_of_classes():
-    equal = tm.class_mixture(3, rho=0.5, overlap=1.0, class_bias=(0.3, 0.0, -0.4))
-    found = tm.class_leaders(tm.predict(equal, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss")))
+    equal = tm.problem.class_mixture(3, rho=0.5, overlap=1.0, class_bias=(0.3, 0.0, -0.4))
+    found = tm.fairness.class_leaders(tm.predict(equal, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss")))
     assert not found.groups.changes
     assert not found.hidden
 
 
 def test_measured_runs_too():
     runs = tm.simulate(HIDDEN, tm.SGD(lr=0.2), [0.1, 1.0, 5.0, 20.0], d=300, seeds=20)
-    found = tm.class_leaders(runs)
+    found = tm.fairness.class_leaders(runs)
     assert set(found.same_class) == {0, 1, 2}
     assert set(found.classes) == {"+", "-"}
     assert "any two groups" not in str(found)
@@ -44,12 +44,12 @@ def test_measured_runs_too():
 def test_refusals():
     run = tm.predict(HIDDEN, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss"))
     with pytest.raises(ValueError, match="for curves of groups and classes"):
-        tm.class_leaders(run, "loss")
+        tm.fairness.class_leaders(run, "loss")
     with pytest.raises(KeyError, match="No curve 'class_accuracy'"):
-        tm.class_leaders(run, "class_accuracy")
+        tm.fairness.class_leaders(run, "class_accuracy")
     empty = Trajectory({"loss": run["loss"]}, "t", Origin("training"))
     with pytest.raises(KeyError, match="No curve 'class_loss'"):
-        tm.class_leaders(empty)
+        tm.fairness.class_leaders(empty)
 
 
 def counted(gap):
@@ -63,7 +63,7 @@ def centred_losses(problem, lr, times):
 
 
 def test_the_sums_of_exponentials_are_those_of_predict():
-    problem = tm.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4, class_bias=(0.2, 0.0, -0.3))
+    problem = tm.problem.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4, class_bias=(0.2, 0.0, -0.3))
     run = tm.predict(problem, tm.SGD(lr=0.3), [0.5, 5.0], ("loss", "class_loss"), quadrature=tm.theory.Sobol(2**10))
     groups, classes = centred_losses(problem, 0.3, np.array([0.5, 5.0]))
     np.testing.assert_allclose(run["loss"], groups, atol=1e-9)
@@ -86,7 +86,7 @@ def test_how_many_crossings_are_possible(problems):
         }
         bias = {g: dict(enumerate(rng.normal(size=3) * 0.5)) for g in "+-"}
         zero = {g: np.zeros(4) for g in "+-"}
-        problem = tm.ClassMixture(weight, dict(zip("+-", D, strict=True)), zero, teachers, bias)
+        problem = tm.problem.ClassMixture(weight, dict(zip("+-", D, strict=True)), zero, teachers, bias)
         p = np.array([rho, 1 - rho])
         lr = rng.uniform(0.05, 0.9) * 2 * (p @ D) / (p @ D**2)
         whole, parts = centred_losses(problem, lr, np.geomspace(1e-3, 60.0, 400) / lr)

@@ -5,9 +5,10 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter import SGD, Mixture, Origin, Trajectory, load, predict, save, teacher_mixture
+from tiltmeter import SGD, Trajectory, load, predict, save, teacher_mixture
 from tiltmeter.pairs import the_pair
-from tiltmeter.problem import cases
+from tiltmeter.problem import Mixture, cases
+from tiltmeter.record import Origin
 
 
 def measured(values, times=None, se=None, seeds=False, better="lower", name="loss"):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter import SGD, Mixture, class_mixture, drivers, predict, teacher_mixture
+from tiltmeter import SGD, drivers, predict, teacher_mixture
 from tiltmeter.leaders.drivers import DRIVERS, switched
-from tiltmeter.problem import cases
+from tiltmeter.problem import Mixture, cases, class_mixture
 from tiltmeter.problem.starts import Random
 
 TIMES = np.geomspace(0.05, 100.0, 20)

@@ -10,7 +10,7 @@ class TestErrorsOfIntegration:
     """Three groups under a strong intervention: from t = 96 on, gaps of 1e-9 change their sign with the integrator's
     steps."""
 
-    PROBLEM = tm.Mixture.from_vectors(
+    PROBLEM = tm.problem.Mixture.from_vectors(
         weight={"north": 0.6, "south": 0.3, "islands": 0.1},
         variance={"north": 0.5, "south": 1.2, "islands": 2.0},
         means={"north": [0.4, 0, 0], "south": [0, 0.3, 0], "islands": [0, 0, -0.5]},

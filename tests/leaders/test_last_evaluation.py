@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
 from tiltmeter.fairness.calibration import calibration
 from tiltmeter.fairness.estimate import wilson
 from tiltmeter.fairness.impact_ratio import impact_ratio
 from tiltmeter.fairness.last_evaluation import LastEvaluation, last_evaluation
 from tiltmeter.fairness.why import base_rate_split
+from tiltmeter.record import Origin
 
 
 def evaluate(cells, loss=None, seeds=1):

@@ -7,9 +7,10 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter import Origin, Trajectory, load, save, stack
+from tiltmeter import Trajectory, load, save, stack
 from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.points import kept_points
+from tiltmeter.record import Origin
 
 TIMES = np.array([0, 1, 3, 10, 30])
 

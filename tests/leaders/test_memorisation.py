@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter import SGD, Descent, Fixed, Flow, drivers, load, memorisation, predict, save, stopping, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, drivers, load, predict, save, teacher_mixture
+from tiltmeter.fairness import memorisation, stopping
+from tiltmeter.problem import Descent
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 TIMES = np.geomspace(0.01, 100.0, 60)

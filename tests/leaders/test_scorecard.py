@@ -191,15 +191,15 @@ def test_selection_on_the_same_points_is_called_optimistic():
     rises = [[1.0, 1.0], [0.4, 0.5], [0.2, 0.9]]
     runs = {"plain": run(PLAIN[0]), "late": run(rises)}
     assert tm.scorecard(runs)["late"].worst.value == 0.9
-    best = tm.scorecard(runs, select=tm.selections.BestWorst())
+    best = tm.scorecard(runs, select=tm.fairness.selections.BestWorst())
     assert best["late"].worst.value == 0.5
     assert "optimistic" in str(best)
     assert best["late"].reopened.value == pytest.approx(0.4)
     other = {name: run([[1.0, 1.0], [0.9, 0.9], [0.8, 0.8]]) for name in runs}
-    judged = tm.scorecard(runs, select=tm.selections.BestWorst(on=other))
+    judged = tm.scorecard(runs, select=tm.fairness.selections.BestWorst(on=other))
     assert judged["late"].worst.value == 0.9
     assert "optimistic" not in str(judged)
-    assert tm.scorecard(runs, select=tm.selections.BestMean())["late"].worst.value == 0.5
+    assert tm.scorecard(runs, select=tm.fairness.selections.BestMean())["late"].worst.value == 0.5
 
 
 def test_a_diverged_run_has_no_place():
@@ -221,7 +221,7 @@ def test_one_seed_speaks_of_these_runs_only():
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"levels": (1.5,)}, "parts of the baseline's fall"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": 1.0}}, "name every group"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": -1.0, "b": 2.0}}, "non-negative"),
-        ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"select": tm.selections.BestMean(on={})}, "every run"),
+        ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"select": tm.fairness.selections.BestMean(on={})}, "every run"),
     ],
 )
 def test_refusals(runs, settings, sentence):

@@ -23,7 +23,7 @@ def run(values, codes):
     )
     evaluation = {"points": len(codes), "sizes": [["a", int((codes == 0).sum())], ["b", int((codes == 1).sum())]]}
     return tm.Trajectory(
-        {"loss": curve}, "step", tm.Origin("training", {"held_out": evaluation}), points={"loss": points}
+        {"loss": curve}, "step", tm.record.Origin("training", {"held_out": evaluation}), points={"loss": points}
     )
 
 

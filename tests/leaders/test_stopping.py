@@ -5,8 +5,10 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter import SGD, Origin, Trajectory, predict, stopping, teacher_mixture
+from tiltmeter import SGD, Trajectory, predict, teacher_mixture
+from tiltmeter.fairness import stopping
 from tiltmeter.problem import cases
+from tiltmeter.record import Origin
 
 
 def run(a, b):
@@ -66,7 +68,7 @@ def test_bad_input_gets_one_clear_sentence(call, sentence):
 def test_a_run_without_looks_is_refused_in_a_sentence():
     coords = {"time": np.zeros(0), "group": ["a", "b"]}
     loss = xr.DataArray(np.zeros((0, 2)), dims=("time", "group"), coords=coords)
-    empty = tm.Trajectory({"loss": loss}, "step", tm.Origin("training"))
-    for ask in (tm.stopping, tm.leaders):
+    empty = tm.Trajectory({"loss": loss}, "step", tm.record.Origin("training"))
+    for ask in (tm.fairness.stopping, tm.leaders):
         with pytest.raises(ValueError, match="Curve 'loss' has no evaluations: nothing is recorded yet"):
             ask(empty)

@@ -4,7 +4,8 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter import Origin, Trajectory
+from tiltmeter import Trajectory
+from tiltmeter.record import Origin
 
 
 def run(gap, error):

@@ -28,11 +28,13 @@ def run(cells=(WOMEN, MEN), train=True):
     means = [[losses[groups == name].mean() for name in names]]
     loss = xr.DataArray(means, dims=("time", "group"), coords={"time": [10], "group": names})
     settings = {"train": {"points": 100, "sizes": [[g, 60 - 20 * i] for i, g in enumerate(names)]}} if train else {}
-    return tm.Trajectory({"loss": loss}, "step", tm.Origin("training", {"held_out": {}}, settings), points=points)
+    return tm.Trajectory(
+        {"loss": loss}, "step", tm.record.Origin("training", {"held_out": {}}, settings), points=points
+    )
 
 
 def test_the_census_by_hand():
-    text = str(tm.why(run()))
+    text = str(tm.fairness.why(run()))
     assert text.startswith(
         "Of a 3.5 % are positive, of b 14.3 %. The error of b is higher than that of a by 6.4 points: 7.1 from base rates ("
     )
@@ -48,19 +50,19 @@ def test_the_census_by_hand():
 def test_what_a_forecast_found_takes_the_place_of_not_known():
     ahead = Why(5, "loss", {"a": 0.4, "b": 0.2}, "a", "b", {SHARES: 0.05}, None, {"a": 0.1, "b": 0.3}, {},
                 {"a": 0.6, "b": 0.4}, {})  # fmt: skip
-    text = str(tm.why(run(), ahead=ahead))
+    text = str(tm.fairness.why(run(), ahead=ahead))
     assert "With equal shares of the data (now 60 % and 40 % of the data) 25 % of the gap would be left." in text
     assert "tries each" not in text
 
 
 def test_of_several_groups_those_furthest_apart():
-    found = tm.why(run(cells=[(90, 10, 50, 50), (99, 1, 1, 99), (95, 5, 20, 80)], train=False))
+    found = tm.fairness.why(run(cells=[(90, 10, 50, 50), (99, 1, 1, 99), (95, 5, 20, 80)], train=False))
     assert found.pair == ("a", "b")
     assert found.shares == {}
 
 
 def test_refusals():
     with pytest.raises(ValueError, match="`level` should lie"):
-        tm.why(run(), level=0)
+        tm.fairness.why(run(), level=0)
     with pytest.raises(KeyError, match="No group 'z'"):
-        tm.why(run(), pair=("a", "z"))
+        tm.fairness.why(run(), pair=("a", "z"))

@@ -191,7 +191,7 @@ def test_learning_a_parity_lands_on_its_sensitivity():
         train = boolean_data(Parity((3, 7)), 11, points=1024, seed=seed)
         model = mlp(11, (64,), 1)
         run = tm.train(
-            model, train, train, tm.Recipe(lambda p: torch.optim.Adam(p, 2e-2), steps=60, batch=1024), watch=tm.Watch(when=tm.at([0, 60]), measures=(BooleanSensitivity(),)), seed=seed)  # fmt: skip
+            model, train, train, tm.Recipe(lambda p: torch.optim.Adam(p, 2e-2), steps=60, batch=1024), watch=tm.Watch(when=tm.record.at([0, 60]), measures=(BooleanSensitivity(),)), seed=seed)  # fmt: skip
         sensitivity = run["boolean_sensitivity"]
         assert sensitivity[0] < 0.6 * run["boolean_sensitivity_null"][0]
         assert float(sensitivity[-1]) == pytest.approx(2 / 11, abs=0.005)

@@ -84,7 +84,7 @@ def test_the_optimum_is_that_of_least_squares():
 def test_one_layer_follows_the_exact_law():
     data, _ = problem(1.0)
     torch.manual_seed(0)
-    run = trained(deep_linear(8, 1, 1).double(), data, 0.5, 40, tm.every(1))
+    run = trained(deep_linear(8, 1, 1).double(), data, 0.5, 40, tm.record.every(1))
     errors = run["component_error"]
     assert run["component_variance"].values[0] == pytest.approx(VARIANCES)
     left = (1.0 - 0.5 * VARIANCES) ** errors.time.values[:, None]
@@ -96,7 +96,7 @@ def test_one_layer_follows_the_exact_law():
 def test_half_times_of_one_layer():
     data, _ = problem(1.0)
     torch.manual_seed(0)
-    errors = trained(deep_linear(8, 1, 1).double(), data, 0.5, 145, tm.every(1))["component_error"]
+    errors = trained(deep_linear(8, 1, 1).double(), data, 0.5, 145, tm.record.every(1))["component_error"]
     half = (errors < 0.5 * errors.isel(time=0) * (1 + 1e-9)).values.argmax(0)
     assert half.tolist() == np.ceil([1.0, 2.3, 4.8, 9.6, 18.9, 36.8, 71.5, 138.3]).astype(int).tolist()
 
@@ -114,7 +114,7 @@ def test_zero_weights_are_the_null():
 
 def deep_runs(depth, width, scale, lr, steps, seeds=4):
     return tm.stack(
-        [trained(wide(depth, width, s), problem(scale, s)[0], lr, steps, tm.every(4), s) for s in range(seeds)]
+        [trained(wide(depth, width, s), problem(scale, s)[0], lr, steps, tm.record.every(4), s) for s in range(seeds)]
     )
 
 
@@ -154,7 +154,7 @@ def test_spread_over_seeds_falls_in_the_order_of_the_components():
 
 def test_spread_is_the_standard_deviation_of_the_recorded_weights():
     data, _ = problem(0.1)
-    runs = tm.stack([trained(wide(2, 20, s), data, 0.07, 3, tm.every(1), s) for s in range(3)])
+    runs = tm.stack([trained(wide(2, 20, s), data, 0.07, 3, tm.record.every(1), s) for s in range(3)])
     along = runs["component_weight"].isel(time=-1, output=0)
     found = principal_components(data.x)
     weights = along.transpose("seed", "component").values @ found.directions

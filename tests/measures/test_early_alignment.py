@@ -17,7 +17,7 @@ from tiltmeter.modules.networks import TwoLayer, mlp, two_layer
 def descend(net, data, lr, steps, measures=(), when=()):
     """Gradient descent on all points at once."""
     return tm.train(
-        net, data, data, tm.Recipe(lambda p: torch.optim.SGD(p, lr=lr), steps=steps, batch=len(data)), watch=tm.Watch(when=tm.at([0, *when, steps]), measures=measures))  # fmt: skip
+        net, data, data, tm.Recipe(lambda p: torch.optim.SGD(p, lr=lr), steps=steps, batch=len(data)), watch=tm.Watch(when=tm.record.at([0, *when, steps]), measures=measures))  # fmt: skip
 
 
 def angles(extremes):

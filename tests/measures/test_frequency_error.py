@@ -72,7 +72,7 @@ def test_low_frequencies_are_learned_first():
             data,
             data,
             tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=600, batch=128),
-            watch=tm.Watch(when=tm.every(20), measures=(FrequencyError(target),)),
+            watch=tm.Watch(when=tm.record.every(20), measures=(FrequencyError(target),)),
             seed=seed,
         )
         first, fourth, eighth = (crossing(run["frequency_error"], k) for k in (1, 4, 8))
@@ -100,7 +100,7 @@ def test_a_known_linear_model_of_sines_shows_no_order():
         data,
         data,
         tm.Recipe(lr=0.2, steps=20, batch=64),
-        watch=tm.Watch(when=tm.every(5), measures=(FrequencyError(TARGET),)),
+        watch=tm.Watch(when=tm.record.every(5), measures=(FrequencyError(TARGET),)),
     )
     errors = run["frequency_error"]
     assert (errors.max("frequency") - errors.min("frequency")).max() < 1e-4

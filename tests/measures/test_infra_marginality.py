@@ -47,4 +47,4 @@ def test_bad_input_is_refused():
         InfraMarginality(width=0.0)
     data = tm.GroupedData(np.zeros((60, 1)), [0, 1] * 30, [0, 1] * 30)
     with pytest.raises(ValueError, match="needs probabilities"):
-        tm.measure(InfraMarginality(), nn.Linear(1, 1), data, tm.Hinge(), decide=lambda score: score > 0)
+        tm.measure(InfraMarginality(), nn.Linear(1, 1), data, tm.losses.Hinge(), decide=lambda score: score > 0)

@@ -115,7 +115,9 @@ def test_the_null_of_the_alignment_is_what_shuffled_labels_have():
 def test_any_network(make, shape):
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
-    with tm.Probe(make(), images, watch=tm.Watch(when=tm.every(1), measures=(KernelSpectrum(points=20),))) as probe:
+    with tm.Probe(
+        make(), images, watch=tm.Watch(when=tm.record.every(1), measures=(KernelSpectrum(points=20),))
+    ) as probe:
         probe(0)
     run = probe.trajectory()
     assert run["kernel_eigenvalue"].dims == ("time", "mode")

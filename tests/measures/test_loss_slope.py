@@ -10,7 +10,7 @@ LABELS = {"minus one and one": [-1.0, 1.0], "zero and one": [0.0, 1.0]}
 
 
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic(), tm.Hinge()], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic(), tm.losses.Hinge()], ids=lambda loss: type(loss).__name__)
 def test_one_score(loss, labels):
     draw = torch.Generator().manual_seed(0)
     scores = 3.0 * torch.randn(2, 50, generator=draw)
@@ -26,7 +26,7 @@ def test_one_score(loss, labels):
 def test_several_scores():
     draw = torch.Generator().manual_seed(0)
     scores, y = torch.randn(2, 50, 4, generator=draw), torch.randint(4, (50,), generator=draw)
-    known = point_loss(tm.CrossEntropy(), scores[0, :8], y[:8], [0.0, 1.0, 2.0, 3.0])
+    known = point_loss(tm.losses.CrossEntropy(), scores[0, :8], y[:8], [0.0, 1.0, 2.0, 3.0])
     found = known.slope.slope(scores, known.slope.targets(y[None]))
     for run in range(2):
         given = scores[run].clone().requires_grad_()

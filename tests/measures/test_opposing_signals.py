@@ -38,7 +38,7 @@ def watched(edge, steps=16):
         data,
         data,
         tm.Recipe(sgd, steps=steps, batch=len(data), loss=tm.Square()),
-        watch=tm.Watch(when=tm.every(1), measures=measures),
+        watch=tm.Watch(when=tm.record.every(1), measures=measures),
     )
 
 
@@ -71,7 +71,7 @@ def test_without_outliers_everybody_falls_together():
         data,
         data,
         tm.Recipe(sgd, steps=6, batch=400, loss=tm.Square()),
-        watch=tm.Watch(when=tm.every(1), measures=(OpposingSignals(),)),
+        watch=tm.Watch(when=tm.record.every(1), measures=(OpposingSignals(),)),
     )
     assert float(run["opposing_balance"].sel(time=slice(1, None)).max()) < 0.3
 

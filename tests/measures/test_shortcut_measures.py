@@ -239,7 +239,7 @@ def learned_bit_and_parity(seed):
     data = tm.GroupedData(bits, y, "label")
     torch.manual_seed(seed)
     return tm.train(
-        mlp(8, (64, 64, 32), 4), data, data, tm.Recipe(lambda p: torch.optim.Adam(p, 1e-3), steps=1500, batch=256), watch=tm.Watch(when=tm.at([0]), measures=(FeatureVariance({"easy": easy, "hard": hard}),)), seed=seed)  # fmt: skip
+        mlp(8, (64, 64, 32), 4), data, data, tm.Recipe(lambda p: torch.optim.Adam(p, 1e-3), steps=1500, batch=256), watch=tm.Watch(when=tm.record.at([0]), measures=(FeatureVariance({"easy": easy, "hard": hard}),)), seed=seed)  # fmt: skip
 
 
 # --- starvation

@@ -12,7 +12,7 @@ import tiltmeter as tm
 from tiltmeter import plot
 from tiltmeter.plot.drivers import stacked
 
-PROBLEM, SGD, _ = tm.cases.three_phases()
+PROBLEM, SGD, _ = tm.problem.cases.three_phases()
 TIMES = np.geomspace(0.01, 200.0, 40)
 SPLIT = tm.drivers(PROBLEM, SGD, np.concatenate([[0.0], TIMES]))
 
@@ -67,7 +67,7 @@ def test_axes_and_title() -> None:
 
 
 def test_without_bias_the_axis_does_not_show_rounding() -> None:
-    problem, sgd, _ = tm.cases.spurious_correlation()
+    problem, sgd, _ = tm.problem.cases.spurious_correlation()
     scale = plot.drivers(tm.drivers(problem, sgd, TIMES)).to_dict()["layer"][0]["encoding"]["y"]["scale"]
     assert scale["domain"] == pytest.approx([-0.5, 0.5])
 

@@ -52,7 +52,7 @@ def test_linear_grids_get_linear_axes():
 
 def test_the_frontier_joins_what_nothing_beats():
     coupled = tm.theory.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, ("coupling", [0.0, 0.1, 0.3, 1.0, 10.0]))
-    whole = plot.frontier({"coupled": coupled}, tm.criteria.AccuracyParity()).to_dict()
+    whole = plot.frontier({"coupled": coupled}, tm.fairness.criteria.AccuracyParity()).to_dict()
     line, marks = (drawn_rows(whole, layer) for layer in whole["layer"])
     assert len(marks) == 5
     for row in line:
@@ -76,4 +76,4 @@ def test_what_cannot_be_drawn_is_named():
     with pytest.raises(KeyError, match="No grid dimension 'ridge'"):
         plot.equilibrium_sweep(CURVE, x="ridge")
     with pytest.raises(ValueError, match="`frontier` needs at least one Dataset"):
-        plot.frontier({}, tm.criteria.AccuracyParity())
+        plot.frontier({}, tm.fairness.criteria.AccuracyParity())

@@ -4,7 +4,7 @@ import pytest
 
 import tiltmeter as tm
 
-FOUND = tm.theory.random_features(tm.cases.centred_crossing().problem, [0.5, 1.0, 2.0, 5.0], samples=2.0)
+FOUND = tm.theory.random_features(tm.problem.cases.centred_crossing().problem, [0.5, 1.0, 2.0, 5.0], samples=2.0)
 
 
 def test_lines_and_the_mark_of_the_samples():

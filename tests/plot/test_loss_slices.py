@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import Origin, Trajectory, plot
+from tiltmeter import Trajectory, plot
+from tiltmeter.record import Origin
 
 OFFSETS, TIMES = np.array([-0.2, 0.0, 0.2]), np.array([0, 10, 100, 1000, 5000])
 

@@ -8,7 +8,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter import plot
 
-PROBLEM, SGD, _ = tm.cases.three_phases()
+PROBLEM, SGD, _ = tm.problem.cases.three_phases()
 TIMES = np.geomspace(0.01, 200.0, 40)
 THEORY = tm.predict(PROBLEM, SGD, TIMES, curves=("loss", "M", "R", "Q"))
 
@@ -42,7 +42,7 @@ def test_what_is_recorded_is_drawn() -> None:
 
 
 def test_a_flat_curve_gets_an_axis() -> None:
-    flat = tm.predict(*tm.cases.centred_crossing(), curves=("M",))
+    flat = tm.predict(*tm.problem.cases.centred_crossing(), curves=("M",))
     (panel,) = plot.order_parameters(flat).to_dict()["vconcat"]
     low, high = panel["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert high - low == pytest.approx(1.0)

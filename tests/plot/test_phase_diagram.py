@@ -183,7 +183,7 @@ def test_refused_trajectories() -> None:
     with pytest.raises(ValueError, match=r"a grid over exactly two dimensions\. Found 1: overlap\."):
         plot.phase_diagram(one)
     with pytest.raises(ValueError, match=r"exactly two dimensions\. Found none\."):
-        plot.phase_diagram(tm.predict(*tm.cases.no_bias(), curves=("loss",)))
+        plot.phase_diagram(tm.predict(*tm.problem.cases.no_bias(), curves=("loss",)))
     with pytest.raises(ValueError, match="average over `seed` first"):
         plot.phase_diagram(GRID.replace({"loss": one["loss"].expand_dims("seed", -1)}))
     with pytest.raises(TypeError, match=r"axes of a phase diagram are numbers\. Found <U1 in 'rho'"):

@@ -12,7 +12,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter import plot
 
-PROBLEM, SGD, _ = tm.cases.three_phases()
+PROBLEM, SGD, _ = tm.problem.cases.three_phases()
 THEORY = tm.predict(PROBLEM, SGD, np.geomspace(0.01, 200.0, 60), curves=("loss", "M", "R", "Q"))
 CHART = plot.curves(THEORY, leaders=tm.leaders(THEORY, "loss"), timescales=tm.timescales(PROBLEM, SGD))
 

@@ -38,10 +38,10 @@ def test_slope_is_the_derivative_with_the_threshold(r):
 
 def test_corners_are_cut():
     law = channel(*(np.array([x]) for x in (0.3, 1.4, 0.6, 0.8, 0.2)), cuts=np.array([[[1.0], [-1.0]]]))
-    value = law.mean(tm.Hinge().value(law.score, law.label)).item()
+    value = law.mean(tm.losses.Hinge().value(law.score, law.label)).item()
     fine = channel(*(np.array([x]) for x in (0.3, 1.4, 0.6, 0.8, 0.2)), fineness=200)
-    assert value == pytest.approx(fine.mean(tm.Hinge().value(fine.score, fine.label)).item(), abs=1e-6)
-    assert value == pytest.approx(law.mean(tm.Hinge().value(law.score, law.label)).item(), abs=1e-12)
+    assert value == pytest.approx(fine.mean(tm.losses.Hinge().value(fine.score, fine.label)).item(), abs=1e-6)
+    assert value == pytest.approx(law.mean(tm.losses.Hinge().value(law.score, law.label)).item(), abs=1e-12)
 
 
 def test_square_loss_is_that_of_the_dynamics():

@@ -56,7 +56,7 @@ for n in range({count}):
 """
 RATES = """
 import tiltmeter as tm
-print(tm.predict(*tm.cases.centred_crossing(), curves=("error",))["error"].values.tobytes().hex())
+print(tm.predict(*tm.problem.cases.centred_crossing(), curves=("error",))["error"].values.tobytes().hex())
 """
 NORMAL = """
 import numpy as np

@@ -8,11 +8,11 @@ import tiltmeter as tm
 from tiltmeter.population.criteria import CRITERIA
 
 GAPS = [
-    (tm.criteria.StatisticalParity(), "positive_rate_gap"),
-    (tm.criteria.EqualOpportunity(), "tpr_gap"),
-    (tm.criteria.EqualisedOdds(), "equalised_odds"),
-    (tm.criteria.AccuracyParity(), "error_gap"),
-    (tm.criteria.PredictiveParity(), "ppv_gap"),
+    (tm.fairness.criteria.StatisticalParity(), "positive_rate_gap"),
+    (tm.fairness.criteria.EqualOpportunity(), "tpr_gap"),
+    (tm.fairness.criteria.EqualisedOdds(), "equalised_odds"),
+    (tm.fairness.criteria.AccuracyParity(), "error_gap"),
+    (tm.fairness.criteria.PredictiveParity(), "ppv_gap"),
 ]
 
 
@@ -24,11 +24,11 @@ def test_a_criterion_is_its_worst_gap(criterion, name):
 
 def test_the_worst_group():
     error = xr.DataArray([0.1, 0.4], dims="group")
-    assert tm.criteria.WorstGroupError().of(xr.Dataset({"error": error})).item() == 0.4
+    assert tm.fairness.criteria.WorstGroupError().of(xr.Dataset({"error": error})).item() == 0.4
 
 
 def test_equal_groups_are_fair_in_every_sense():
     found = tm.equilibrium(tm.teacher_mixture(0.5, 0.0, (1.0, 1.0), 0.5), tm.Logistic(), 2.0, 0.1)
-    for criterion in (*CRITERIA, tm.criteria.PredictiveParity()):
-        if criterion != tm.criteria.WorstGroupError():
+    for criterion in (*CRITERIA, tm.fairness.criteria.PredictiveParity()):
+        if criterion != tm.fairness.criteria.WorstGroupError():
             assert criterion.of(found).item() < 1e-9, criterion

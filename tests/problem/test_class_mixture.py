@@ -15,16 +15,16 @@ GOOD = {
 
 
 def test_json_and_equality():
-    problem = tm.ClassMixture(**GOOD)
-    again = tm.ClassMixture.from_json(problem.to_json())
+    problem = tm.problem.ClassMixture(**GOOD)
+    again = tm.problem.ClassMixture.from_json(problem.to_json())
     assert again == problem
     assert hash(again) == hash(problem)
-    assert problem != tm.class_mixture(3)
+    assert problem != tm.problem.class_mixture(3)
     assert (problem.groups, problem.classes) == (("a", "b"), ("x", "y"))
     with pytest.raises(ValueError, match=r"read-only"):
         problem.means["a"][0] = 1.0
     with pytest.raises(ValueError, match=r"does not describe a ClassMixture"):
-        tm.ClassMixture.from_json({"mixture": 1})
+        tm.problem.ClassMixture.from_json({"mixture": 1})
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_json_and_equality():
 )
 def test_bad_input(change, said):
     with pytest.raises((ValueError, KeyError), match=said):
-        tm.ClassMixture(**{**GOOD, **change})
+        tm.problem.ClassMixture(**{**GOOD, **change})
 
 
 @pytest.mark.parametrize(
@@ -64,22 +64,22 @@ def test_bad_input(change, said):
 )
 def test_bad_numbers(given, said):
     with pytest.raises(ValueError, match=said):
-        tm.class_mixture(**given)
+        tm.problem.class_mixture(**given)
 
 
 def test_impossible_geometry():
     gram = np.diag([0.0, 1.0, 1.0])
     gram[1, 2] = gram[2, 1] = 1.3
     with pytest.raises(ValueError, match=r"Impossible geometry: .* smallest eigenvalue is -0.3"):
-        tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), gram)
+        tm.problem.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), gram)
     with pytest.raises(ValueError, match=r"should be 3 x 3 for 1 groups and 2 classes"):
-        tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.eye(2))
+        tm.problem.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.eye(2))
     with pytest.raises(ValueError, match=r"finite and symmetric"):
-        tm.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.triu(np.ones((3, 3))))
+        tm.problem.ClassMixture.from_gram({"a": 1.0}, {"a": 1.0}, (0, 1), np.triu(np.ones((3, 3))))
 
 
 def test_swapped_classes_look_like_one_another():
-    problem = tm.class_mixture(3, overlap=0.9, swapped=True)
+    problem = tm.problem.class_mixture(3, overlap=0.9, swapped=True)
     plus, minus = problem.teachers["+"], problem.teachers["-"]
     assert plus[0] @ minus[1] == pytest.approx(0.9)
     assert plus[0] @ minus[0] == pytest.approx(0.0, abs=1e-12)
@@ -89,7 +89,7 @@ def test_swapped_classes_look_like_one_another():
 def test_samples_have_the_classes_of_the_theory():
     from tiltmeter.population.classes.moments import class_moments
 
-    problem = tm.class_mixture(4, 0.7, (0.5, 1.5), overlap=0.4, shift=1.0, class_bias=(0.3, 0.0, 0.0, -0.5))
+    problem = tm.problem.class_mixture(4, 0.7, (0.5, 1.5), overlap=0.4, shift=1.0, class_bias=(0.3, 0.0, 0.0, -0.5))
     data = samples(problem, d=30, points=40_000)
     assert data.sizes == {"+": 28000, "-": 12000}
     for g, group in enumerate(problem.groups):

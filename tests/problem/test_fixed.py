@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tiltmeter import SGD, Descent, Fixed, Flow
+from tiltmeter import SGD, Fixed, Flow
+from tiltmeter.problem import Descent
 from tiltmeter.problem.full_batch import training_from_json
 from tiltmeter.problem.starts import Overlaps, Random
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Mixture, predict, teacher_mixture
-from tiltmeter.problem import cases
+from tiltmeter import SGD, predict, teacher_mixture
+from tiltmeter.problem import Mixture, cases
 
 CENTRED = np.diag([0.0, 0.0, 1.0, 1.0])
 HALF = {"a": 0.5, "b": 0.5}

@@ -57,12 +57,14 @@ def test_weights_reach_their_group_and_label():
 
 def test_groups_that_are_pairs_keep_their_weights():
     names = ("a", 1), ("a", -1)
-    problem = tm.Mixture(dict.fromkeys(names, 0.5), dict.fromkeys(names, 1.0), np.diag([0, 0, 1, 1]))
+    problem = tm.problem.Mixture(dict.fromkeys(names, 0.5), dict.fromkeys(names, 1.0), np.diag([0, 0, 1, 1]))
     flat = flatten(problem, Objective(tm.Square(), 1.0, 1.0, {("a", 1): 2.0, (("a", -1), 1): 3.0}))
     np.testing.assert_array_equal(flat.points[0].s, [[2.0, 2.0], [3.0, 1.0]])
 
 
 def test_json_rebuilds_the_objective():
-    given = Objective(tm.Hinge(), ("samples", [1.0, 2.0]), 0.3, {"+": 1.0, ("-", 1): ("w", [1.0, 2.0])}, False, 0.5)
+    given = Objective(
+        tm.losses.Hinge(), ("samples", [1.0, 2.0]), 0.3, {"+": 1.0, ("-", 1): ("w", [1.0, 2.0])}, False, 0.5
+    )
     again = Objective.from_json(json.loads(json.dumps(given.to_json())))
     assert again.to_json() == given.to_json()

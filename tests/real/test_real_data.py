@@ -62,7 +62,7 @@ def trained(train, held_out, steps, seeds, outputs, lr=0.05, hidden=64, **option
         torch.manual_seed(seed)
         model = nn.Sequential(nn.Linear(train.x.shape[1], hidden), nn.ReLU(), nn.Linear(hidden, outputs))
         recipe = tm.Recipe(lr=lr, steps=steps, batch=16, **options)
-        runs.append(tm.train(model, train, held_out, recipe, seed=seed, watch=tm.Watch(when=tm.log_spaced(8))))
+        runs.append(tm.train(model, train, held_out, recipe, seed=seed, watch=tm.Watch(when=tm.record.log_spaced(8))))
     return tm.stack(runs)
 
 

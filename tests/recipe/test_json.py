@@ -35,8 +35,11 @@ REBUILT = {
     "draws in proportions": tm.Recipe(lr=0.1, steps=2, sampling=Draws({("a", 1): 1.0, "b": 3.0})),
     "epochs": tm.Recipe(lr=0.1, steps=2, sampling=Epochs()),
     "weights": tm.Recipe(lr=0.1, steps=2, weights={"a": 2.0, ("b", 1): 3.0}, proportions={1: 0.5, 2: 0.5}),
-    **{type(one).__name__: tm.Recipe(lr=0.1, steps=2, loss=one) for one in (tm.Square(), tm.Logistic(), tm.Hinge())},
-    "cross-entropy": tm.Recipe(lr=0.1, steps=2, loss=tm.CrossEntropy(), clip=1.0),
+    **{
+        type(one).__name__: tm.Recipe(lr=0.1, steps=2, loss=one)
+        for one in (tm.Square(), tm.Logistic(), tm.losses.Hinge())
+    },
+    "cross-entropy": tm.Recipe(lr=0.1, steps=2, loss=tm.losses.CrossEntropy(), clip=1.0),
 }
 
 

@@ -23,7 +23,7 @@ def doors(data, recipe, watch=tm.Watch()):
         "Tangent.forecast": lambda: kernels.forecast(recipe, watch=watch),
         "why": lambda: kernels.why(recipe, step=5),
         "learned_share": lambda: kernels.learned_share(recipe),
-        "best_weights": lambda: tm.best_weights(kernels, recipe),
+        "best_weights": lambda: tm.fairness.best_weights(kernels, recipe),
     }
 
 
@@ -82,7 +82,7 @@ def spread(y_true, y_score):
 
 
 def test_measures_of_scores_are_forecast_and_those_of_a_snapshot_refused(data):
-    watch = tm.Watch(when=tm.every(5), measures=(spread,))
+    watch = tm.Watch(when=tm.record.every(5), measures=(spread,))
     ahead = tm.forecast(nn.Linear(6, 1), *data, RECIPE, watch=watch)
     assert ahead["spread"].time.values.tolist() == [0, 5, 10, 15, 20]
     sentence = "`measures` of a forecast should be functions f(y_true, y_score). Found one of a snapshot."
@@ -112,7 +112,7 @@ def test_a_method_is_a_value(data):
 def test_best_weights_searches_the_weights_itself(data):
     kernels = tm.tangent(nn.Linear(6, 1), *data)
     with pytest.raises(ValueError, match="searches the weights itself: leave them out of the recipe"):
-        tm.best_weights(kernels, replace(RECIPE, weights={"a": 2.0}))
+        tm.fairness.best_weights(kernels, replace(RECIPE, weights={"a": 2.0}))
 
 
 class TestResume:
@@ -148,7 +148,7 @@ class TestResume:
 
 @pytest.mark.parametrize(
     "function",
-    [Tangent.forecast, Tangent.why, Tangent.learned_share, tm.best_weights, tm.train, tm.ensemble, tm.Probe],
+    [Tangent.forecast, Tangent.why, Tangent.learned_share, tm.fairness.best_weights, tm.train, tm.ensemble, tm.Probe],
     ids=lambda function: function.__qualname__,
 )  # fmt: skip
 def test_no_door_has_more_than_ten_parameters(function):

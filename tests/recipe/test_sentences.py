@@ -89,11 +89,11 @@ def test_a_recipe(given, kind, sentence):
     [
         ("adam", "Found the text 'adam'."),
         (0.1, "Found float."),
-        (tm.optimisers.Adam(lr=0.1), "Found Adam of tiltmeter, which `simulate` takes."),
+        (tm.problem.optimisers.Adam(lr=0.1), "Found Adam of tiltmeter, which `simulate` takes."),
         (tm.SGD(lr=0.1), "Found SGD of tiltmeter, which `simulate` takes."),
         (lambda parameters: 3, "Found that it makes int."),
         (lambda parameters: None, "Found that it makes nothing."),
-        (tm.optimisers.Adam, "Found that it "),
+        (tm.problem.optimisers.Adam, "Found that it "),
         (nn.Linear(1, 1), "Found that it fails: "),
         (partial(torch.optim.Adam, rate=0.1), "Found that it fails: "),
         (partial(torch.optim.Adam, lr=-1.0), "Found that it fails: Invalid learning rate: -1.0"),
@@ -113,7 +113,7 @@ def test_an_optimiser_with_parameters_is_shown_how_to_make_one():
     )
 
 
-@pytest.mark.parametrize("given", [tm.optimisers.Adam(lr=0.1), ADAM, 0.1, {"lr": 0.1}, None])
+@pytest.mark.parametrize("given", [tm.problem.optimisers.Adam(lr=0.1), ADAM, 0.1, {"lr": 0.1}, None])
 def test_anything_else_than_a_recipe_is_shown_one(data, given):
     sentence = (
         "`recipe` should be a Recipe, as tm.Recipe(lr=0.01, steps=1000, batch=16) or "
@@ -128,7 +128,7 @@ def test_anything_else_than_a_recipe_is_shown_one(data, given):
         lambda: kernels.forecast(given),
         lambda: kernels.why(given, step=5),
         lambda: kernels.learned_share(given),
-        lambda: tm.best_weights(kernels, given),
+        lambda: tm.fairness.best_weights(kernels, given),
     ):
         assert said(work, TypeError) == sentence
 
@@ -207,14 +207,14 @@ def test_a_watch(given, sentence):
 
 
 def test_anything_else_than_a_watch_is_shown_one(data):
-    shown = "`watch` should be a Watch, as tm.Watch(when=tm.every(100))."
+    shown = "`watch` should be a Watch, as tm.Watch(when=tm.record.every(100))."
     recipe, model = tm.Recipe(lr=0.1, steps=5), nn.Linear(6, 1)
     for work in (
-        lambda: checked_watch(tm.every(5)),
-        lambda: tm.train(model, *data, recipe, watch=tm.every(5)),
-        lambda: tm.ensemble(lambda: model, *data, recipe, watch=tm.every(5)),
-        lambda: tm.forecast(model, *data, recipe, watch=tm.every(5)),
-        lambda: tm.Probe(model, data[1], tm.every(5)),
+        lambda: checked_watch(tm.record.every(5)),
+        lambda: tm.train(model, *data, recipe, watch=tm.record.every(5)),
+        lambda: tm.ensemble(lambda: model, *data, recipe, watch=tm.record.every(5)),
+        lambda: tm.forecast(model, *data, recipe, watch=tm.record.every(5)),
+        lambda: tm.Probe(model, data[1], tm.record.every(5)),
     ):
         assert said(work, TypeError) == f"{shown} Found Every: pass tm.Watch(when=every(5))."
     assert said(lambda: checked_watch(3), TypeError) == f"{shown} Found int."

@@ -20,7 +20,7 @@ import tiltmeter as tm
 from tiltmeter.recipe.sampling import Draws, Epochs
 
 STEPS, BATCH = 24, 8
-FEW = tm.Watch(when=tm.at([0, STEPS // 2]))
+FEW = tm.Watch(when=tm.record.at([0, STEPS // 2]))
 SGD = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 
 
@@ -153,7 +153,11 @@ class TestTrain:
                         raise Killed
                 return super().forward(x)
 
-        settings = {"to": tmp_path / "run", "checkpoint": tm.every(5), "watch": tm.Watch(when=tm.every(4))}
+        settings = {
+            "to": tmp_path / "run",
+            "checkpoint": tm.record.every(5),
+            "watch": tm.Watch(when=tm.record.every(4)),
+        }
         dying = Dies(*seeded())
         with pytest.raises(Killed):
             tm.train(dying, *data, asked, **settings)

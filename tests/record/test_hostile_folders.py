@@ -57,7 +57,7 @@ def test_a_pipe_blocks_nobody(run, name):
     target = next((run / "arrays").iterdir()) if name == "arrays" else run / name
     target.unlink(missing_ok=True)
     os.mkfifo(target)
-    found = in_time(lambda: tm.check(run))
+    found = in_time(lambda: tm.record.check(run))
     assert name == "lock" or not found.ok
     answer = in_time(lambda: tm.load(run).points["loss"] if "points" in name else tm.load(run))
     assert isinstance(answer, tm.Trajectory) if name in ("lock", "checkpoint.pt") else isinstance(answer, ValueError)
@@ -78,8 +78,8 @@ def test_a_folder_whose_name_commands_the_terminal(tmp_path):
     path = tmp_path / "a\x1b[2Jb"
     with record(path) as recorder:
         recorder.append(0, {"loss": 1.0})
-    assert "\x1b" not in str(tm.check(path))
-    assert "\x1b" not in str(tm.check(tmp_path / "no\x1b[2Jwhere"))
+    assert "\x1b" not in str(tm.record.check(path))
+    assert "\x1b" not in str(tm.record.check(tmp_path / "no\x1b[2Jwhere"))
 
 
 CRAFTED = [
@@ -106,7 +106,7 @@ def test_check_reports_crafted_labels_and_never_raises(run, coords, points):
         entry = {"kind": "evaluation", "time": 9, "values": {}, "point_layouts": told, "points": kept}
     with open(run / "curves.jsonl", "ab") as file:
         file.write(sealed_line(json.dumps(entry, separators=(",", ":")).encode()))
-    assert not tm.check(run).ok
+    assert not tm.record.check(run).ok
     with pytest.raises(ValueError, match="line 4"):
         tm.load(run)
 
@@ -116,7 +116,7 @@ def test_a_crafted_header_is_one_sentence(run, said):
     known = json.loads((run / "run.json").read_bytes())
     known.pop("crc")
     (run / "run.json").write_bytes(sealed_file(json.dumps({**known, **said}, indent=1).encode()))
-    assert not tm.check(run).ok
+    assert not tm.record.check(run).ok
     with pytest.raises(ValueError, match=r"is not a run\.json"):
         tm.load(run)
 

@@ -218,7 +218,7 @@ HEADER = {"format": 3, "holds": "trajectory", "clock": "t", "origin": {"source":
         (
             writes_alone("tangent.json"),
             ValueError,
-            "it has no run.json. It holds kernels: `tm.load_tangent` reads them.",
+            "it has no run.json. It holds kernels: `tm.results.load_tangent` reads them.",
         ),
         (
             writes_alone("study.json"),

@@ -63,7 +63,7 @@ def decided(cells, groups, seeds=1, times=(0, 100, 500), wobble=0.0):
         "train": evaluation,
         "steps": 500,
     }
-    origin = tm.Origin("training", {"held_out": evaluation}, settings, seeds=tuple(range(seeds)))
+    origin = tm.record.Origin("training", {"held_out": evaluation}, settings, seeds=tuple(range(seeds)))
     return tm.Trajectory(curves, "step", origin, points=kept)
 
 

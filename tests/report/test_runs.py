@@ -30,7 +30,7 @@ def recorded(evaluations=20, groups=GROUPS, **settings):
     problem = {
         "held_out": {"points": 100, "sizes": [[g, 20 + 60 * i] for i, g in enumerate(groups)], "label_rates": []}
     }
-    origin = tm.Origin(
+    origin = tm.record.Origin(
         "training", problem, {"model": {"class": "Net", "parameters": 1234}, "loss": "cross-entropy", **settings}
     )
     return tm.Trajectory(curves, "step", origin)
@@ -98,7 +98,7 @@ def test_several_runs_are_compared_and_named(tmp_path):
 
 def test_a_forecast_is_compared_with_its_run(tmp_path):
     run = recorded()
-    ahead = tm.Trajectory(dict(run), "step", tm.Origin("forecast", run.origin.problem, {"steps": 1000}))
+    ahead = tm.Trajectory(dict(run), "step", tm.record.Origin("forecast", run.origin.problem, {"steps": 1000}))
     text = words(tm.report([ahead, run], tmp_path / "run.html"))
     assert "What was forecast before training" in text
     last = [f"{100 * value:.1f}% for {name}" for name, value in zip(GROUPS, run["error"].values[-1], strict=True)]
@@ -113,7 +113,7 @@ def test_a_nowcast_goes_on_from_its_run(tmp_path):
     steps = last + np.array([0, 200, 1000])
     rest = {name: curve.isel(time=slice(-3, None)).assign_coords(time=steps) for name, curve in run.items()}
     settings = {"steps": last + 1000, "calculation": {"from_step": last}}
-    ahead = tm.Trajectory(rest, "step", tm.Origin("forecast", run.origin.problem, settings))
+    ahead = tm.Trajectory(rest, "step", tm.record.Origin("forecast", run.origin.problem, settings))
     text = words(tm.report([ahead, run], tmp_path / "run.html"))
     assert "How the training is forecast to go on" in text
     assert "What was forecast before training" not in text
@@ -127,13 +127,13 @@ def test_a_nowcast_goes_on_from_its_run(tmp_path):
 
 
 def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):
-    theory = tm.predict(*tm.cases.no_crossing(), curves=("loss", "error"))
+    theory = tm.predict(*tm.problem.cases.no_crossing(), curves=("loss", "error"))
     text = words(tm.report([recorded(), theory], tmp_path / "run.html"))
     assert "t = 200" in text
 
 
 def test_a_theory_says_what_drives_it(tmp_path):
-    text = words(tm.report([tm.predict(*tm.cases.three_phases())], tmp_path / "run.html"))
+    text = words(tm.report([tm.predict(*tm.problem.cases.three_phases())], tmp_path / "run.html"))
     assert "By loss: Group + has the lower loss until t = 1.128 (shift and label imbalance), then group -" in text
     assert "Exact values" in text
 
@@ -157,7 +157,7 @@ def test_a_diverged_run_names_no_leader(tmp_path, made):
 def test_weighted_points_are_not_judged(tmp_path, made):
     run = small(made)
     evaluation = {**run.origin.problem["held_out"], "weighted": True}
-    weighted = tm.Trajectory(dict(run), "step", tm.Origin("training", {"held_out": evaluation}))
+    weighted = tm.Trajectory(dict(run), "step", tm.record.Origin("training", {"held_out": evaluation}))
     text = words(tm.report([weighted], tmp_path / "run.html"))
     assert "Not judged: it is not judged, since its points are weighted." in text
 
@@ -256,7 +256,7 @@ class TestTheoryIsSolvedSeldom:
         monkeypatch.setattr(module, name, lambda *a, **k: found.append(1) or real(*a, **k))
         return found
 
-    @pytest.mark.parametrize("case", [tm.cases.centred_crossing, tm.cases.three_phases])
+    @pytest.mark.parametrize("case", [tm.problem.cases.centred_crossing, tm.problem.cases.three_phases])
     def test_a_report_predicts_the_eight_problems_of_the_drivers_and_no_more(self, case, tmp_path, monkeypatch):
         from importlib import import_module
 
@@ -269,7 +269,7 @@ class TestTheoryIsSolvedSeldom:
         from tiltmeter.schedules import Cosine
         from tiltmeter.theory import ode
 
-        problem, _, times = tm.cases.centred_crossing()
+        problem, _, times = tm.problem.cases.centred_crossing()
         theory = tm.predict(problem, tm.SGD(lr=Cosine(0.2, 100.0, 0.02)), times)
         calls = self.calls(monkeypatch, ode, "by_pieces")
         tm.report([theory], tmp_path / "report.html")
@@ -278,7 +278,7 @@ class TestTheoryIsSolvedSeldom:
     def test_a_theory_from_disk_is_solved_again_once(self, tmp_path, monkeypatch):
         from importlib import import_module
 
-        tm.save(tm.predict(*tm.cases.three_phases()), tmp_path / "run")
+        tm.save(tm.predict(*tm.problem.cases.three_phases()), tmp_path / "run")
         calls = self.calls(monkeypatch, import_module("tiltmeter.theory.predict"), "predict")
         tm.report([tmp_path / "run"], tmp_path / "report.html")
         assert len(calls) == 9  # once, and the eight problems of the drivers

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, norm
 
-from tiltmeter import SGD, Mixture, simulate, teacher_mixture
+from tiltmeter import SGD, simulate, teacher_mixture
+from tiltmeter.problem import Mixture
 from tiltmeter.problem.starts import Overlaps, Random
 from tiltmeter.problem.students import Erf, Identity, Linear, Network, ReLU, Tanh
 from tiltmeter.schedules import Cosine, PowerDecay

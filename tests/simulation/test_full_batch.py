@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Descent, Fixed, Flow, load, simulate, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, load, simulate, teacher_mixture
+from tiltmeter.problem import Descent
 from tiltmeter.problem.students import Network
 from tiltmeter.simulation import Direct, Repeated
 

@@ -59,10 +59,10 @@ class TestSeeds:
 
     def test_networks_momentum_and_clip_are_steered_too(self):
         law = I.GroupDRO(5.0, by="draws", every=5)
-        sgd = steered(law, momentum=0.5, clip=1.0, start=tm.starts.Random(0.5))
-        runs = tm.simulate(C, sgd, [2.0], d=50, seeds=2, student=tm.students.Network(2))
-        plain = tm.simulate(C, tm.SGD(lr=0.2, momentum=0.5, clip=1.0, start=tm.starts.Random(0.5)), [2.0], d=50, seeds=2,
-                            student=tm.students.Network(2))  # fmt: skip
+        sgd = steered(law, momentum=0.5, clip=1.0, start=tm.problem.starts.Random(0.5))
+        runs = tm.simulate(C, sgd, [2.0], d=50, seeds=2, student=tm.problem.students.Network(2))
+        plain = tm.simulate(C, tm.SGD(lr=0.2, momentum=0.5, clip=1.0, start=tm.problem.starts.Random(0.5)), [2.0], d=50, seeds=2,
+                            student=tm.problem.students.Network(2))  # fmt: skip
         assert (runs["loss"] != plain["loss"]).all()
         assert runs["pull"].dims == ("time", "group", "seed")
 
@@ -92,7 +92,10 @@ class TestRefusals:
         ("more", "message"),
         [
             ({"method": Direct()}, "`Direct` does not see the gradients that UPGrad needs"),
-            ({"student": tm.students.Network(2)}, "UPGrad is simulated for linear students without momentum and clip"),
+            (
+                {"student": tm.problem.students.Network(2)},
+                "UPGrad is simulated for linear students without momentum and clip",
+            ),
             ({"d": 4}, "`d` should be at least 5 for gradients of 2 groups"),
         ],
     )

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Mixture, agreement, predict, simulate, teacher_mixture
+from tiltmeter import SGD, agreement, predict, simulate, teacher_mixture
+from tiltmeter.problem import Mixture
 from tiltmeter.problem.optimisers import Adam, SignSGD
 from tiltmeter.problem.starts import Random
 from tiltmeter.problem.students import Network, ReLU

@@ -7,7 +7,9 @@ import tiltmeter as tm
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.simulation import Direct, Repeated
 
-PROBLEM = tm.class_mixture(3, 0.7, (0.6, 1.4), overlap=0.5, similarity=0.4, shift=0.5, class_bias=(0.3, 0.0, -0.2))
+PROBLEM = tm.problem.class_mixture(
+    3, 0.7, (0.6, 1.4), overlap=0.5, similarity=0.4, shift=0.5, class_bias=(0.3, 0.0, -0.2)
+)
 CURVES = ("R", "M", "Q", "student_bias", "loss", "class_loss")
 
 
@@ -47,12 +49,12 @@ def direct(problem, sgd, steps, d, seeds, cross_entropy=False, seed=0):
     return np.einsum("scr,gkr->sgkc", W[:, :, :rank], data.teachers), W @ W.transpose(0, 2, 1), bias
 
 
-@pytest.mark.parametrize("student", [tm.students.Linear(), tm.students.Softmax()])
+@pytest.mark.parametrize("student", [tm.problem.students.Linear(), tm.problem.students.Softmax()])
 @pytest.mark.parametrize("batch", [1, 3])
 def test_chain_and_direct_run_agree_in_law(student, batch):
     d, steps, seeds = 20, 40, 3000
     sgd = tm.SGD(lr=0.8, train_bias=True, weights={"+": 0.8, "-": 1.5}, batch=batch, weight_decay=0.2)
-    R, Q, bias = direct(PROBLEM, sgd, steps, d, seeds, isinstance(student, tm.students.Softmax))
+    R, Q, bias = direct(PROBLEM, sgd, steps, d, seeds, isinstance(student, tm.problem.students.Softmax))
     runs = tm.simulate(PROBLEM, sgd, [steps / d], d, seeds, student=student, curves=CURVES[:4])
     for values, name in ((R, "R"), (Q, "Q"), (bias, "student_bias")):
         chain = runs[name].isel(time=0).transpose("seed", ...).values
@@ -82,7 +84,7 @@ def test_weights_of_classes_change_what_is_learnt():
 
 
 def test_seeds_and_directories(tmp_path):
-    sgd = tm.SGD(lr=0.3, start=tm.starts.Random(0.5))
+    sgd = tm.SGD(lr=0.3, start=tm.problem.starts.Random(0.5))
     whole = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, 4, to=tmp_path / "run")
     alone = tm.simulate(PROBLEM, sgd, [0.0, 1.0], 50, [2], method=tm.simulation.Chain(threads=1))
     np.testing.assert_array_equal(whole["loss"].sel(seed=2), alone["loss"].sel(seed=2))
@@ -113,7 +115,7 @@ def test_a_linear_module_trained_by_torch_is_the_student():
     for seed in range(seeds):
         data = samples(PROBLEM, d, steps, seed=1000 + seed)
         evaluation = samples(PROBLEM, d, 4000, seed=2000 + seed, proportions={"+": 0.5, "-": 0.5})
-        run = tm.train(make(), data, evaluation, recipe, watch=tm.Watch(when=tm.at([steps])), seed=seed)
+        run = tm.train(make(), data, evaluation, recipe, watch=tm.Watch(when=tm.record.at([steps])), seed=seed)
         for name, values in found.items():
             values.append(run[name].isel(time=-1).values)
     sgd = tm.SGD(lr=0.5, train_bias=True)
@@ -131,10 +133,10 @@ def test_a_linear_module_trained_by_torch_is_the_student():
         ({"sgd": tm.SGD(lr=0.1, clip=1.0)}, "without clip"),
         ({"method": Direct()}, r"simulated by Chain\(\)"),
         ({"data": Repeated(1.0)}, r"on Fresh\(\) data"),
-        ({"sgd": tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=1.0))}, r"start from Zero\(\) or Random"),
+        ({"sgd": tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=1.0))}, r"start from Zero\(\) or Random"),
         ({"sgd": tm.SGD(lr=("lr", [0.1, 0.2]))}, "`lr` should be one number here"),
-        ({"sgd": tm.optimisers.SignSGD(lr=0.1)}, "with SGD only. Found SignSGD"),
-        ({"student": tm.students.Network(2)}, r"Linear\(\) and Softmax\(\) students"),
+        ({"sgd": tm.problem.optimisers.SignSGD(lr=0.1)}, "with SGD only. Found SignSGD"),
+        ({"student": tm.problem.students.Network(2)}, r"Linear\(\) and Softmax\(\) students"),
         ({"d": 5}, "`d` should be at least 1"),
         ({"sgd": tm.SGD(lr=0.1, weights={("+", 9): 1.0})}, r"unknown group or \(group, class\)"),
     ],
@@ -152,7 +154,7 @@ def random_problem(classes, seed):
     rows /= np.linalg.norm(rows, axis=2, keepdims=True)
     mean = rng.normal(size=classes + 3)
     mean /= np.linalg.norm(mean)
-    return tm.ClassMixture(
+    return tm.problem.ClassMixture(
         {"+": 0.7, "-": 0.3},
         {"+": 0.6, "-": 1.4},
         {"+": mean, "-": -mean},
@@ -165,9 +167,9 @@ def random_problem(classes, seed):
 ROWS = pytest.mark.parametrize(
     ("classes", "student", "seeds", "last"),
     [
-        (3, tm.students.Linear(), 150, 16.0),
-        (5, tm.students.Linear(), 100, 16.0),
-        (3, tm.students.Softmax(), 100, 8.0),
+        (3, tm.problem.students.Linear(), 150, 16.0),
+        (5, tm.problem.students.Linear(), 100, 16.0),
+        (3, tm.problem.students.Softmax(), 100, 8.0),
     ],
 )
 
@@ -175,10 +177,12 @@ ROWS = pytest.mark.parametrize(
 def row(classes, student, last):
     """The random problem of a row, its SGD, its evaluations and the exact curves there."""
     sgd = tm.SGD(
-        lr=1.0 if isinstance(student, tm.students.Softmax) else 0.5, train_bias=True, weights={"+": 0.9, "-": 1.3}
+        lr=1.0 if isinstance(student, tm.problem.students.Softmax) else 0.5,
+        train_bias=True,
+        weights={"+": 0.9, "-": 1.3},
     )
     times, problem = [last / 2**i for i in range(6, -1, -1)], random_problem(classes, seed=classes)
-    fine = None if isinstance(student, tm.students.Linear) else tm.theory.Sobol(2**13)
+    fine = None if isinstance(student, tm.problem.students.Linear) else tm.theory.Sobol(2**13)
     return problem, sgd, times, tm.predict(problem, sgd, times, CURVES[:4], student, fine)
 
 
@@ -220,7 +224,7 @@ def test_rows_with_ten_times_the_seeds(classes, student, seeds, last):
         assert np.sqrt(np.nanmean(z**2)) < 1.7, name
 
 
-RARE = tm.class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
+RARE = tm.problem.class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
 
 
 def test_a_rare_class_falls_in_the_minority_while_the_frequent_one_rises():

@@ -43,7 +43,7 @@ def test_square_is_ridge_regression(samples):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_hinge_has_no_better_neighbour(bias):
-    loss = tm.Hinge()
+    loss = tm.losses.Hinge()
     point, data = training_set(Objective(loss, 2.0, 0.3, WEIGHTS, bias))
     W, offset = minimise(loss, point, data)
 
@@ -129,11 +129,15 @@ BAD = [
     ({"samples": -1.0}, ValueError, "`samples` should be positive. Found samples = -1."),
     ({"test": -1}, ValueError, "`test` should be a number of examples, or 0 for none. Found test = -1."),
     (
-        {"loss": tm.Hinge(), "coupling": 1.0},
+        {"loss": tm.losses.Hinge(), "coupling": 1.0},
         ValueError,
         "There is no finite-size solver for coupled students with Hinge().",
     ),
-    ({"loss": tm.Hinge(), "ridge": 0.0}, ValueError, "The finite-size solver for Hinge() needs a positive ridge."),
+    (
+        {"loss": tm.losses.Hinge(), "ridge": 0.0},
+        ValueError,
+        "The finite-size solver for Hinge() needs a positive ridge.",
+    ),
 ]
 
 
@@ -146,7 +150,7 @@ def test_bad_input_is_named(change, kind, sentence):
 
 
 def test_kinked_losses_have_no_solver_here():
-    class Twice(tm.Loss):
+    class Twice(tm.losses.Loss):
         definition, kinks = "squared hinge", (1.0,)
 
         def value(self, score, y):

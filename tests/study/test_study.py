@@ -42,7 +42,7 @@ def test_finished_cells_are_never_computed_again_and_the_table_is_labelled(tmp_p
     assert again.table().identical(study.table())
     assert sorted(os.listdir(tmp_path / "study")) == ["cells", "failed", "study.json", "work"]
     assert os.listdir(tmp_path / "study" / "work") == []
-    assert tm.check(study.places.result(study.all_cells[0].key)).ok
+    assert tm.record.check(study.places.result(study.all_cells[0].key)).ok
 
 
 def test_a_study_as_text(tmp_path):

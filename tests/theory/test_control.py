@@ -13,7 +13,7 @@ A = tm.teacher_mixture(0.75, 0.0, (0.5, 1.5), 0.7)
 B = tm.teacher_mixture(0.7, 4.0, (0.1, 1.0), 0.9, (0.471 * np.sqrt(0.1), 0.188))
 C = tm.teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 D = tm.teacher_mixture(0.8, 0.0, (0.5, 1.0), 0.3)
-GAP = tm.criteria.GapArea()
+GAP = tm.fairness.criteria.GapArea()
 
 
 def times(until, count=200):
@@ -52,7 +52,12 @@ class TestControl:
 
 @pytest.mark.parametrize(
     "criterion",
-    [tm.criteria.GapArea(), tm.criteria.FinalGap(), tm.criteria.WorstGroupArea(), tm.criteria.WorstGroupLoss()],
+    [
+        tm.fairness.criteria.GapArea(),
+        tm.fairness.criteria.FinalGap(),
+        tm.fairness.criteria.WorstGroupArea(),
+        tm.fairness.criteria.WorstGroupLoss(),
+    ],
     ids=lambda criterion: type(criterion).__name__,
 )
 def test_rounded_criteria_have_their_gradient_and_become_sharp(criterion):
@@ -148,9 +153,9 @@ class TestBest:
 
     def test_a_criterion_without_a_gradient(self):
         with pytest.raises(TypeError, match=r"should be WorstGroupArea.*Found equal opportunity"):
-            optimal_schedule(A, tm.SGD(lr=0.2), [0.0, 1.0], tm.criteria.EqualOpportunity())
+            optimal_schedule(A, tm.SGD(lr=0.2), [0.0, 1.0], tm.fairness.criteria.EqualOpportunity())
         with pytest.raises(TypeError, match="the class GapArea: call it"):
-            optimal_schedule(A, tm.SGD(lr=0.2), [0.0, 1.0], tm.criteria.GapArea)
+            optimal_schedule(A, tm.SGD(lr=0.2), [0.0, 1.0], tm.fairness.criteria.GapArea)
 
 
 class TestFirstGap:
@@ -180,7 +185,7 @@ class TestFirstGap:
         assert signs == {1.0}
 
     def test_a_gap_before_the_first_step(self):
-        start = tm.starts.Overlaps(M={}, R={"+": 0.2, "-": 0.14}, Q=0.5)
+        start = tm.problem.starts.Overlaps(M={}, R={"+": 0.2, "-": 0.14}, Q=0.5)
         found = tm.theory.first_gap(tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 0.7), tm.SGD(lr=0.1, start=start))
         assert not found.removable
         assert "before the first step" in str(found)
@@ -188,7 +193,7 @@ class TestFirstGap:
     def test_three_groups(self):
         weight = {"a": 0.6, "b": 0.3, "c": 0.1}
         teachers = {"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0], "c": [0.0, 0.0, 1.0]}
-        problem = tm.Mixture.from_vectors(
+        problem = tm.problem.Mixture.from_vectors(
             weight=weight,
             variance={"a": 0.5, "b": 1.0, "c": 2.0},
             means=dict.fromkeys(weight, [0.0] * 3),

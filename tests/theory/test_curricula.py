@@ -18,7 +18,7 @@ def test_phases_are_two_runs_joined():
     np.testing.assert_allclose(whole["loss"].sel(time=[1.0, 3.0]), first["loss"], atol=1e-10)
     end = first.to_dataset("M", "R", "Q").isel(time=-1)
     groups = ("+", "-")
-    start = tm.starts.Overlaps(
+    start = tm.problem.starts.Overlaps(
         M={g: float(end.M.sel(group=g)) for g in groups},
         R={g: float(end.R.sel(group=g)) for g in groups},
         Q=float(end.Q),
@@ -54,7 +54,7 @@ def test_simulation_follows(method):
 def test_networks_have_curricula_too():
     from tiltmeter.problem.students import Identity
 
-    student = tm.students.Network(1, Identity(), second_layer=(1.0,))
+    student = tm.problem.students.Network(1, Identity(), second_layer=(1.0,))
     sgd = tm.SGD(lr=0.3, proportions=TURN)
     one = tm.predict(PROBLEM, sgd, [1.0, 4.0], curves=("loss",), student=student)["loss"]
     np.testing.assert_allclose(one, tm.predict(PROBLEM, sgd, [1.0, 4.0], curves=("loss",))["loss"], atol=1e-8)

@@ -17,7 +17,7 @@ from tiltmeter.theory.averages import averages, corners, general_averages
 from tiltmeter.theory.fixed_point import TOLERANCE, solve
 
 PAPER = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
-LOSSES = [tm.Square(), tm.Logistic(), tm.Hinge()]
+LOSSES = [tm.Square(), tm.Logistic(), tm.losses.Hinge()]
 ORDER = ("M", "R", "Q", "student_bias")
 
 
@@ -112,7 +112,7 @@ def test_weights_and_ridge_scale_together(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_group_of_weight_zero_is_a_smaller_sample(loss):
     both = tm.equilibrium(PAPER, loss, 2.0, 0.3, weights={"-": 0.0})
-    alone = tm.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
+    alone = tm.problem.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
     single = tm.equilibrium(alone, loss, 1.5, 0.3)
     for name in ORDER:
         left = both[name].sel(group="+") if "group" in both[name].dims else both[name]
@@ -122,10 +122,10 @@ def test_a_group_of_weight_zero_is_a_smaller_sample(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_halves_are_one_group(loss):
     """Equal teachers, equal means: the Gram matrix is degenerate, and the answer that of one group."""
-    halves = tm.Mixture(
+    halves = tm.problem.Mixture(
         {"a": 0.3, "b": 0.7}, {"a": 0.8, "b": 0.8}, np.array([[1, 1, 0.4, 0.4]] * 2 + [[0.4, 0.4, 1, 1]] * 2)
     )
-    one = tm.Mixture({"a": 1.0}, {"a": 0.8}, [[1.0, 0.4], [0.4, 1.0]])
+    one = tm.problem.Mixture({"a": 1.0}, {"a": 0.8}, [[1.0, 0.4], [0.4, 1.0]])
     split, whole = tm.equilibrium(halves, loss, 1.5, 0.2), tm.equilibrium(one, loss, 1.5, 0.2)
     np.testing.assert_allclose(split.error.values, whole.error.values.repeat(2), atol=1e-8)
     np.testing.assert_allclose(split.error_gap.values, 0.0, atol=1e-9)
@@ -134,7 +134,7 @@ def test_two_halves_are_one_group(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_order_of_the_groups_does_not_matter(loss):
-    swapped = tm.Mixture(
+    swapped = tm.problem.Mixture(
         {"-": 0.25, "+": 0.75}, {"-": 1.2, "+": 0.5},
         PAPER.gram.values[np.ix_([1, 0, 3, 2], [1, 0, 3, 2])], {"-": -0.1, "+": 0.2},
     )  # fmt: skip
@@ -178,7 +178,7 @@ def test_a_strong_coupling_is_joint_training_without_bias(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_coupling_is_separate_training(loss):
     free = tm.theory.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=0.0)
-    alone = tm.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
+    alone = tm.problem.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
     single = tm.equilibrium(alone, loss, 1.5, 0.3)
     for name in (*ORDER, "error", "training_loss"):
         np.testing.assert_allclose(free[name].sel(group="+").values, np.ravel(single[name])[0], atol=1e-7)
@@ -210,7 +210,9 @@ def test_warm_starts_do_not_change_the_answer():
 
 def test_small_ridge_on_separable_data_is_the_maximum_margin():
     """Logistic and hinge meet where both find the separating direction of largest margin (up to 1/log corrections)."""
-    hinge = tm.equilibrium(PAPER, tm.Hinge(), 0.5, ("ridge", np.geomspace(0.3, 1e-2, 4)), bias=False).isel(ridge=-1)
+    hinge = tm.equilibrium(PAPER, tm.losses.Hinge(), 0.5, ("ridge", np.geomspace(0.3, 1e-2, 4)), bias=False).isel(
+        ridge=-1
+    )
     logistic = tm.equilibrium(PAPER, tm.Logistic(), 0.5, ("ridge", np.geomspace(0.3, 1e-7, 9)), bias=False).isel(
         ridge=-1
     )
@@ -220,7 +222,7 @@ def test_small_ridge_on_separable_data_is_the_maximum_margin():
 
 
 @dataclass(frozen=True)
-class Huber(tm.Loss):
+class Huber(tm.losses.Loss):
     """A user's own loss in one small class: the square up to a distance of 1/2 from the label, then linear."""
 
     definition = "Huber loss"
@@ -277,16 +279,16 @@ def test_it_can_be_saved_and_loaded(tmp_path):
 
 
 def test_the_origin_rebuilds_the_result():
-    found = tm.equilibrium(PAPER, tm.Hinge(), ("samples", [1.0, 2.0]), 0.5, {"+": 0.5})
+    found = tm.equilibrium(PAPER, tm.losses.Hinge(), ("samples", [1.0, 2.0]), 0.5, {"+": 0.5})
     origin = Origin.from_json(found.attrs["origin"])
     again = Objective.from_json(origin.settings["objective"])
     rebuilt = tm.equilibrium(
-        tm.Mixture.from_json(origin.problem), again.loss, again.samples, again.ridge, again.weights, again.bias
+        tm.problem.Mixture.from_json(origin.problem), again.loss, again.samples, again.ridge, again.weights, again.bias
     )
     assert rebuilt.identical(found)
 
 
-@pytest.mark.parametrize("loss", [tm.Logistic(), tm.Hinge()])
+@pytest.mark.parametrize("loss", [tm.Logistic(), tm.losses.Hinge()])
 def test_separable_data_need_a_ridge(loss):
     limit = tm.theory.separability(PAPER).item()
     with pytest.raises(ValueError, match=r"With ridge = 0 there is no single minimiser: .* up to samples = 5\.568"):

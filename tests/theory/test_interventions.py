@@ -298,11 +298,11 @@ class TestTrajectory:
     def test_networks_are_left_to_simulate(self):
         sgd = tm.SGD(lr=0.2, interventions=DRO5)
         with pytest.raises(ValueError, match=r"`predict` applies GroupDRO to linear students only. Use `simulate`."):
-            tm.predict(CASES["A"][0], sgd, [1.0], student=tm.students.Network(2))
-        balanced = tm.predict(CASES["A"][0], tm.SGD(lr=0.2, start=tm.starts.Random(1.0), interventions=(I.Balanced(by="draws"),)),
-                              [1.0], student=tm.students.Network(2))  # fmt: skip
-        even = tm.predict(CASES["A"][0], tm.SGD(lr=0.2, start=tm.starts.Random(1.0), proportions={"+": 0.5, "-": 0.5}),
-                          [1.0], student=tm.students.Network(2))  # fmt: skip
+            tm.predict(CASES["A"][0], sgd, [1.0], student=tm.problem.students.Network(2))
+        balanced = tm.predict(CASES["A"][0], tm.SGD(lr=0.2, start=tm.problem.starts.Random(1.0), interventions=(I.Balanced(by="draws"),)),
+                              [1.0], student=tm.problem.students.Network(2))  # fmt: skip
+        even = tm.predict(CASES["A"][0], tm.SGD(lr=0.2, start=tm.problem.starts.Random(1.0), proportions={"+": 0.5, "-": 0.5}),
+                          [1.0], student=tm.problem.students.Network(2))  # fmt: skip
         np.testing.assert_array_equal(balanced["loss"].values, even["loss"].values)
 
 
@@ -312,7 +312,7 @@ def test_three_groups():
     vectors = rng.normal(size=(3, 8)) / np.sqrt(8)
     teachers = rng.normal(size=(3, 8))
     teachers /= np.linalg.norm(teachers, axis=1, keepdims=True)
-    problem = tm.Mixture.from_vectors(
+    problem = tm.problem.Mixture.from_vectors(
         weight=weight, variance={"a": 1.0, "b": 0.5, "c": 1.5},
         means=dict(zip(weight, 0.5 * vectors, strict=True)), teachers=dict(zip(weight, teachers, strict=True)),
     )  # fmt: skip

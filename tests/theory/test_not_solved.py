@@ -8,7 +8,7 @@ from tiltmeter.simulation import Direct
 from tiltmeter.theory.stability import stability_limit
 
 CENTRED = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-CLASSES = tm.class_mixture(3)
+CLASSES = tm.problem.class_mixture(3)
 SET, DRAWN = tm.Fixed(2.0), tm.Fixed(2.0, replace=True)
 COSINE, TURN = tm.schedules.Cosine(0.1, 10.0), tm.schedules.in_turn({"+": 1.0, "-": 1.0})
 LABELS = {("+", 1): 2.0}
@@ -21,12 +21,15 @@ def ask(training, data=SET, problem=CENTRED, **more):
 #: What is asked, and what the answer says.
 NOT_SOLVED = {
     "weights of labels, flow": (ask(tm.Flow(0.1, weights=LABELS)), "per .group, label.*use `simulate`"),
-    "weights of labels, descent": (ask(tm.Descent(0.1, weights=LABELS)), "per .group, label.*use `simulate`"),
+    "weights of labels, descent": (ask(tm.problem.Descent(0.1, weights=LABELS)), "per .group, label.*use `simulate`"),
     "weights of labels, shuffled": (ask(tm.SGD(0.1, weights=LABELS)), "per .group, label.*use `simulate`"),
     "weights of labels, drawn": (ask(tm.SGD(0.1, weights=LABELS), DRAWN), "per .group, label.*use `simulate`"),
-    "another loss": (ask(tm.SGD(0.1), student=tm.students.Softmax()), r"several classes.*`equilibrium\(loss=Logistic"),
+    "another loss": (
+        ask(tm.SGD(0.1), student=tm.problem.students.Softmax()),
+        r"several classes.*`equilibrium\(loss=Logistic",
+    ),
     "another loss of classes": (
-        ask(tm.SGD(0.1), problem=CLASSES, student=tm.students.Softmax()),
+        ask(tm.SGD(0.1), problem=CLASSES, student=tm.problem.students.Softmax()),
         "SGD on fresh examples only. Train on `samples` with `train`",
     ),
     "trained bias, shuffled": (ask(tm.SGD(0.1, train_bias=True)), r"a trained bias on a fixed set. Use `simulate`"),
@@ -39,7 +42,7 @@ NOT_SOLVED = {
     "classes, flow": (ask(tm.Flow(0.1), problem=CLASSES), "fresh examples only. Train on `samples` with `train`"),
     "classes, SGD": (ask(tm.SGD(0.1), problem=CLASSES), "fresh examples only. Train on `samples` with `train`"),
     "random features in time": (
-        ask(tm.Flow(0.1), student=tm.students.Network(5)),
+        ask(tm.Flow(0.1), student=tm.problem.students.Network(5)),
         "no exact solution for networks on a fixed set. Use `simulate`, or `random_features` for the end",
     ),
     "random features with means": (
@@ -64,7 +67,7 @@ def test_it_is_refused_by_name(name):
         question()
 
 
-@pytest.mark.parametrize("training", [tm.Flow, tm.Descent])
+@pytest.mark.parametrize("training", [tm.Flow, tm.problem.Descent])
 def test_full_batches_have_no_schedules(training):
     for given in ({"lr": COSINE}, {"lr": 0.1, "weights": {"+": COSINE}}, {"lr": 0.1, "proportions": TURN}):
         with pytest.raises(TypeError, match=r"has no schedules.*Use SGD in `simulate` with method=Direct\(\)"):

@@ -5,10 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Mixture, predict, teacher_mixture, timescales
+from tiltmeter import SGD, predict, teacher_mixture, timescales
 from tiltmeter.names import CURVES
 from tiltmeter.population.labelled_curves import EVERY
-from tiltmeter.problem import cases
+from tiltmeter.problem import Mixture, cases
 from tiltmeter.problem.starts import Overlaps, Random
 from tiltmeter.schedules import Cosine, PowerDecay, Steps, Warmup
 from tiltmeter.theory.limits import asymptotes, initial_rates

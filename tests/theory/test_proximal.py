@@ -12,7 +12,7 @@ SCORES = np.linspace(-40.0, 40.0, 801)
 
 
 @dataclass(frozen=True)
-class Absolute(tm.Loss):
+class Absolute(tm.losses.Loss):
     """|score - y| : a kink at the label, with slopes on both sides."""
 
     definition = "absolute error"
@@ -29,7 +29,7 @@ class Absolute(tm.Loss):
 
 
 @dataclass(frozen=True)
-class TwoKinks(tm.Loss):
+class TwoKinks(tm.losses.Loss):
     """max(0, 1 - margin) + max(0, -margin)."""
 
     definition = "two hinges"
@@ -45,7 +45,7 @@ class TwoKinks(tm.Loss):
         return np.zeros(np.broadcast(score, y).shape)
 
 
-@pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic(), tm.Hinge(), Absolute(), TwoKinks()])
+@pytest.mark.parametrize("loss", [tm.Square(), tm.Logistic(), tm.losses.Hinge(), Absolute(), TwoKinks()])
 @pytest.mark.parametrize("strength", [0.0, 1e-6, 0.3, 5.0, 300.0, 1e6])
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_it_is_the_minimiser(loss, strength, y):
@@ -71,11 +71,11 @@ def test_square_has_a_closed_form():
 def test_hinge_has_a_closed_form():
     s = 0.8
     expected = np.where(SCORES >= 1, SCORES, np.where(1 - s >= SCORES, SCORES + s, 1.0))
-    np.testing.assert_allclose(proximal(tm.Hinge(), SCORES, 1.0, s), expected, atol=1e-12)
+    np.testing.assert_allclose(proximal(tm.losses.Hinge(), SCORES, 1.0, s), expected, atol=1e-12)
 
 
 def test_corners_of_the_hinge():
     np.testing.assert_allclose(
-        corners(tm.Hinge(), np.array([1.0, -1.0]), np.array([0.5, 2.0])), [[0.5, 1.0], [-1.0, 1.0]]
+        corners(tm.losses.Hinge(), np.array([1.0, -1.0]), np.array([0.5, 2.0])), [[0.5, 1.0], [-1.0, 1.0]]
     )
     assert corners(tm.Logistic(), np.array([1.0]), np.array([0.5])) is None

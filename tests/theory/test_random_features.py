@@ -114,7 +114,7 @@ def test_refusals(change, said):
 
 def test_refused_types():
     with pytest.raises(TypeError, match="Mixture of two labels"):
-        features(tm.class_mixture(3), 1.0, 2.0)
+        features(tm.problem.class_mixture(3), 1.0, 2.0)
     with pytest.raises(TypeError, match="`activation` should be"):
         features(CENTRED, 1.0, 2.0, activation=Erf)
     assert features(CENTRED, 1.0, 2.0, activation=Tanh()).error.dims == ("group",)

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from tiltmeter import Probe, every
+from tiltmeter import Probe
 from tiltmeter.recipe import Watch
+from tiltmeter.record import every
 from tiltmeter.training.adapters import hugging_face_callback, ignite_handler, lightning_callback, skorch_callback
 
 STEPS = 12

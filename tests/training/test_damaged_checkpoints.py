@@ -20,13 +20,23 @@ def data():
 def train(path, resume=False):
     torch.manual_seed(0)
     model = nn.Linear(6, 1)
-    options = {"watch": tm.Watch(when=tm.every(10)), "to": path, "checkpoint": tm.every(10), "resume": resume}
+    options = {
+        "watch": tm.Watch(when=tm.record.every(10)),
+        "to": path,
+        "checkpoint": tm.record.every(10),
+        "resume": resume,
+    }
     tm.train(model, *data(), RECIPE, **options)
     return model.state_dict()
 
 
 def ensemble(path, resume=False):
-    options = {"watch": tm.Watch(when=tm.every(10)), "to": path, "checkpoint": tm.every(10), "resume": resume}
+    options = {
+        "watch": tm.Watch(when=tm.record.every(10)),
+        "to": path,
+        "checkpoint": tm.record.every(10),
+        "resume": resume,
+    }
     return tm.ensemble(lambda: nn.Linear(6, 1), *data(), RECIPE, seeds=2, **options)
 
 
@@ -71,7 +81,7 @@ def test_every_bit_of_the_numbers_counts(tmp_path, make):
     )
     place = whole.index(numbers[:16])
     assert tried(make, path, flipped(whole, place + 3), wanted)
-    damage = tm.check(path)
+    damage = tm.record.check(path)
     assert not damage.ok
     assert f"{NAME}: a checksum does not match" in str(damage)
 

@@ -47,10 +47,10 @@ def killed_at(step, monkeypatch):
 @pytest.mark.parametrize("death", [3, 40])
 def test_the_same_curves_bit_by_bit(flat, tmp_path, monkeypatch, rule, dropout, death):
     recipe = tm.Recipe(RULES[rule], steps=60, batch=8, loss=tm.Logistic())
-    settings = {"seeds": 3, "watch": tm.Watch(when=tm.every(5))}
+    settings = {"seeds": 3, "watch": tm.Watch(when=tm.record.every(5))}
     train, held_out = flat.split(0.5)
     whole = tm.ensemble(networks(dropout), train, held_out, recipe, **settings)
-    settings |= {"to": tmp_path / "run", "checkpoint": tm.every(12)}
+    settings |= {"to": tmp_path / "run", "checkpoint": tm.record.every(12)}
     with monkeypatch.context() as patch:
         killed_at(death, patch)
         with pytest.raises(Killed):
@@ -65,10 +65,10 @@ def test_the_same_curves_bit_by_bit(flat, tmp_path, monkeypatch, rule, dropout, 
 
 def test_what_interventions_remember_is_kept(flat, tmp_path, monkeypatch):
     recipe = tm.Recipe(lr=0.1, steps=30, batch=16, loss=tm.Logistic(), interventions=(tm.interventions.GroupDRO(0.5),))
-    settings = {"seeds": 2, "watch": tm.Watch(when=tm.every(5))}
+    settings = {"seeds": 2, "watch": tm.Watch(when=tm.record.every(5))}
     train, held_out = flat.split(0.5)
     whole = tm.ensemble(networks(False), train, held_out, recipe, **settings)
-    settings |= {"to": tmp_path / "run", "checkpoint": tm.every(12)}
+    settings |= {"to": tmp_path / "run", "checkpoint": tm.record.every(12)}
     with monkeypatch.context() as patch:
         killed_at(20, patch)
         with pytest.raises(Killed):
@@ -83,7 +83,7 @@ def test_what_cannot_go_on_is_refused(flat, tmp_path):
     train, held_out = flat.split(0.5)
     with pytest.raises(ValueError, match="with `to=None` there is none to continue"):
         tm.ensemble(networks(False), train, held_out, recipe, seeds=2, resume=True)
-    settings = {"to": tmp_path / "run", "checkpoint": tm.every(5)}
+    settings = {"to": tmp_path / "run", "checkpoint": tm.record.every(5)}
     tm.ensemble(networks(False), train, held_out, recipe, seeds=2, **settings)
     with pytest.raises(ValueError, match="seeds"):
         tm.ensemble(networks(False), train, held_out, recipe, seeds=3, resume=True, **settings)

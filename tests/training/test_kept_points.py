@@ -70,7 +70,7 @@ def test_at_most_256_looks_of_a_billion_steps():
 
 
 def test_the_last_look_is_always_kept():
-    run = trained(when=tm.every(1))
+    run = trained(when=tm.record.every(1))
     assert run.points["loss"].time.values[-1] == 40
     assert run.points["loss"].sizes["time"] < run["loss"].sizes["time"]
 
@@ -111,10 +111,10 @@ def test_an_ensemble_keeps_every_seed():
 
 def test_a_run_taken_up_at_an_earlier_step_drops_the_lost_looks(tmp_path):
     net, points = model(), data()
-    with tm.Probe(net, points, tm.Watch(when=tm.every(10)), tmp_path / "run") as probe:
+    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run") as probe:
         for step in range(31):
             probe(step)
-    with tm.Probe(net, points, tm.Watch(when=tm.every(10)), tmp_path / "run", resume=True) as probe:
+    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run", resume=True) as probe:
         with pytest.warns(
             UserWarning, match="goes on at step 20, before its last evaluation at step 30: evaluations after step 20"
         ):

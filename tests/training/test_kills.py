@@ -28,18 +28,18 @@ def network():
     return nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.2), nn.Tanh(), nn.Linear(3, 1))
 
 
-WATCH = tm.Watch(when=tm.every(5))
+WATCH = tm.Watch(when=tm.record.every(5))
 
 
 def train_alone(path, steps, resume=True):
     torch.manual_seed(0)
     recipe = tm.Recipe(lr=0.05, momentum=0.9, steps=steps, batch=8, loss=tm.Logistic())
-    return tm.train(network(), *data(), recipe, watch=WATCH, to=path, checkpoint=tm.every(12), resume=resume)
+    return tm.train(network(), *data(), recipe, watch=WATCH, to=path, checkpoint=tm.record.every(12), resume=resume)
 
 
 def train_many(path, steps, resume=True):
     recipe = tm.Recipe(lr=0.05, momentum=0.9, steps=steps, batch=8, loss=tm.Logistic())
-    settings = {"seeds": 2, "watch": WATCH, "to": path, "checkpoint": tm.every(12), "resume": resume}
+    settings = {"seeds": 2, "watch": WATCH, "to": path, "checkpoint": tm.record.every(12), "resume": resume}
     return tm.ensemble(network, *data(), recipe, **settings)
 
 
@@ -62,7 +62,7 @@ def train_two(rank, path, tries, steps):
     ddp = nn.parallel.DistributedDataParallel(model)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.01)
     x = torch.as_tensor(held_out.x)
-    watch = tm.Watch(when=tm.every(2), sharded=True)
+    watch = tm.Watch(when=tm.record.every(2), sharded=True)
     with tm.Probe(ddp, half, watch, path, resume=(path / "run.json").exists()) as probe:
         for step in range(start, steps):
             probe(step)
@@ -97,7 +97,7 @@ def size(path):
 def evaluations(path):
     if not (path / "run.json").exists():
         return {}
-    report = tm.check(path)
+    report = tm.record.check(path)
     assert report.ok, report
     run = tm.load(path)
     if "loss" not in run:

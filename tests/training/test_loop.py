@@ -192,7 +192,7 @@ model = nn.Sequential(Slow(), nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), n
 train, held_out = data.split(0.5)
 print("ready", flush=True)
 recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-2), steps=400, batch=8, proportions={"a": 1, "b": 1})
-run = tm.train(model, train, held_out, recipe, to=folder, checkpoint=tm.every(50), watch=tm.Watch(when=tm.every(20)),
+run = tm.train(model, train, held_out, recipe, to=folder, checkpoint=tm.record.every(50), watch=tm.Watch(when=tm.record.every(20)),
                resume=resume)
 torch.save({"model": model.state_dict(), "loss": torch.tensor(run["loss"].values)}, folder + ".final")
 """
@@ -230,8 +230,8 @@ def test_killed_at_random_it_goes_on_to_the_same_weights(tmp_path):
         killed.wait()
         in_the_middle += (tmp_path / "killed" / NAME).exists()
         if (tmp_path / "killed" / "run.json").exists():
-            assert tm.check(tmp_path / "killed").ok
-            assert tm.check(tmp_path / "killed").state == "died"
+            assert tm.record.check(tmp_path / "killed").ok
+            assert tm.record.check(tmp_path / "killed").state == "died"
         killed = child(tmp_path / "killed", "resume", 0.01)
         assert killed.stdout.readline() == "ready\n", killed.stderr.read()
     assert killed.wait(timeout=120) == 0, killed.stderr.read()
@@ -248,8 +248,8 @@ class TestCheckpoint:
     RECIPE = tm.Recipe(SGD, steps=40, batch=8)
 
     def options(self, tmp_path):
-        watch = tm.Watch(when=tm.every(10))
-        return {"to": tmp_path / "run", "checkpoint": tm.every(10), "watch": watch}
+        watch = tm.Watch(when=tm.record.every(10))
+        return {"to": tmp_path / "run", "checkpoint": tm.record.every(10), "watch": watch}
 
     def test_a_finished_run_resumes_to_its_end(self, flat, tmp_path):
         train, held_out = parts(flat)

@@ -189,7 +189,7 @@ def train(kind, watched):
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        probe = tm.Probe(model, HELD_OUT, tm.Watch(when=tm.every(2)), loss=tm.Square()) if watched else None
+        probe = tm.Probe(model, HELD_OUT, tm.Watch(when=tm.record.every(2)), loss=tm.Square()) if watched else None
         early = 0
         for step in range(6):
             if probe is not None:

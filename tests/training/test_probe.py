@@ -217,7 +217,7 @@ class TestMeasures:
             return y_score.std()
 
         now, run = evaluated(
-            nn.Linear(6, 1), flat, measures=[spread, tm.GroupMetric(lambda y, s: s.max(), "top", "higher")]
+            nn.Linear(6, 1), flat, measures=[spread, tm.measures.GroupMetric(lambda y, s: s.max(), "top", "higher")]
         )
         assert now["spread"].shape == (2,)
         assert run["top"].attrs["better"] == "higher"
@@ -234,7 +234,7 @@ class TestMeasures:
         now, _ = evaluated(
             nn.Sequential(nn.Flatten(), nn.Linear(64, 4)),
             images,
-            measures=[tm.GroupMetric(lambda y, s: s.shape[1], "k")],
+            measures=[tm.measures.GroupMetric(lambda y, s: s.shape[1], "k")],
         )
         assert now["k"].values.tolist() == [4.0, 4.0]
 
@@ -263,7 +263,7 @@ class TestWhen:
 
     def test_the_final_model_is_always_seen(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.log_spaced(3))) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.log_spaced(3))) as probe:
             self.loop(probe, model, 15)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 1, 2, 5, 10, 15]
         last, _ = evaluated(model, flat)
@@ -271,7 +271,7 @@ class TestWhen:
 
     def test_a_call_after_the_last_update_is_the_last_look(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5))) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5))) as probe:
             self.loop(probe, model, 10)
             probe(10)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 5, 10]
@@ -280,14 +280,14 @@ class TestWhen:
         model = nn.Linear(6, 1)
 
         def fail():
-            with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run") as probe:
+            with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run") as probe:
                 self.loop(probe, model, 8)
                 raise ZeroDivisionError("by hand")
 
         with pytest.raises(ZeroDivisionError):
             fail()
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5]
-        report = tm.check(tmp_path / "run")
+        report = tm.record.check(tmp_path / "run")
         assert (report.state, report.reason) == ("failed", "ZeroDivisionError: by hand")
 
     def test_steps_count_over_all_epochs(self, flat):
@@ -301,19 +301,19 @@ class TestWhen:
 
     def test_a_resumed_run_that_begins_again_replaces_what_it_had(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run") as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run") as probe:
             self.loop(probe, model, 10)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run", resume=True) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", resume=True) as probe:
             with pytest.warns(UserWarning, match="evaluations after step 0 are dropped"):
                 probe(0)
             self.loop(probe, model, 10)
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5, 10]
         with pytest.raises(FileExistsError, match="already holds a run"):
-            tm.Probe(model, flat, watch=tm.Watch(when=tm.every(5)), to=tmp_path / "run")
+            tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run")
 
     def test_divergence_is_recorded_and_training_goes_on(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.every(1)), to=tmp_path / "run") as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)), to=tmp_path / "run") as probe:
             probe(0)
             with torch.no_grad():
                 model.weight.fill_(torch.nan)
@@ -355,12 +355,12 @@ class Outer(nn.Module):
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=lambda s, y: (s * y).mean()), ValueError, "say when the decision is positive with decide="),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=nn.MSELoss), TypeError, "`loss` should be a loss. Found the class MSELoss: call it."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse"), TypeError, "`loss` should be a loss, such as Square() or nn.MSELoss(). Found str."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.CrossEntropy()), TypeError, "CrossEntropy() does not fit a model with one output."),
-        (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.Hinge()), TypeError, "Hinge() does not fit a model with several outputs."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.losses.CrossEntropy()), TypeError, "CrossEntropy() does not fit a model with one output."),
+        (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.losses.Hinge()), TypeError, "Hinge() does not fit a model with several outputs."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,))), ValueError, "A measure needs a name for its curve"),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(3,))), TypeError, "A measure should be a function. Found int."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.GroupMetric(max, "tpr"),))), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.GroupMetric(lambda y, s: 1, "m")] * 2))(0), ValueError, "Two measures give a curve 'm': rename one."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.measures.GroupMetric(max, "tpr"),))), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.measures.GroupMetric(lambda y, s: 1, "m")] * 2))(0), ValueError, "Two measures give a curve 'm': rename one."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]))(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
     ],
 )  # fmt: skip

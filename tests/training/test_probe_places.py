@@ -49,7 +49,7 @@ data = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.arange(200) % 2)
 torch.manual_seed(0)
 model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-with tm.Probe(model, data, tm.Watch(when=tm.every(2)), to=f"{folder}/run") as probe:
+with tm.Probe(model, data, tm.Watch(when=tm.record.every(2)), to=f"{folder}/run") as probe:
     for step in range(5):
         probe(step)
         optimizer.zero_grad()
@@ -75,7 +75,7 @@ dist.destroy_process_group()
             "for name in ('Probe', 'train'):\n"
             "    try: getattr(tm, name)\n"
             "    except ImportError as error: print(error)\n"
-            "tm.GroupedData, tm.report, tm.CrossEntropy"
+            "tm.GroupedData, tm.report, tm.losses.CrossEntropy"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines() == [

@@ -75,7 +75,7 @@ def test_a_look_leaves_plain_state_as_it_was():
 def train(model, watched):
     torch.manual_seed(0)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    probe = tm.Probe(model, HELD_OUT, tm.Watch(when=tm.every(1))) if watched else None
+    probe = tm.Probe(model, HELD_OUT, tm.Watch(when=tm.record.every(1))) if watched else None
     for step in range(6):
         if probe is not None:
             probe(step)

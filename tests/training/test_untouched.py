@@ -142,7 +142,7 @@ def run(case, data, with_probe, *, workers=0, context=None, **options):
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(*train.tensors()), batch_size=8, shuffle=True, num_workers=workers
     )
-    options = {"when": tm.every(3), **options}
+    options = {"when": tm.record.every(3), **options}
     probe = tm.Probe(model, held_out, tm.Watch(**options), chunk=10) if with_probe else nothing
     step, modes = 0, []
     while step < STEPS:
@@ -278,7 +278,7 @@ def test_everything_is_put_back_when_the_look_fails(flat):
 def test_a_look_between_forward_and_backward_is_allowed(flat):
     """Buffers are only written to where they changed, so that saved tensors stay valid."""
     model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    probe = tm.Probe(model, flat, watch=tm.Watch(when=tm.every(1)))
+    probe = tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)))
     x, _ = flat.tensors()
     loss = model(x).square().mean()
     probe(0)

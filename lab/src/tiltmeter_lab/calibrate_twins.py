@@ -171,7 +171,7 @@ def draw_task(number: int) -> Task:
 def scores(task: Task) -> dict[str, float]:
     """For every promise, the largest distance of training and forecast in scales; NaN where a method refuses."""
     train, held_out = task.points()
-    watch = tm.Watch(when=tm.log_spaced(12), points=False)
+    watch = tm.Watch(when=tm.record.log_spaced(12), points=False)
     run = tm.train(task.model(), train, held_out, task.recipe(ORDER), watch=watch)
     share = 1 / 4 if task.kind in ("CNN", "residual CNN", "attention") else 1 / 8
     methods = {"twin": tm.methods.Twin(share), "rehearsal": tm.methods.Rehearsal(1)}

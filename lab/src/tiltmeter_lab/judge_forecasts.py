@@ -268,7 +268,7 @@ def draw_task(number: int) -> Task:
 
 
 def watch() -> tm.Watch:
-    return tm.Watch(when=tm.log_spaced(8))
+    return tm.Watch(when=tm.record.log_spaced(8))
 
 
 def seconds(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -429,7 +429,7 @@ def judge_chance(number: int) -> dict[str, Any]:
     ahead = tm.forecast(model, train, held_out, recipe, watch=watch(), progress=False)
     led = tm.leaders(ahead)
     advice = tm.advise(model, train, held_out, recipe, curve="error", progress=False)
-    cause = tm.tangent(model, train, held_out, sample=500).why(recipe, step=recipe.steps)
+    cause = tm.tangent(model, train, held_out, sample=500).why(recipe, step=100)
     return {
         "number": number, "data": name, "leader": led.headline.leader not in ("", None),
         "intervention": bool(advice.better), "cause": cause_named(cause), "claim": led.headline.claim,

@@ -22,23 +22,23 @@ MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
 
 def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
     """Write one page that opens offline: every claim with its verdict, how it was obtained, and the pictures."""
-    overview = tm.page.Table(OVERVIEW, [overview_row(one) for one in outcomes])
-    sections = [tm.page.Section("In short", [in_short(outcomes)], [overview])]
+    overview = tm.results.page.Table(OVERVIEW, [overview_row(one) for one in outcomes])
+    sections = [tm.results.page.Section("In short", [in_short(outcomes)], [overview])]
     if failing := against(outcomes):
         sections.append(
-            tm.page.Section(
-                "What does not hold", tables=[tm.page.Table(("experiment", "claimed", "measured"), failing)]
+            tm.results.page.Section(
+                "What does not hold", tables=[tm.results.page.Table(("experiment", "claimed", "measured"), failing)]
             )
         )
     for one in outcomes:
         text = [f"{one.paper}.".removeprefix("."), made(one).replace("`", "")]
         charts = [_Drawn(spec) for _, spec in drawn_specs(one)]
-        tables = [tm.page.Table(HEADER, [row(claim) for claim in one.claims])]
-        tables += [tm.page.Table(header, rows) for _, header, rows in one.tables]
+        tables = [tm.results.page.Table(HEADER, [row(claim) for claim in one.claims])]
+        tables += [tm.results.page.Table(header, rows) for _, header, rows in one.tables]
         sections.append(
-            tm.page.Section(f"{heading(one)}: {one.title}", [line for line in text if line], tables, charts)
+            tm.results.page.Section(f"{heading(one)}: {one.title}", [line for line in text if line], tables, charts)
         )
-    return tm.page.write_page(
+    return tm.results.page.write_page(
         Path(path), "What was published, and what was found", sections, f"tiltmeter {tm.__version__}"
     )
 

@@ -64,8 +64,8 @@ def advise(
     `interventions` are given by name (default: the menu, one setting of each kind that needs no held-out groups). Plain
     training comes first, then one rehearsal for each, all with the same batches, so that their differences are paired.
     They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a `criterion`
-    of `tm.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is called better
-    than plain only if its paired difference is clear over all that were tried.
+    of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is called
+    better than plain only if its paired difference is clear over all that were tried.
 
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
     them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many

@@ -39,7 +39,8 @@ def check_readable(path: Path, root: Path) -> None:
             raise ValueError(f"{file.name} is a link that leads out of the folder, so it is not followed.")
     if sum(file.stat().st_size for file in files) > MOST_BYTES:
         raise ValueError(
-            f"This Tangent is larger than {MOST_BYTES // 2**20} MB, the most that is read here: use `tm.load_tangent`."
+            f"This Tangent is larger than {MOST_BYTES // 2**20} MB, the most that is read here: use "
+            "`tm.results.load_tangent`."
         )
 
 

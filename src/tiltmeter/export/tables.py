@@ -55,7 +55,8 @@ def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row: curve, time, the labels of its dimensions, value.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> run = predict(*cases.centred_crossing(), curves=("loss",))
     >>> with TemporaryDirectory() as folder:
     ...     print(to_csv(run, f"{folder}/run.csv").read_text().splitlines()[0])

@@ -142,7 +142,9 @@ class Tracker:
 def track(run: Trajectory, tracker: Tracker, *, after: int | None = None) -> int | None:
     """Send every value of a run, step by step, and return the last step sent (None: nothing was new).
 
-    >>> from tiltmeter import every, predict, teacher_mixture, SGD
+    >>> from tiltmeter import predict, teacher_mixture, SGD
+
+    >>> from tiltmeter.record import every
     >>> steps = predict(teacher_mixture(rho=0.8), SGD(lr=0.1), [1.0, 2.0], curves=("loss",)).on_clock("step", d=100)
     >>> track(steps, Tracker("the screen", lambda values, step: print(step, sorted(values))))
     100 ['loss/+', 'loss/-']

@@ -127,7 +127,7 @@ def _from_directory(place: Path, model: nn.Module, recipe: Recipe) -> tuple[nn.M
     """What the last checkpoint of a run holds, and the seed of the run."""
     if not (place / NAME).exists():
         raise FileNotFoundError(
-            f"{place} holds no checkpoint: `train(..., to=..., checkpoint=tm.every(100))` keeps them."
+            f"{place} holds no checkpoint: `train(..., to=..., checkpoint=tm.record.every(100))` keeps them."
         )
     origin = load(place).origin
     noted: Any = origin.settings.get("recipe")

@@ -231,7 +231,7 @@ def leaders(
     """Say who leads in these curves, when, and how sure it is (default: loss, error, positive_rate, tpr, fpr).
 
     >>> import tiltmeter as tm
-    >>> print(leaders(tm.predict(*tm.cases.centred_crossing())))
+    >>> print(leaders(tm.predict(*tm.problem.cases.centred_crossing())))
     Group - has the lower loss until t = 5.643 (larger variance), then group + (more data).
     Exact theory.
 

@@ -2,7 +2,7 @@
 
 >>> import tempfile
 >>> import tiltmeter as tm
->>> problem, sgd, times = tm.cases.three_phases()
+>>> problem, sgd, times = tm.problem.cases.three_phases()
 >>> theory = tm.predict(problem, sgd, times, curves=("loss", "M", "R", "Q"))
 >>> chart = tm.plot.curves(theory, leaders=tm.leaders(theory), timescales=tm.timescales(problem, sgd))
 >>> with tempfile.TemporaryDirectory() as folder:

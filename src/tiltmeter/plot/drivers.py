@@ -83,7 +83,7 @@ def memorisation(found: Memorisation, title: str | None = None) -> alt.LayerChar
     >>> import numpy as np
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> found = tm.memorisation(problem, tm.Flow(lr=1.0), np.geomspace(0.01, 100.0, 50), tm.Fixed(samples=2.0))
+    >>> found = tm.fairness.memorisation(problem, tm.Flow(lr=1.0), np.geomspace(0.01, 100.0, 50), tm.Fixed(samples=2.0))
     >>> [layer["mark"]["type"] for layer in memorisation(found).to_dict()["layer"]][:2]
     ['rule', 'rule']
 
@@ -118,7 +118,9 @@ PANEL = {"width": 250, "height": 210}
 def class_curves(trajectory: Trajectory, curve: str = "class_loss", title: str | None = None) -> alt.HConcatChart:
     """The curve of every class in a panel of its own, on one vertical scale; groups have the colours of `plot.curves`.
 
-    >>> from tiltmeter import SGD, class_mixture, predict
+    >>> from tiltmeter import SGD, predict
+
+    >>> from tiltmeter.problem import class_mixture
     >>> theory = predict(class_mixture(3, rho=0.7), SGD(lr=0.2), [0.1, 1.0, 10.0], curves=("class_loss",))
     >>> len(class_curves(theory).to_dict()["hconcat"])
     3

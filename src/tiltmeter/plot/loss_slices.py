@@ -20,7 +20,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
 
     >>> import tiltmeter as tm, torch
     >>> data = tm.GroupedData(torch.eye(2).repeat(30, 1), [0.0, 1.0] * 30, ["a", "b"] * 30)
-    >>> watch = tm.Watch(when=tm.every(5), measures=(tm.measures.LossSlice(),))
+    >>> watch = tm.Watch(when=tm.record.every(5), measures=(tm.measures.LossSlice(),))
     >>> run = tm.train(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=10), watch=watch)
     >>> [panel["title"] for panel in loss_slices(run).to_dict()["hconcat"]]
     ['step 0', 'step 5', 'step 10']

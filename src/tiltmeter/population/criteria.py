@@ -1,7 +1,7 @@
 """Criteria: definitions of unfairness, each a number to minimise, for trained students or for a whole training run.
 
 >>> import tiltmeter as tm
->>> theory = tm.predict(*tm.cases.three_phases())
+>>> theory = tm.predict(*tm.problem.cases.three_phases())
 >>> bool(WorstGroupLoss().of(theory) > FinalGap().of(theory))
 True
 """

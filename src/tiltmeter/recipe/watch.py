@@ -49,12 +49,14 @@ class Watch:
 
 
 def checked_watch(watch: object, sharded: bool = False) -> Watch:
-    """Return the watch, or raise an error that shows what one looks like; `sharded` says who can look in parts."""
+    """Return the watch, or raise an error that shows what one looks like; `sharded` says who can evaluate in parts."""
     if isinstance(watch, Watch):
         if watch.sharded and not sharded:
             raise ValueError(
-                "`watch` should have sharded=False here: only a Probe in your own loop evaluations in parts."
+                "`watch` should have sharded=False here: only a Probe in your own loop evaluates in parts."
             )
         return watch
     hint = f": pass tm.Watch(when={watch!r})" if isinstance(watch, When) else ""
-    raise TypeError(f"`watch` should be a Watch, as tm.Watch(when=tm.every(100)). Found {type(watch).__name__}{hint}.")
+    raise TypeError(
+        f"`watch` should be a Watch, as tm.Watch(when=tm.record.every(100)). Found {type(watch).__name__}{hint}."
+    )

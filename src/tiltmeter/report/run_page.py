@@ -111,7 +111,7 @@ def _stop(found: Findings) -> str:
     text = stop_sentence(found)
     note = "" if advice.judged == "exact" else (
         "Chosen on the points that judge it, so too good: set points aside with data.split(held_out=, judge=) and use "
-        "tm.stopping(run, judge=other)."
+        "tm.fairness.stopping(run, judge=other)."
     )  # fmt: skip
     return section("stop", "When to stop", paragraph(text), _stopping(advice, found.clock), paragraph(note, "note"))
 

@@ -129,7 +129,9 @@ class DirectRun:
 class Direct:
     """Simulates all d coordinates, O(d) per step. Every seed has its own random directions of means and teachers.
 
-    >>> from tiltmeter import optimisers, simulate, teacher_mixture
+    >>> from tiltmeter import simulate, teacher_mixture
+
+    >>> from tiltmeter.problem import optimisers
     >>> simulate(teacher_mixture(), optimisers.Adam(lr=0.1), [1.0], d=50, method=Direct())["loss"].sizes["group"]
     2
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
     from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
+    from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
     from tiltmeter.theory.first_gap import first_gap as first_gap
     from tiltmeter.theory.gram_limit import gram_limit as gram_limit
     from tiltmeter.theory.grids import best_time as best_time

@@ -84,7 +84,7 @@ def optimal_schedule(
     >>> import tiltmeter as tm
     >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     >>> times = [0.0, *np.geomspace(0.02, 60.0, 200)]
-    >>> best = optimal_schedule(problem, tm.SGD(lr=0.2), times, tm.criteria.GapArea(), pieces=1)
+    >>> best = optimal_schedule(problem, tm.SGD(lr=0.2), times, tm.fairness.criteria.GapArea(), pieces=1)
     >>> round(best.law.pulls["+"](0.0), 2)
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)

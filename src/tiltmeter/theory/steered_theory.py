@@ -27,7 +27,7 @@ class SteeredTheory:
 
     >>> import tiltmeter as tm
     >>> sgd = tm.SGD(lr=0.1, interventions=(tm.interventions.Tilted(2.0),))
-    >>> theory = steered_theory(tm.cases.centred_crossing().problem, sgd, sgd.law, None, np.array([5.0]))
+    >>> theory = steered_theory(tm.problem.cases.centred_crossing().problem, sgd, sgd.law, None, np.array([5.0]))
     >>> theory([1.0], curves=("pull",))["pull"].values.round(4)
     array([[0.8016, 0.1984]])
     """

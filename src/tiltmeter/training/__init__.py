@@ -26,8 +26,10 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.recipe import BatchOrder as BatchOrder
     from tiltmeter.recipe.sampling import Draws as Draws
     from tiltmeter.recipe.sampling import Epochs as Epochs
+    from tiltmeter.training import adapters as adapters
     from tiltmeter.training.stacked import Stacked as Stacked
     from tiltmeter.training.stacked_updates import stacked_update as stacked_update
 

@@ -89,7 +89,7 @@ def test_schedules_are_those_of_training(two_labels, schedule):
 
 
 @pytest.mark.parametrize("outputs", ["full", "trace"])
-@pytest.mark.parametrize("loss", [tm.Square(), tm.CrossEntropy()], ids=["square", "cross-entropy"])
+@pytest.mark.parametrize("loss", [tm.Square(), tm.losses.CrossEntropy()], ids=["square", "cross-entropy"])
 def test_several_outputs(three_classes, loss, outputs):
     # The outputs of a linear layer share no weights, and so the trace is exact as well.
     train, held_out = three_classes
@@ -124,7 +124,7 @@ def test_small_steps_are_the_gradient_flow(two_labels):
     kernels = tm.tangent(linear(), train, held_out)
     lr, steps = 1e-8, 10**8
     ahead = kernels.forecast(
-        tm.Recipe(lr=lr, steps=steps, batch=None, loss=tm.Square()), watch=tm.Watch(when=tm.at([steps]))
+        tm.Recipe(lr=lr, steps=steps, batch=None, loss=tm.Square()), watch=tm.Watch(when=tm.record.at([steps]))
     )
     values, vectors = np.linalg.eigh(kernels.kernel)
     values, vectors = values[-7:], vectors[:, -7:]

@@ -126,19 +126,21 @@ def test_a_loss_of_several_classes_is_corrected_as_well(noisy):
         tm.GroupedData(part.x[:, :6], np.digitize(part.x[:, 0] + part.x[:, 10], [-1, 1]), part.codes)
         for part in (one.take(np.arange(1500)) for one in noisy)
     )
-    question = Question(PlainSGD(0.5, 30), tm.CrossEntropy(), None, None, None)
+    question = Question(PlainSGD(0.5, 30), tm.losses.CrossEntropy(), None, None, None)
     model, asked = network(6, 3), (question, np.array([0, 30]))
     goal = np.eye(3)[held_out.y.astype(int)]
-    exact = group_losses(*_outputs(tm.tangent(model, train, held_out), asked), goal, held_out, tm.CrossEntropy())[0]
+    exact = group_losses(
+        *_outputs(tm.tangent(model, train, held_out), asked), goal, held_out, tm.losses.CrossEntropy()
+    )[0]
     plain, better = [], []
     for seed in range(20):
         kernels = tm.tangent(model, train, held_out, sample=120, seed=seed)
-        told = kernels.forecast(tm.Recipe(lr=0.5, steps=30, batch=None, loss=tm.CrossEntropy()))["loss"].sel(
+        told = kernels.forecast(tm.Recipe(lr=0.5, steps=30, batch=None, loss=tm.losses.CrossEntropy()))["loss"].sel(
             time=[0, 30]
         )
         np.testing.assert_allclose(told[0], exact[0], rtol=1e-6)  # nothing to correct before training
         better.append(told.values[1] - exact[1])
-        alone = group_losses(*_outputs(kernels, asked), goal, held_out, tm.CrossEntropy())[0]
+        alone = group_losses(*_outputs(kernels, asked), goal, held_out, tm.losses.CrossEntropy())[0]
         plain.append(alone[1] - exact[1])
     assert (np.abs(np.mean(better, axis=0)) < 0.5 * np.abs(np.mean(plain, axis=0))).all()
 

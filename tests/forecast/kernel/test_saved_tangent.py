@@ -48,29 +48,29 @@ def folder(saved, tmp_path):
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_forecasts_are_the_same_to_the_bit(made, folder, name):
-    found = tm.load_tangent(folder)
+    found = tm.results.load_tangent(folder)
     one, other = (kernels.forecast(RECIPES[name]) for kernels in (made, found))
     assert one == other
     assert one.origin == other.origin
 
 
 def test_all_else_that_kernels_answer_is_the_same(made, folder):
-    found, recipe = tm.load_tangent(folder), RECIPES["plain"]
+    found, recipe = tm.results.load_tangent(folder), RECIPES["plain"]
     assert repr(found) == repr(made)
-    assert str(tm.best_weights(found, recipe)) == str(tm.best_weights(made, recipe))
+    assert str(tm.fairness.best_weights(found, recipe)) == str(tm.fairness.best_weights(made, recipe))
     assert found.learned_share(recipe) == made.learned_share(recipe)
     assert str(found.why(recipe, step=40)) == str(made.why(recipe, step=40))
     assert found.spectrum().identical(made.spectrum())
 
 
 def test_a_tangent_may_be_saved_again(folder, tmp_path):
-    tm.load_tangent(folder).save(tmp_path / "again")
+    tm.results.load_tangent(folder).save(tmp_path / "again")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert names == sorted(path.relative_to(tmp_path / "again") for path in (tmp_path / "again").rglob("*.*"))
     for name in names:
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     with pytest.raises(FileExistsError, match="again already exists and is never overwritten"):
-        tm.load_tangent(folder).save(tmp_path / "again")
+        tm.results.load_tangent(folder).save(tmp_path / "again")
 
 
 @pytest.mark.parametrize("outputs", ["full", "trace"])
@@ -81,20 +81,20 @@ def test_several_outputs_weights_of_points_and_labels_of_any_kind(three_classes,
     )
     made = tm.tangent(mlp(6, (8,), 3), train, held_out, sample=50, outputs=outputs)
     made.save(tmp_path / "kernels")
-    found, recipe = tm.load_tangent(tmp_path / "kernels"), tm.Recipe(lr=0.05, steps=30)
+    found, recipe = tm.results.load_tangent(tmp_path / "kernels"), tm.Recipe(lr=0.05, steps=30)
     assert made.forecast(recipe) == found.forecast(recipe)
 
 
 def test_kernels_that_were_written_in_strips_open_too(two_labels, tmp_path):
     model, recipe = mlp(6, (32,), 1), RECIPES["plain"]
     made = tm.tangent(model, *two_labels, sample=60, to=tmp_path / "kernels")
-    found = tm.load_tangent(tmp_path / "kernels")
+    found = tm.results.load_tangent(tmp_path / "kernels")
     assert made.forecast(recipe) == found.forecast(recipe)
     again = tm.tangent(model, *two_labels, sample=60, to=tmp_path / "kernels")
     assert again.forecast(recipe) == made.forecast(recipe)
     (tmp_path / "kernels" / "tangent.json").unlink()
     with pytest.raises(ValueError, match="are not complete: repeat the call of `tangent` with to="):
-        tm.load_tangent(tmp_path / "kernels")
+        tm.results.load_tangent(tmp_path / "kernels")
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_kernels_that_were_written_in_strips_open_too(two_labels, tmp_path):
 )
 def test_what_needs_the_network_says_so(folder, ask, what):
     with pytest.raises(ValueError, match=f"^{what}.* needs the network, which a stored Tangent does not hold: use"):
-        ask(tm.load_tangent(folder))
+        ask(tm.results.load_tangent(folder))
 
 
 def test_a_network_of_probabilities_is_still_warned_of(two_labels, tmp_path):
     model = nn.Sequential(nn.Linear(6, 1), nn.Sigmoid())
     tm.tangent(model, *two_labels).save(tmp_path / "kernels")
     with pytest.warns(UserWarning, match="outputs are probabilities"):
-        tm.load_tangent(tmp_path / "kernels").forecast(tm.Recipe(lr=0.1, steps=5, loss=tm.Logistic()))
+        tm.results.load_tangent(tmp_path / "kernels").forecast(tm.Recipe(lr=0.1, steps=5, loss=tm.Logistic()))
 
 
 def changed(folder, **parts):
@@ -203,7 +203,7 @@ def spoil(folder, how):
 def test_a_folder_that_is_damaged_is_refused_in_a_sentence(folder, how, sentence):
     spoil(folder, how)
     with pytest.raises((ValueError, FileNotFoundError), match=sentence) as caught:
-        tm.load_tangent(folder)
+        tm.results.load_tangent(folder)
     assert str(caught.value).count("\n") == 0
 
 
@@ -211,4 +211,4 @@ def test_a_tangent_without_all_its_points_keeps_the_correction_of_the_sample(mad
     """Control: the halves matter here, so that equality above is not that of two forecasts without them."""
     recipe = replace(RECIPES["plain"], lr=0.02)
     assert "sample_error" in made.forecast(recipe)
-    assert "sample_error" in tm.load_tangent(folder).forecast(recipe)
+    assert "sample_error" in tm.results.load_tangent(folder).forecast(recipe)

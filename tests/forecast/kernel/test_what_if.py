@@ -60,10 +60,17 @@ def test_a_sample_stands_for_the_data():
 
 @pytest.mark.parametrize(
     "criterion",
-    [tm.criteria.WorstGroupLoss(), tm.criteria.WorstGroupLoss(50), tm.criteria.WorstGroupArea(), tm.criteria.GapArea()],
+    [
+        tm.fairness.criteria.WorstGroupLoss(),
+        tm.fairness.criteria.WorstGroupLoss(50),
+        tm.fairness.criteria.WorstGroupArea(),
+        tm.fairness.criteria.GapArea(),
+    ],
 )
 def test_best_weights_beat_a_grid(kernels, criterion):
-    found = tm.best_weights(kernels, tm.Recipe(lr=0.05, steps=200, batch=None, loss=tm.Square()), criterion=criterion)
+    found = tm.fairness.best_weights(
+        kernels, tm.Recipe(lr=0.05, steps=200, batch=None, loss=tm.Square()), criterion=criterion
+    )
     shares = kernels.shares
     assert np.dot(shares, [found.weights["a"], found.weights["b"]]) == pytest.approx(1.0)
     assert found.after <= found.before
@@ -80,10 +87,12 @@ def test_best_weights_of_a_convex_loss_and_three_groups():
     data = tm.GroupedData(x, np.where(x[np.arange(300), group] > 0, 1, -1), group)
     torch.manual_seed(0)
     kernels = tm.tangent(nn.Linear(3, 1), *data.split(0.5))
-    two = tm.best_weights(
-        kernels, tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Logistic()), criterion=tm.criteria.WorstGroupLoss()
+    two = tm.fairness.best_weights(
+        kernels,
+        tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Logistic()),
+        criterion=tm.fairness.criteria.WorstGroupLoss(),
     )
-    one = tm.best_weights(kernels, tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Square()))
+    one = tm.fairness.best_weights(kernels, tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Square()))
     for found in (one, two):
         assert found.after <= found.before
         assert list(found.weights) == [0, 1, 2]
@@ -91,12 +100,14 @@ def test_best_weights_of_a_convex_loss_and_three_groups():
 
 def test_levelling_down_is_said():
     weights = {"a": 0.5, "b": 1.5}
-    down = BestWeights(weights, tm.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.2), "b": (0.3, 0.3)}, False)
+    down = BestWeights(weights, tm.fairness.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.2), "b": (0.3, 0.3)}, False)
     assert "This is levelling down" in str(down)
-    up = BestWeights(weights, tm.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.15), "b": (0.3, 0.2)}, False)
+    up = BestWeights(weights, tm.fairness.criteria.FinalGap(), 0.2, 0.1, {"a": (0.1, 0.15), "b": (0.3, 0.2)}, False)
     assert "levelling down" not in str(up)
     assert "by harm" in str(up)
-    none = BestWeights(weights, tm.criteria.WorstGroupLoss(), 0.2, 0.2, {"a": (0.1, 0.1), "b": (0.2, 0.2)}, False)
+    none = BestWeights(
+        weights, tm.fairness.criteria.WorstGroupLoss(), 0.2, 0.2, {"a": (0.1, 0.1), "b": (0.2, 0.2)}, False
+    )
     assert str(none).startswith("No weights")
 
 
@@ -135,9 +146,13 @@ def test_decisions_are_those_of_the_probe(two_labels):
     torch.manual_seed(0)
     model = nn.Linear(6, 1).double()
     ahead = by_kernel(
-        model, train, held_out, tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.Hinge()), watch=tm.Watch(decide=strict)
+        model,
+        train,
+        held_out,
+        tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.losses.Hinge()),
+        watch=tm.Watch(decide=strict),
     )
-    with tm.Probe(model, held_out, watch=tm.Watch(decide=strict), loss=tm.Hinge()) as probe:
+    with tm.Probe(model, held_out, watch=tm.Watch(decide=strict), loss=tm.losses.Hinge()) as probe:
         probe(0)
     start = probe.trajectory()["error"].sel(time=0)
     np.testing.assert_array_equal(ahead["error"].sel(time=0), start)
@@ -145,7 +160,7 @@ def test_decisions_are_those_of_the_probe(two_labels):
         model,
         train,
         held_out,
-        tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.Hinge()),
+        tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.losses.Hinge()),
         watch=tm.Watch(decide=lambda score: score > 0),
     )
     assert not np.array_equal(ahead["error"], plain["error"])

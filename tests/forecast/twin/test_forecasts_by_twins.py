@@ -98,7 +98,7 @@ def test_points_of_every_look_are_kept(data):
     asked = recipes(
         ADAMW, {name: (WEIGHTS | INTERVENTIONS)[name] for name in ("plain", "Balanced", "GroupDRO", "CVaR")}
     )
-    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4), tm.Watch(when=tm.every(10)))
+    found, alone = both_ways(data, asked, tm.methods.Twin(1 / 4), tm.Watch(when=tm.record.every(10)))
     assert_same(found, alone)
     assert "pull" in found["Balanced"]
     assert "pull" not in found["plain"]

@@ -15,7 +15,7 @@ def test_twins_follow_within_two_hundredths_to_the_end(wide_digits, law):
     """Where the kernel keeps .02 for 100 or 200 steps, because features change, twins keep it for all 600."""
     points = wide_digits.train, wide_digits.held_out
     recipe = tm.Recipe(lr=0.05, steps=600, batch=None, loss=tm.Square(), interventions=(law,))
-    watch = tm.Watch(when=tm.at([0, 25, 50, 100, 150, 200, 300, 400, 600]), points=False)
+    watch = tm.Watch(when=tm.record.at([0, 25, 50, 100, 150, 200, 300, 400, 600]), points=False)
     route = tm.methods.Twin(share=1 / 4, count=2)
     ahead = tm.forecast(wide_digits.network(), *points, recipe, watch=watch, method=route, progress=False)
     run = tm.train(wide_digits.network(), *points, recipe, watch=watch)

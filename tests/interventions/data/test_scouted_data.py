@@ -30,7 +30,7 @@ def trained(law, seed=0, steps=20):
     model = mlp(68, (64,), 1)
     laws = () if law is None else (law,)
     recipe = tm.Recipe(lr=0.05, steps=steps, batch=64, loss=tm.Logistic(), interventions=laws)
-    run = tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([0, steps])), seed=seed)
+    run = tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([0, steps])), seed=seed)
     return model, run
 
 

@@ -25,7 +25,7 @@ def trained(law, steps=6):
     torch.manual_seed(0)
     model, data = torch.nn.Linear(4, 1), problem()
     recipe = tm.Recipe(lr=0.05, steps=steps, batch=None, loss=tm.Square(), interventions=() if law is None else (law,))
-    run = tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.every(1)))
+    run = tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.every(1)))
     return model, run
 
 

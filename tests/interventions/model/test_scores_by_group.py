@@ -74,7 +74,7 @@ def trained(train, held_out, held, *laws):
     model = nn.Linear(2, 1)
     recipe = tm.Recipe(lr=0.1, steps=20, batch=16, loss=tm.Logistic(), interventions=laws)
     more = {"validation": held} if laws else {}
-    return tm.train(model, train, held_out, recipe, watch=tm.Watch(when=tm.at([0, 20])), **more)
+    return tm.train(model, train, held_out, recipe, watch=tm.Watch(when=tm.record.at([0, 20])), **more)
 
 
 class TestThreshold:

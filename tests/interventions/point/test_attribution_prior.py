@@ -23,7 +23,7 @@ def trained(law, model, steps=200, lr=0.15):
     data = points()
     laws = () if law is None else (law,)
     recipe = tm.Recipe(lr=lr, steps=steps, batch=None, loss=tm.Square(), interventions=laws)
-    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([steps])))
+    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([steps])))
     return model
 
 

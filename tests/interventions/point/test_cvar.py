@@ -29,7 +29,7 @@ def test_ensembles_apply_it_run_by_run():
     rng = np.random.default_rng(1)
     data = tm.GroupedData(rng.normal(size=(40, 3)).astype("float32"), np.sign(rng.normal(size=40)), [0, 1] * 20)
     recipe = tm.Recipe(lr=0.1, steps=5, batch=8, loss=tm.Square(), interventions=(I.CVaR(0.5),))
-    watch = tm.Watch(when=tm.at([5]))
+    watch = tm.Watch(when=tm.record.at([5]))
     both = tm.ensemble(lambda: torch.nn.Linear(3, 1), data, data, recipe, seeds=(0, 1), watch=watch)
     for seed in (0, 1):
         torch.manual_seed(seed)

@@ -66,7 +66,7 @@ def trained(*laws, data=None, batch=None):
     torch.manual_seed(0)
     model = nn.Linear(3, 1)
     recipe = tm.Recipe(lr=0.3, steps=150, batch=batch, loss=tm.Logistic(), interventions=laws)
-    return model, tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([150])))
+    return model, tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([150])))
 
 
 def test_rates_become_equal_and_without_strength_nothing_changes():

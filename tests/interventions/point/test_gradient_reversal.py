@@ -32,7 +32,7 @@ def network():
 def trained(*laws, data=None, **more):
     data = points() if data is None else data
     model = network()
-    tm.train(model, data, data, replace(RECIPE, interventions=laws, **more), watch=tm.Watch(when=tm.at([1])))
+    tm.train(model, data, data, replace(RECIPE, interventions=laws, **more), watch=tm.Watch(when=tm.record.at([1])))
     return model
 
 
@@ -70,7 +70,7 @@ def one_feature(strength, aligned):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 1), nn.Linear(1, 1))
     recipe = replace(RECIPE, lr=0.1, steps=300, interventions=(I.GradientReversal(strength, ATTRIBUTE),))
-    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([300])))
+    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([300])))
     a = np.array([int(group[1]) for group in data.groups])[data.codes]
     feature = model[0](data.tensors()[0]).detach().numpy()
     weights = model[0].weight.detach().numpy()[0]

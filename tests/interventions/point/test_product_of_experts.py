@@ -32,7 +32,7 @@ def end(law, steps=300, weight_decay=0.0):
     recipe = tm.Recipe(
         lr=2.0, steps=steps, batch=None, loss=tm.Logistic(), interventions=laws, weight_decay=weight_decay
     )
-    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([steps])))
+    tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([steps])))
     return model.weight.detach().numpy()[0]
 
 
@@ -56,7 +56,7 @@ def test_an_expert_that_knows_nothing_changes_nothing():
         torch.manual_seed(0)
         model = nn.Linear(3, 1).double()
         recipe = tm.Recipe(lr=0.5, steps=20, batch=None, loss=tm.Logistic(), interventions=laws)
-        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([20])))
+        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([20])))
         found.append(model.weight.detach().numpy())
     np.testing.assert_allclose(found[0], found[1], atol=1e-3)
 

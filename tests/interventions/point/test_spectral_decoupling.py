@@ -20,7 +20,7 @@ class TestSpectralDecoupling:
         recipe = tm.Recipe(
             lr=140.0, steps=200, batch=None, loss=tm.Logistic(), interventions=(I.SpectralDecoupling(strength),)
         )
-        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([200])))
+        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([200])))
         margins = data.y * (x @ model.weight.detach().numpy()[0])
         np.testing.assert_allclose(margins, margin, atol=1e-3)
 
@@ -34,7 +34,7 @@ class TestSpectralDecoupling:
             model = nn.Linear(3, 1).double()
             data = tm.GroupedData(x, labels, np.arange(80) % 2)
             recipe = tm.Recipe(lr=lr, steps=20, batch=16, loss=tm.Square(), interventions=laws)
-            tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([20])))
+            tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([20])))
             found.append(model.weight.detach())
         torch.testing.assert_close(*found, atol=1e-12, rtol=0)
 

@@ -33,7 +33,7 @@ def test_without_strength_it_is_the_plain_step_and_with_all_of_it_sam():
         data = tm.GroupedData(rng.normal(size=(60, 3)), np.sign(rng.normal(size=60)), [0, 1] * 30)
         laws = () if law is None else (law,)
         recipe = tm.Recipe(lr=0.1, steps=4, batch=16, loss=tm.Square(), interventions=laws)
-        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.at([4])))
+        tm.train(model, data, data, recipe, watch=tm.Watch(when=tm.record.at([4])))
         return model.weight.detach().numpy()
 
     np.testing.assert_array_equal(after(I.GradientPenalty(0.0)), after(None))

@@ -15,4 +15,4 @@ def pinned():
     gram[0, 2:] = gram[2:, 0] = along
     gram[1, 2:] = gram[2:, 1] = -along
     bias = {"+": dict(enumerate((0.2, -0.1, 0.0))), "-": dict(enumerate((-0.3, 0.1, 0.2)))}
-    return tm.ClassMixture.from_gram({"+": 0.7, "-": 0.3}, {"+": 0.6, "-": 1.4}, (0, 1, 2), gram, bias)
+    return tm.problem.ClassMixture.from_gram({"+": 0.7, "-": 0.3}, {"+": 0.6, "-": 1.4}, (0, 1, 2), gram, bias)

@@ -37,7 +37,7 @@ class TestPinned:
         np.testing.assert_allclose(run.class_loss, losses, atol=1.1e-6)
 
     def test_a_rare_class_is_first_unlearnt(self):
-        rare = tm.class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
+        rare = tm.problem.class_mixture(3, rho=0.8, overlap=0.8, class_bias=(0.6, 0.0, -0.7))
         np.testing.assert_allclose(class_moments(rare).pi[0], [0.5986, 0.2936, 0.1078], atol=6e-5)
         sgd = tm.SGD(lr=0.2, train_bias=True)
         found = tm.theory.initial_class_rates(rare, sgd)
@@ -51,7 +51,9 @@ class TestPinned:
         """Two classes of the minority look like each other's in the majority; the loss passes through a minimum."""
         sgd, curves = tm.SGD(lr=0.1), ("loss", "error", "class_accuracy")
         conflict, harmony = (
-            tm.predict(tm.class_mixture(3, 0.8, (0.5, 1.5), overlap=0.9, swapped=swap), sgd, [1.0, 4.0, 64.0], curves)
+            tm.predict(
+                tm.problem.class_mixture(3, 0.8, (0.5, 1.5), overlap=0.9, swapped=swap), sgd, [1.0, 4.0, 64.0], curves
+            )
             for swap in (True, False)
         )
         error = [float(run["error"].sel(group="-", time=64.0)) for run in (conflict, harmony)]
@@ -66,7 +68,7 @@ class TestPinned:
         """Confusion grows with similarity; the rate of learning does not change."""
         confused = []
         for similarity in (0.0, 0.5, 0.9):
-            problem = tm.class_mixture(3, similarity=similarity)
+            problem = tm.problem.class_mixture(3, similarity=similarity)
             run = tm.predict(problem, tm.SGD(lr=0.2), [1.0, 400.0], curves=("confusion", "loss", "R"))
             table = run["confusion"].sel(time=400.0, group="+")
             confused.append(float(table.sel({"class": 0, "decision": 1})))
@@ -115,7 +117,7 @@ class TestSecondRoutes:
 
     def test_two_classes_are_two_labels(self):
         """With C = 2 the difference of the scores is the score of the binary theory, at half its size."""
-        two = tm.class_mixture(2, 0.7, (0.5, 1.5), overlap=0.4)
+        two = tm.problem.class_mixture(2, 0.7, (0.5, 1.5), overlap=0.4)
         binary = tm.teacher_mixture(0.7, variance=(0.5, 1.5), overlap=0.4)
         times = [0.5, 3.0, 20.0]
         several = tm.predict(two, tm.SGD(lr=0.2), times, curves=("error", "loss"))
@@ -129,7 +131,7 @@ class TestSecondRoutes:
         np.testing.assert_allclose((run["class_loss"].values * pi).sum(2), run["loss"], atol=1e-6)
 
     def test_centred_closed_form(self):
-        problem, times = tm.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4), np.array([0.5, 2.0, 9.0])
+        problem, times = tm.problem.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4), np.array([0.5, 2.0, 9.0])
         for lr in (0.3, 0.8 / 0.85):  # the second is where the rates of R and Q meet
             run = tm.predict(problem, tm.SGD(lr=lr), times, curves=("loss", "class_loss"))
             groups, classes = centred_class_losses(problem, tm.SGD(lr=lr), times)
@@ -140,7 +142,7 @@ class TestSecondRoutes:
         with pytest.raises(ValueError, match=r"without means. Use `predict`"):
             centred_class_losses(pinned, tm.SGD(lr=0.1), np.ones(1))
         with pytest.raises(ValueError, match=r"without train_bias. Found train_bias = True: use `predict`"):
-            centred_class_losses(tm.class_mixture(3), tm.SGD(lr=0.1, train_bias=True), np.ones(1))
+            centred_class_losses(tm.problem.class_mixture(3), tm.SGD(lr=0.1, train_bias=True), np.ones(1))
 
     def test_confusion_against_draws(self, pinned):
         run = tm.predict(pinned, tm.SGD(lr=0.5, train_bias=True), [2.0]).to_dataset().isel(time=0)
@@ -163,20 +165,20 @@ class TestSecondRoutes:
         """More classes than directions: constraints that depend on one another."""
         rng = np.random.default_rng(3)
         rows = rng.normal(size=(5, 3))
-        problem = tm.ClassMixture({"a": 1.0}, {"a": 0.8}, {"a": [0.1, 0.2, 0.3]}, {"a": dict(enumerate(rows))})
+        problem = tm.problem.ClassMixture({"a": 1.0}, {"a": 0.8}, {"a": [0.1, 0.2, 0.3]}, {"a": dict(enumerate(rows))})
         _, _, y = drawn(problem, "a", 400_000)
         found = np.bincount(y, minlength=5) / len(y)
         np.testing.assert_allclose(class_moments(problem).pi[0], found, atol=4 * 0.5 / np.sqrt(len(y)))
 
     def test_probability_of_a_class_is_a_bivariate_normal(self):
-        problem = tm.class_mixture(3, class_bias=(0.6, 0.0, -0.7))
+        problem = tm.problem.class_mixture(3, class_bias=(0.6, 0.0, -0.7))
         covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
         expected = multivariate_normal.cdf([0.6, 1.3], cov=covariance)
         assert class_moments(problem).pi[0, 0] == pytest.approx(expected, abs=2e-6)
 
     def test_softmax_against_its_definition(self, pinned):
         """At the start every softmax is 1/C; and the averages of the first step are those of the moments."""
-        run = tm.predict(pinned, tm.SGD(lr=0.1, train_bias=True), [0.0, 1e-3], student=tm.students.Softmax())
+        run = tm.predict(pinned, tm.SGD(lr=0.1, train_bias=True), [0.0, 1e-3], student=tm.problem.students.Softmax())
         np.testing.assert_allclose(run["loss"].isel(time=0), np.log(3.0), atol=1e-12)
         square = tm.predict(pinned, tm.SGD(lr=0.1, train_bias=True), [0.0, 1e-3])
         # softmax(0) - e_y = -(e_y - 1/C): the first steps coincide.
@@ -204,7 +206,7 @@ class TestCurves:
         tm.save(run, tmp_path / "run")
         loaded = tm.load(tmp_path / "run")
         assert loaded == run
-        assert str(tm.class_leaders(loaded)) == str(tm.class_leaders(run))
+        assert str(tm.fairness.class_leaders(loaded)) == str(tm.fairness.class_leaders(run))
 
     def test_weights_decay_batch_and_schedules(self, pinned):
         plain = tm.predict(pinned, tm.SGD(lr=0.3), [3.0], curves=("loss",))["loss"]
@@ -214,7 +216,7 @@ class TestCurves:
             {"batch": 4},
             {"lr": tm.schedules.PowerDecay(0.3, 2.0)},
             {"proportions": tm.schedules.in_turn({"+": 1.0, "-": 1.0})},
-            {"start": tm.starts.Random(0.5)},
+            {"start": tm.problem.starts.Random(0.5)},
         ):
             changed = tm.predict(pinned, tm.SGD(**{"lr": 0.3, **other}), [3.0], curves=("loss",))["loss"]
             assert float(abs(changed - plain).max()) > 1e-3, other
@@ -226,7 +228,7 @@ class TestRefusals:
         [
             ({"momentum": 0.5}, "no exact solution with momentum"),
             ({"clip": 1.0}, "no exact solution with clip"),
-            ({"start": tm.starts.Overlaps(Q=1.0)}, "`Overlaps` starts one score"),
+            ({"start": tm.problem.starts.Overlaps(Q=1.0)}, "`Overlaps` starts one score"),
             ({"weights": {("+", 0): 2.0}}, r"weights` per \(group, class\).*use `simulate`"),
             ({"lr": ("lr", [0.1, 0.2])}, "`lr` should be one number, not a grid"),
             ({"lr": 5.0}, "stability limit 2 of this problem"),
@@ -238,11 +240,11 @@ class TestRefusals:
 
     def test_students(self, pinned):
         with pytest.raises(ValueError, match=r"Linear\(\) and Softmax\(\) students. Train a Network on `samples`"):
-            tm.predict(pinned, tm.SGD(lr=0.1), [1.0], student=tm.students.Network(2, Erf()))
+            tm.predict(pinned, tm.SGD(lr=0.1), [1.0], student=tm.problem.students.Network(2, Erf()))
         binary = tm.teacher_mixture()
         for function in (tm.predict, lambda *a, **k: tm.simulate(*a, d=50, **k)):
             with pytest.raises(ValueError, match=r"problems of several classes"):
-                function(binary, tm.SGD(lr=0.1), [1.0], student=tm.students.Softmax())
+                function(binary, tm.SGD(lr=0.1), [1.0], student=tm.problem.students.Softmax())
 
     def test_other_functions_refuse_by_type(self, pinned):
         sgd = tm.SGD(lr=0.1)
@@ -254,7 +256,7 @@ class TestRefusals:
         with pytest.raises(TypeError, match=r"should be a ClassMixture"):
             class_moments(tm.teacher_mixture())
         with pytest.raises(ValueError, match=r"starts from Zero\(\)"):
-            tm.theory.initial_class_rates(pinned, tm.SGD(lr=0.1, start=tm.starts.Random(1.0)))
+            tm.theory.initial_class_rates(pinned, tm.SGD(lr=0.1, start=tm.problem.starts.Random(1.0)))
 
     def test_unknown_curves(self, pinned):
         with pytest.raises(KeyError, match=r"no curve 'tpr'"):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tiltmeter import SGD, Descent, Fixed, Flow, predict, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, predict, teacher_mixture
+from tiltmeter.problem import Descent
 from tiltmeter.problem.starts import Overlaps
 from tiltmeter.problem.students import Network
 

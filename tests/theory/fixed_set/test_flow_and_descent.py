@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tiltmeter import SGD, Descent, Fixed, Flow, Square, equilibrium, predict, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, Square, equilibrium, predict, teacher_mixture
+from tiltmeter.problem import Descent
 from tiltmeter.problem.starts import Random
 from tiltmeter.theory.fixed_set import contour
 
@@ -199,7 +200,7 @@ class TestGrids:
         assert found.diverged is not None
 
     def test_more_than_two_groups(self):
-        from tiltmeter import Mixture
+        from tiltmeter.problem import Mixture
 
         three = Mixture({"a": 0.5, "b": 0.3, "c": 0.2}, {"a": 1.0, "b": 0.5, "c": 2.0}, np.eye(6))
         rest = equilibrium(three, Square(), samples=1.5, ridge=0.3, bias=True)

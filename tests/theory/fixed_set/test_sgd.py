@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tiltmeter import SGD, Descent, Fixed, Flow, predict, teacher_mixture
+from tiltmeter import SGD, Fixed, Flow, predict, teacher_mixture
+from tiltmeter.problem import Descent
 from tiltmeter.problem.fixed import fixed_parameters
 from tiltmeter.problem.starts import Overlaps
 from tiltmeter.theory.fixed_set.spectrum import spectrum

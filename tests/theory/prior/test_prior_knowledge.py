@@ -26,7 +26,7 @@ def random_start(rng, T):
     w = rng.normal(size=2) * rng.choice([0.3, 1.0, 2.0])
     teachers = np.array([[1.0, 0.0], [T, np.sqrt(1 - T**2)]])
     R = teachers @ w
-    return tm.starts.Overlaps(R={"+": R[0], "-": R[1]}, Q=float(w @ w + rng.exponential(0.5)))
+    return tm.problem.starts.Overlaps(R={"+": R[0], "-": R[1]}, Q=float(w @ w + rng.exponential(0.5)))
 
 
 def counted(gap):
@@ -59,7 +59,7 @@ class TestPinnedNumbers:
         found = tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1))
         times = np.geomspace(1e-2, 400.0, 400)
         for Q, count, at in ((0.0, 1, [5.643]), (0.015, 2, [1.356, 4.631]), (0.06, 0, [])):
-            sgd = tm.SGD(lr=0.1, start=tm.starts.Overlaps(Q=Q))
+            sgd = tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=Q))
             crossings = tm.leaders(tm.predict(CENTRED, sgd, times), "loss")
             assert len(crossings.changes) == count == found.crossings(Q)
             np.testing.assert_allclose([c.time for c in crossings.changes], at, rtol=1e-3)
@@ -95,14 +95,14 @@ class TestSecondRoutes:
         times = np.linspace(0.0, 20.0, 50)
         for sgd in (
             tm.SGD(lr=0.3, train_bias=True, weights={"+": 0.7, "-": 1.6}, weight_decay=0.1, batch=2),
-            tm.SGD(lr=0.3, start=tm.starts.Random(1.0)),
+            tm.SGD(lr=0.3, start=tm.problem.starts.Random(1.0)),
         ):
             bound = tm.theory.crossing_bound(problem, sgd)
             total = sum(c * np.exp(-r * times) for r, c in zip(bound.rates, bound.coefficients, strict=True))
             np.testing.assert_allclose(total, gap_of(problem, sgd, times), atol=1e-12)
 
     def test_parabola_is_the_limit_of_small_learning_rates(self):
-        start = tm.starts.Overlaps(R={"+": 0.5, "-": 0.1}, Q=0.9)
+        start = tm.problem.starts.Overlaps(R={"+": 0.5, "-": 0.1}, Q=0.9)
         times = np.linspace(0.0, 4.0, 20)
         exact = gap_of(CENTRED, tm.SGD(lr=1e-6, start=start), times / 1e-6)
         parabola = tm.theory.gap_parabola(CENTRED, tm.SGD(lr=0.1, start=start))
@@ -112,7 +112,7 @@ class TestSecondRoutes:
     @pytest.mark.parametrize("order", [("+", "-"), ("-", "+")])
     def test_phases_in_closed_form_are_those_of_predict_with_a_schedule(self, order):
         durations = dict(zip(order, (7.0, 3.0), strict=True))
-        start = tm.starts.Overlaps(R={"+": 0.3, "-": -0.2}, Q=1.0)
+        start = tm.problem.starts.Overlaps(R={"+": 0.3, "-": -0.2}, Q=1.0)
         sgd = tm.SGD(lr=0.4, start=start)
         found = tm.theory.one_after_the_other(CENTRED, sgd, durations)
         turn = tm.SGD(lr=0.4, start=start, proportions=tm.schedules.in_turn(durations))
@@ -131,7 +131,7 @@ class TestSecondRoutes:
         assert found.worse_than_untrained == (found.loss > 0.5)
 
     def test_only_the_loss_of_a_group_at_the_start_matters_for_that_group_alone(self):
-        starts = [tm.starts.Overlaps(R={"+": 0.5, "-": r}, Q=1.0) for r in (0.1, 0.4)]
+        starts = [tm.problem.starts.Overlaps(R={"+": 0.5, "-": r}, Q=1.0) for r in (0.1, 0.4)]
         ends = [tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.3, start=s), {"+": 2.0}) for s in starts]
         assert ends[0].loss["+"] == pytest.approx(ends[1].loss["+"], abs=1e-14)
         assert abs(ends[0].loss["-"] - ends[1].loss["-"]) > 0.05
@@ -172,7 +172,7 @@ class TestRandomProblems:
         rng = np.random.default_rng(3)
         for i in range(problems):
             vectors = rng.normal(size=(3, 3))
-            problem = tm.Mixture.from_vectors(
+            problem = tm.problem.Mixture.from_vectors(
                 {"+": 0.6, "-": 0.4},
                 dict(zip("+-", np.exp(rng.uniform(-1.5, 1.2, 2)), strict=True)),
                 {"+": vectors[0], "-": -vectors[0]},
@@ -180,7 +180,7 @@ class TestRandomProblems:
                 dict(zip("+-", rng.normal(size=2) * 0.5, strict=True)),
             )
             lr = rng.uniform(0.05, 0.9) * float(tm.theory.stability_limit(problem, tm.SGD(lr=0.1)))
-            start = tm.starts.Zero() if i % 2 else tm.starts.Random(rng.uniform(0.1, 2.0))
+            start = tm.problem.starts.Zero() if i % 2 else tm.problem.starts.Random(rng.uniform(0.1, 2.0))
             sgd = tm.SGD(lr=lr, start=start)
             bound = tm.theory.crossing_bound(problem, sgd)
             count = counted(gap_of(problem, sgd, self.TIMES / lr))
@@ -196,7 +196,7 @@ class TestRandomProblems:
             found = tm.theory.critical_length(problem, tm.SGD(lr=lr))
             finite = np.isfinite(found.length)
             Q = found.length * rng.choice([0.3, 0.9, 1.1, 3.0]) if finite else rng.exponential(1.0)
-            sgd = tm.SGD(lr=lr, start=tm.starts.Overlaps(Q=float(Q)))
+            sgd = tm.SGD(lr=lr, start=tm.problem.starts.Overlaps(Q=float(Q)))
             assert counted(gap_of(problem, sgd, self.TIMES / lr)) == found.crossings(Q)
             critical += finite
         assert critical > problems / 40
@@ -235,7 +235,7 @@ class TestRandomProblems:
 
 class TestControls:
     def test_equal_groups_never_differ(self):
-        problem, sgd, _ = tm.cases.no_bias()
+        problem, sgd, _ = tm.problem.cases.no_bias()
         assert str(tm.theory.crossing_bound(problem, sgd)) == "The losses of + and - are equal at all times."
 
     def test_irrelevant_pretraining_cannot_matter_at_equal_variances(self):
@@ -245,7 +245,7 @@ class TestControls:
 
     def test_relevant_pretraining_of_the_same_length_does_not_remove_the_crossing(self):
         """Length alone does not do it: the same length along the disagreement of the groups leaves one crossing."""
-        away = tm.starts.Overlaps(R={"+": 0.0, "-": np.sqrt(0.06 * 0.75)}, Q=0.06)
+        away = tm.problem.starts.Overlaps(R={"+": 0.0, "-": np.sqrt(0.06 * 0.75)}, Q=0.06)
         assert (
             len(
                 tm.leaders(
@@ -267,7 +267,7 @@ class TestRefusals:
             function(CENTRED, tm.SGD(lr=0.1, weight_decay=0.1))
         with pytest.raises(ValueError, match=r"constant learning rate"):
             function(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
-        three = tm.Mixture(dict.fromkeys("abc", 1 / 3), dict.fromkeys("abc", 1.0), np.diag([0, 0, 0, 1, 1, 1]))
+        three = tm.problem.Mixture(dict.fromkeys("abc", 1 / 3), dict.fromkeys("abc", 1.0), np.diag([0, 0, 0, 1, 1, 1]))
         with pytest.raises(ValueError, match=r"is for two groups. Found 3"):
             function(three, tm.SGD(lr=0.1))
         with pytest.raises(ValueError, match=r"stability limit 2.15"):
@@ -283,7 +283,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"should lie below 1.33333, the limit of - alone"):
             tm.theory.forgetting(CENTRED, tm.SGD(lr=1.5), "+", "-")
         with pytest.raises(ValueError, match=r"varies the start itself"):
-            tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.starts.Random(1.0)))
+            tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.problem.starts.Random(1.0)))
         with pytest.raises(KeyError, match=r"unknown group 'x'"):
             tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"x": 1.0})
         with pytest.raises(ValueError, match=r"should be positive. Found -1"):

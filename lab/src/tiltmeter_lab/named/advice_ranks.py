@@ -59,7 +59,7 @@ def _recipe(task: CureTask, law: str, setting: Setting) -> tm.Recipe:
 def _forecast(task: CureTask, law: str, setting: Setting) -> tm.Trajectory:
 
     train, held_out = task.data(setting.points, setting.held_out)
-    recipe, watch = _recipe(task, law, setting), tm.Watch(when=tm.log_spaced(8))
+    recipe, watch = _recipe(task, law, setting), tm.Watch(when=tm.record.log_spaced(8))
     model = task.model(train.x.shape[1], seed=0)
     return tm.forecast(
         model, train, held_out, recipe, watch=watch, method=tm.methods.Twin(count=setting.twins), progress=False
@@ -69,7 +69,7 @@ def _forecast(task: CureTask, law: str, setting: Setting) -> tm.Trajectory:
 def _trained(task: CureTask, law: str, setting: Setting) -> tm.Trajectory:
 
     train, held_out = task.data(setting.points, setting.held_out)
-    recipe, watch = _recipe(task, law, setting), tm.Watch(when=tm.log_spaced(8))
+    recipe, watch = _recipe(task, law, setting), tm.Watch(when=tm.record.log_spaced(8))
     return tm.train(task.model(train.x.shape[1], seed=0), train, held_out, recipe, watch=watch)
 
 
@@ -101,7 +101,7 @@ def ranked(runs: Runs) -> list[Ranked]:
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, one in runs.items():
         task, law, kind = name.rsplit(", ", 2)
-        value = float(tm.criteria.WorstGroupLoss().of(one).mean())
+        value = float(tm.fairness.criteria.WorstGroupLoss().of(one).mean())
         found.setdefault(task, {"forecast": {}, "trained": {}})[kind][law] = value if np.isfinite(value) else np.inf
     return [Ranked(task, both["forecast"], both["trained"]) for task, both in found.items()]
 
@@ -139,13 +139,15 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     )
 
 
-def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
+def tables(runs: Runs) -> Mapping[str, tm.results.page.Table]:
     """The worst group's final loss, forecast and trained, by intervention and task."""
     tasks = ranked(runs)
     names = list(tasks[0].trained)
     rows = [(law, *(f"{t.forecast[law]:.3f} / {t.trained[law]:.3f}" for t in tasks)) for law in names]
     rows.append(("rank correlation", *(f"{t.correlation:.2f}" for t in tasks)))
-    return {"Worst group's final loss, forecast / trained": tm.page.Table(("law", *(t.task for t in tasks)), rows)}
+    return {
+        "Worst group's final loss, forecast / trained": tm.results.page.Table(("law", *(t.task for t in tasks)), rows)
+    }
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

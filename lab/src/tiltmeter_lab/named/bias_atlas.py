@@ -229,7 +229,7 @@ def _second_route(runs: Runs, ends: dict[str, tm.results.Shares], seeds: int) ->
     )
 
 
-def tables(runs: Runs) -> dict[str, tm.page.Table]:
+def tables(runs: Runs) -> dict[str, tm.results.page.Table]:
     """Shares by group at two clocks; when every bias shows and in which space."""
     rows = []
     for bias in BIASES:
@@ -243,13 +243,13 @@ def tables(runs: Runs) -> dict[str, tm.page.Table]:
     pairs |= {(two, one): value for (one, two), value in pairs.items()}
     together = [(one, *(f"{pairs[one, two]:+.2f}" if (one, two) in pairs else "" for two in BIASES)) for one in BIASES]
     return {
-        "Share of variance of each simplicity bias (90 % intervals)": tm.page.Table(
+        "Share of variance of each simplicity bias (90 % intervals)": tm.results.page.Table(
             ("bias", "read at", *GROUPS, "rest", "chance"), tuple(rows)
         ),
-        "When each bias shows, and in which space: median over settings (share of them above 0)": tm.page.Table(
+        "When each bias shows, and in which space: median over settings (share of them above 0)": tm.results.page.Table(
             ("bias", "space", *MOMENTS, f"first above 0 in {SHOWS:.0%} of settings"), tuple(when)
         ),
-        "Which biases move together: rank correlation over settings, at the end": tm.page.Table(
+        "Which biases move together: rank correlation over settings, at the end": tm.results.page.Table(
             ("bias", *BIASES), tuple(together)
         ),
     }

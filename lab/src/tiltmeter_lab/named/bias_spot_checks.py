@@ -72,7 +72,7 @@ def _trained(setting: Setting, name: str) -> tm.Trajectory:
         )
         torch.manual_seed(seed)
         recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=setting.steps, batch=32, loss=tm.Square())
-        watch = tm.Watch(when=tm.log_spaced(7), measures=measures)
+        watch = tm.Watch(when=tm.record.log_spaced(7), measures=measures)
         runs.append(tm.train(network(name, setting.width), task.train, task.held_out, recipe, watch=watch, seed=seed))
     return tm.stack(runs)
 
@@ -143,7 +143,7 @@ def _mean(values: np.ndarray) -> tuple[float, float | None]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
-def tables(runs: Runs) -> dict[str, tm.page.Table]:
+def tables(runs: Runs) -> dict[str, tm.results.page.Table]:
     """All numbers before training and at the end, and the accuracy on held-out images."""
     rows = []
     for name in NETWORKS:
@@ -152,7 +152,7 @@ def tables(runs: Runs) -> dict[str, tm.page.Table]:
         told = [f"{float(a):.2f} to {float(b):.2f}" for a, b in zip(table[0].values, table[-1].values, strict=True)]
         rows.append((name, f"{float(right):.2f}", *told))
     title = "Simplicity biases before training and at the end, mean over seeds"
-    return {title: tm.page.Table(("network", "accuracy", *BIASES), tuple(rows))}
+    return {title: tm.results.page.Table(("network", "accuracy", *BIASES), tuple(rows))}
 
 
 def pictures(runs: Runs) -> dict[str, Any]:

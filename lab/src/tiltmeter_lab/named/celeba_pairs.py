@@ -68,7 +68,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             grouped("train", target, group),
             grouped("test", target, group),
             tm.Recipe(lr=setting.lr, momentum=0.9, steps=setting.steps, batch=setting.batch, loss=tm.Logistic()),
-            watch=tm.Watch(when=tm.log_spaced(setting.per_decade)),
+            watch=tm.Watch(when=tm.record.log_spaced(setting.per_decade)),
             seeds=setting.seeds,
         )
 

@@ -69,7 +69,7 @@ def _trained(task: str, laws: Interventions | None, setting: Setting, made: dict
         recipe = replace(plain_recipe(setting.steps), interventions=interventions_of(laws))
         validation = data.validation if any(law.needs == "validation groups" for law in recipe.interventions) else None
         model = network(data.train.x.shape[1], seed)
-        watch = tm.Watch(when=tm.log_spaced(6), points=False)
+        watch = tm.Watch(when=tm.record.log_spaced(6), points=False)
         one = tm.train(model, data.train, both_held_out(data), recipe, watch=watch, seed=seed, validation=validation)
         runs.append(one.replace({name: one[name] for name in ("loss", "error")}))
     return tm.stack(runs)
@@ -230,7 +230,7 @@ def _agreement(gain: Mapping[str, Mapping[str, float]], names: list[str]) -> lis
     ]
 
 
-def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
+def tables(runs: Runs) -> Mapping[str, tm.results.page.Table]:
     """The worst group's error of every intervention on every task, with what it needs and costs."""
     best = {task: chosen(runs, task) for task in TASKS}
     cards = {task: {row.name: row for row in card_of(best[task]).rows} for task in TASKS}
@@ -245,7 +245,7 @@ def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
         "or higher "
         "than in plain training by two paired standard errors"
     )
-    return {title: tm.page.Table(("law", "needs", "cost", *TASKS), rows)}
+    return {title: tm.results.page.Table(("law", "needs", "cost", *TASKS), rows)}
 
 
 def _cell(best: Mapping[str, Chosen], card: Mapping[str, tm.results.Score], name: str) -> str:

@@ -67,7 +67,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             ),
         }
         return tm.Trajectory(
-            curves, "t", tm.Origin("training", settings={"d": setting.d}, seeds=tuple(range(setting.seeds)))
+            curves, "t", tm.record.Origin("training", settings={"d": setting.d}, seeds=tuple(range(setting.seeds)))
         )
 
     return {kind: keep(kind, partial(make, kind)) for kind in (STANDARD, ROBUST, LINEAR)}

@@ -231,8 +231,8 @@ def _train(setting: Setting) -> dict[str, tm.Trajectory]:
         words = {"long_name": "accuracy on real points", "better": "higher", "null": "0.1, chance"}
         return {"accuracy": xr.DataArray(right, {"arm": arms, "seed": seeds}, ("arm", "seed"), attrs=words), **clones}
 
-    origin = tm.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(seeds))
-    evaluations = sorted({*tm.log_spaced(5).steps(setting.steps), setting.early, setting.steps})
+    origin = tm.record.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(seeds))
+    evaluations = sorted({*tm.record.log_spaced(5).steps(setting.steps), setting.early, setting.steps})
     # Every arm starts from the weights of its seed.
     found = train_arms(starts * len(arms), batch, loss, setting.lr, evaluations, read, origin)
     mine = {"accuracy": found["accuracy"]}

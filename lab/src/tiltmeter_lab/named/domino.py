@@ -127,8 +127,8 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> tm.
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warm, (total - step) / max(1, total - warm))
     )
-    steps = tm.at(sorted({0, *np.geomspace(4, total, setting.evaluations - 1).round().astype(int).tolist()}))
-    measure = tm.Sometimes(tm.measures.LastLayerProbe(most_steps=setting.probe_steps), steps)
+    steps = tm.record.at(sorted({0, *np.geomspace(4, total, setting.evaluations - 1).round().astype(int).tolist()}))
+    measure = tm.measures.Sometimes(tm.measures.LastLayerProbe(most_steps=setting.probe_steps), steps)
     settings = {"optimizer": {"class": "SGD", "lr": setting.lr, "weight_decay": weight_decay}, "digits": digits}
     with tm.Probe(
         model,

@@ -58,7 +58,7 @@ def _trained(setting: Setting, width: int, scale: float, steps: int | None) -> t
     if steps is None:  # the same for all seeds, so that they can be stacked
         needed = [steps_to(setting.reached, nets[i], extremes_of(data[i]).rate, setting.lr) for i in seeds]
         steps = round(sum(needed) / len(needed))
-    return tm.stack([descend(nets[i], data[i], setting.lr, steps, tm.log_spaced(10), i) for i in seeds])
+    return tm.stack([descend(nets[i], data[i], setting.lr, steps, tm.record.log_spaced(10), i) for i in seeds])
 
 
 def _pull(setting: Setting) -> tm.Trajectory:
@@ -86,7 +86,7 @@ def _pull(setting: Setting) -> tm.Trajectory:
         dims=("time", "seed", "fact"),
         coords={"time": [0], "seed": seeds, "fact": ["extremes", "degrees off the axes", "rate"]},
     )
-    return tm.Trajectory({"pull": pull, "extremes": facts}, "step", tm.Origin("theory", seeds=tuple(seeds)))
+    return tm.Trajectory({"pull": pull, "extremes": facts}, "step", tm.record.Origin("theory", seeds=tuple(seeds)))
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

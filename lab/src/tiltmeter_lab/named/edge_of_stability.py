@@ -77,10 +77,10 @@ def descend(setting: Setting, data: tm.GroupedData, lr: float, linear: bool, see
     model = tm.modules.mlp(data.x[0].size, () if linear else (setting.units, setting.units), 1, "tanh").double()
     parameters = list(model.parameters())
     x, y = (part.double() for part in data.tensors())
-    spaced = tm.every(setting.steps // setting.evaluations)
+    spaced = tm.record.every(setting.steps // setting.evaluations)
     first = setting.steps - setting.window
-    when = tm.at({*spaced.steps(setting.steps), *range(first, setting.steps)})
-    sharp = tm.Sometimes(tm.measures.Sharpness(count=1, iterations=8, probes=2), spaced)
+    when = tm.record.at({*spaced.steps(setting.steps), *range(first, setting.steps)})
+    sharp = tm.measures.Sometimes(tm.measures.Sharpness(count=1, iterations=8, probes=2), spaced)
     few = max(2, setting.points // 10)
     means, last = [], []
     with tm.Probe(

@@ -30,7 +30,9 @@ def as_run(found: xr.Dataset) -> tm.Trajectory:
     """
     origin: Any = found.attrs.get("origin")
     curves = {str(name): curve.expand_dims(time=[END]) for name, curve in found.data_vars.items()}
-    return tm.Trajectory(curves, "t", tm.Origin("equilibrium") if origin is None else tm.Origin.from_json(origin))
+    return tm.Trajectory(
+        curves, "t", tm.record.Origin("equilibrium") if origin is None else tm.record.Origin.from_json(origin)
+    )
 
 
 def as_dataset(run: tm.Trajectory) -> xr.Dataset:
@@ -66,7 +68,11 @@ class Setting:
     ridge: float = 0.3
     criteria: tuple[str, ...] = tuple(
         one.name
-        for one in (tm.criteria.StatisticalParity(), tm.criteria.EqualOpportunity(), tm.criteria.WorstGroupError())
+        for one in (
+            tm.fairness.criteria.StatisticalParity(),
+            tm.fairness.criteria.EqualOpportunity(),
+            tm.fairness.criteria.WorstGroupError(),
+        )
     )
     d: int = 200
     seeds: int = 12
@@ -80,13 +86,13 @@ FULL = Setting(
     weights=tuple(np.geomspace(0.1, 50.0, 19)),
     couplings=(0.0, *np.geomspace(0.01, 30.0, 12)),
     ridges=tuple(np.geomspace(0.03, 3.0, 7)),
-    criteria=tuple(one.name for one in tm.criteria.CRITERIA),
+    criteria=tuple(one.name for one in tm.fairness.criteria.CRITERIA),
     d=800,
     seeds=48,
 )
 
 
-def example() -> tm.Mixture:
+def example() -> tm.problem.Mixture:
     """Two groups that differ in everything: number, variance, teacher, shift and label imbalance."""
     return tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 
@@ -128,7 +134,7 @@ def _as_run(make: Callable[[], xr.Dataset]) -> tm.Trajectory:
 
 def _table(setting: Setting) -> xr.Dataset:
     """What every criterion pays when the loss is reweighted for one, and whether that is noticeable."""
-    criteria = tuple(one for one in tm.criteria.CRITERIA if one.name in setting.criteria)
+    criteria = tuple(one for one in tm.fairness.criteria.CRITERIA if one.name in setting.criteria)
     found = tm.theory.incompatibility(example(), tm.Logistic(), 2.0, setting.ridge, criteria)
     worse = found.worsened()
     worsened = xr.zeros_like(found.table, dtype=bool)
@@ -160,9 +166,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         _joint(found),
         _incompatible(found),
-        _frontier(found, tm.criteria.WorstGroupError()),
-        _frontier(found, tm.criteria.AccuracyParity()),
-        _frontier(found, tm.criteria.StatisticalParity()),
+        _frontier(found, tm.fairness.criteria.WorstGroupError()),
+        _frontier(found, tm.fairness.criteria.AccuracyParity()),
+        _frontier(found, tm.fairness.criteria.StatisticalParity()),
         _finite_size(found),
     )
 
@@ -176,8 +182,8 @@ def pictures(runs: Runs) -> dict[str, Any]:
         "Equally represented groups, theory and training": tm.plot.equilibrium_sweep(
             found["balanced"], found["measured"]
         ),
-        "Error against worst-group error": tm.plot.frontier(both, tm.criteria.WorstGroupError()),
-        "Error against statistical parity": tm.plot.frontier(both, tm.criteria.StatisticalParity()),
+        "Error against worst-group error": tm.plot.frontier(both, tm.fairness.criteria.WorstGroupError()),
+        "Error against statistical parity": tm.plot.frontier(both, tm.fairness.criteria.StatisticalParity()),
     }
 
 
@@ -257,7 +263,7 @@ def _incompatible(found: Found) -> Claim:
     )
 
 
-def _frontier(found: Found, criterion: tm.criteria.Criterion) -> Claim:
+def _frontier(found: Found, criterion: tm.fairness.criteria.Criterion) -> Claim:
     """How much of the frontier of joint training, over weights and ridges, lies behind that of coupled students."""
     joint, coupled = (
         tm.theory.unbeaten(tm.theory.trade_off(one, criterion)) for one in (found["reweighted"], found["coupled"])
@@ -276,5 +282,5 @@ def _frontier(found: Found, criterion: tm.criteria.Criterion) -> Claim:
         0.5,
         where,
         # Worst-group error is the one that our own explorations found at every fineness.
-        safe=isinstance(criterion, tm.criteria.WorstGroupError),
+        safe=isinstance(criterion, tm.fairness.criteria.WorstGroupError),
     )

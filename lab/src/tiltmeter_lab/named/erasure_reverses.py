@@ -60,7 +60,7 @@ def _trained(task: str, law: tm.interventions.Erasure | None, aligned: float, se
             data.train,
             data.judge,
             recipe,
-            watch=tm.Watch(when=tm.at((setting.steps,)), points=False),
+            watch=tm.Watch(when=tm.record.at((setting.steps,)), points=False),
             seed=seed,
             validation=None if law is None else data.train,
         )

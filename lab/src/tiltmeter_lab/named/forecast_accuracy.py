@@ -158,7 +158,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     )
 
 
-def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
+def tables(runs: Runs) -> Mapping[str, tm.results.page.Table]:
     """Every run in a row; none is left out."""
     header = (
         "task",
@@ -186,7 +186,7 @@ def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
                 f"{sum(one.foretold)} of {len(one.foretold)}" if one.foretold else "",
             )
         )
-    return {"Every run and its forecast": tm.page.Table(header, rows)}
+    return {"Every run and its forecast": tm.results.page.Table(header, rows)}
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

@@ -104,7 +104,7 @@ def _told(every: Sequence[Row], kind: str, scouts: int, chosen: int, seeds: int)
     )
 
 
-def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
+def tables(runs: Runs) -> Mapping[str, tm.results.page.Table]:
     """What tells how many of the crossings."""
     every = rows(runs)
     lines: list[tuple[str, ...]] = []
@@ -117,7 +117,7 @@ def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
             )
     seen = [hit for row in every for hit in row.pilot]
     lines.append(("5 % of the training", f"{sum(seen)} of {len(seen)}", f"{np.mean(seen):.2f}" if seen else ""))
-    return {"Crossings told within a factor 1.25": tm.page.Table(("forecast", "crossings", "share"), lines)}
+    return {"Crossings told within a factor 1.25": tm.results.page.Table(("forecast", "crossings", "share"), lines)}
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

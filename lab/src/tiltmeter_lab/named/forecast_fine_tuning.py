@@ -118,7 +118,7 @@ class Prepared:
 
     def __call__(self, seed: int, start: str, kind: str) -> tm.Trajectory:
 
-        model, watch = self.model(seed, start), tm.Watch(when=tm.log_spaced(12), points=kind == "trained")
+        model, watch = self.model(seed, start), tm.Watch(when=tm.record.log_spaced(12), points=kind == "trained")
         order = (OTHER if kind == "trained again" else ORDER) + seed
         recipe = self.task.recipe(self.setting.steps, order)
         if kind.startswith("trained"):
@@ -140,7 +140,7 @@ class Prepared:
         if start == STARTS[0]:
             return model
         if seed not in self._learned:
-            once = tm.Watch(when=tm.log_spaced(1), points=False)
+            once = tm.Watch(when=tm.record.log_spaced(1), points=False)
             tm.train(model, *self.points(0), self.task.recipe(self.setting.before, seed), seed=seed, watch=once)
             self._learned[seed] = {name: value.clone() for name, value in model.state_dict().items()}
         model.load_state_dict(self._learned[seed])
@@ -191,7 +191,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     )
 
 
-def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
+def tables(runs: Runs) -> Mapping[str, tm.results.page.Table]:
     """Every start and method."""
     every = scored(runs)
     header = ("start", "forecast", "runs", "leaders", "correlation", "off / range", "final loss")
@@ -205,7 +205,7 @@ def tables(runs: Runs) -> Mapping[str, tm.page.Table]:
                 rest = [f"{np.nanmedian([getattr(one, name) for one in some]):.3f}" for name in ("off", "level")]
                 course = f"{middle:.3f}" + ("" if error is None else f" ± {error:.3f}")
                 rows.append((start, kind, str(len(some)), f"{sum(right)} of {len(right)}", course, *rest))
-    return {"Fine-tuning, a frozen backbone and training from scratch": tm.page.Table(header, rows)}
+    return {"Fine-tuning, a frozen backbone and training from scratch": tm.results.page.Table(header, rows)}
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

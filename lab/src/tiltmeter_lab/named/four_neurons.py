@@ -83,11 +83,11 @@ def _one(setting: Setting, scale: float, seed: int) -> tm.Trajectory:
             wide,
             data,
             watch=tm.Watch(
-                when=tm.log_spaced(10), measures=(DistanceTo(four), tm.measures.EarlyAlignment(lr=setting.lr))
+                when=tm.record.log_spaced(10), measures=(DistanceTo(four), tm.measures.EarlyAlignment(lr=setting.lr))
             ),
             seed=seed,
         ),
-        tm.Probe(four, data, watch=tm.Watch(when=tm.log_spaced(10), measures=()), seed=seed),
+        tm.Probe(four, data, watch=tm.Watch(when=tm.record.log_spaced(10), measures=()), seed=seed),
     ]
     with evaluated[0], evaluated[1]:
         for step in range(setting.steps):

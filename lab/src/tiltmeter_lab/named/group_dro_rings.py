@@ -63,7 +63,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """More crossings, smaller gaps; the damped intervention crosses no more than plain training and has the smallest
     gap."""
     counts = {name: len(changes(one)) for name, one in runs.items() if name != "A simulated"}
-    area = {name: float(tm.criteria.GapArea().of(one)) for name, one in runs.items() if name != "A simulated"}
+    area = {name: float(tm.fairness.criteria.GapArea().of(one)) for name, one in runs.items() if name != "A simulated"}
     more = min(counts[f"{name} DRO"] - counts[f"{name} plain"] for name in PROBLEMS)
     listed = "; ".join(f"{n}: {counts[f'{n} plain']} to {counts[f'{n} DRO']}" for n in PROBLEMS)
     ends = runs["A simulated"]["loss"]

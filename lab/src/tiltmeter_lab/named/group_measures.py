@@ -71,7 +71,7 @@ def _one(setting: Setting, seed: int) -> tm.Trajectory:
         data,
         held_out,
         tm.Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=tm.Logistic()),
-        watch=tm.Watch(when=tm.log_spaced(setting.per_decade), measures=measures),
+        watch=tm.Watch(when=tm.record.log_spaced(setting.per_decade), measures=measures),
         seed=seed,
     )
 

@@ -59,7 +59,7 @@ def _trained(setting: Setting, width: int) -> tm.Trajectory:
     needed = [steps_to(setting.epsilon, nets[i], extremes_of(data[i]).rate, setting.lr) for i in seeds]
     # Growth slows down as the loss begins to move: some steps more are enough.
     steps = round(1.2 * max(needed))
-    return tm.stack([descend(nets[i], data[i], setting.lr, steps, tm.every(setting.every), i) for i in seeds])
+    return tm.stack([descend(nets[i], data[i], setting.lr, steps, tm.record.every(setting.every), i) for i in seeds])
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:

@@ -134,7 +134,7 @@ def _spectra(setting: Setting, fitted: bool) -> tm.Trajectory:
     attrs = {"long_name": "eigenvalue of the Hessian", "better": "neither"}
     curve = xr.DataArray(found[None], dims=("time", "seed", "rank"), coords=coords, attrs=attrs)
     settings = {"points": setting.points, "units": setting.units, "fitted": fitted}
-    origin = tm.Origin("training", settings=settings, seeds=tuple(range(setting.seeds)))
+    origin = tm.record.Origin("training", settings=settings, seeds=tuple(range(setting.seeds)))
     return tm.Trajectory({"hessian_spectrum": curve}, "step", origin)
 
 

@@ -59,7 +59,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             },
             attrs={"long_name": "distance from the greedy solution over its norm", "better": "neither"},
         )
-        origin = tm.Origin("training", settings={"scale": scale}, seeds=tuple(range(setting.seeds)))
+        origin = tm.record.Origin("training", settings={"scale": scale}, seeds=tuple(range(setting.seeds)))
         return tm.Trajectory({"greedy_distance": curve}, "step", origin)
 
     sizes = {SMALL: setting.small, LARGE: setting.large}

@@ -72,7 +72,7 @@ def _trained(
         data = parts(task, seed, sizes)
         both = both_held_out(replace(data, choose=data.train.take(np.arange(min(len(data.train), Sizes().train)))))
         recipe = replace(plain_recipe(setting.steps), interventions=() if law is None else (law,))
-        watch = tm.Watch(when=tm.log_spaced(12), points=False)
+        watch = tm.Watch(when=tm.record.log_spaced(12), points=False)
         one = tm.train(network(data.train.x.shape[1], seed), data.train, both, recipe, watch=watch, seed=seed)
         runs.append(one.replace({name: one[name] for name in ("loss", "error")}))
     return tm.stack(runs)

@@ -37,12 +37,12 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
     def best(**more: Any) -> tm.Trajectory:
         return steered(
-            "A", tm.theory.optimal_schedule(problem, tm.SGD(lr=lr), times, tm.criteria.GapArea(), **more).law
+            "A", tm.theory.optimal_schedule(problem, tm.SGD(lr=lr), times, tm.fairness.criteria.GapArea(), **more).law
         )
 
     damped = tm.interventions.GroupDRO(30.0, 150.0, begin="shares", by="draws")
     leveller = tm.theory.optimal_schedule(
-        problem, tm.SGD(lr=lr), times, tm.criteria.GapArea(), pieces=1, by="weights", guard=False
+        problem, tm.SGD(lr=lr), times, tm.fairness.criteria.GapArea(), pieces=1, by="weights", guard=False
     ).law
     return {
         "plain": keep("plain", lambda: steered("A", None)),
@@ -80,9 +80,9 @@ def run(setting: Setting, keep: Keep) -> Runs:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """Gap and worst group of each; every group is worse off without the guard, in theory and in simulated students."""
     names = ("plain", "unguarded", "guarded", "schedule", "damped DRO")
-    gap = {name: float(tm.criteria.GapArea().of(runs[name])) for name in names}
-    worst = {name: float(tm.criteria.WorstGroupArea().of(runs[name])) for name in names}
-    last = {name: float(tm.criteria.WorstGroupLoss().of(runs[name])) for name in names}
+    gap = {name: float(tm.fairness.criteria.GapArea().of(runs[name])) for name in names}
+    worst = {name: float(tm.fairness.criteria.WorstGroupArea().of(runs[name])) for name in names}
+    last = {name: float(tm.fairness.criteria.WorstGroupLoss().of(runs[name])) for name in names}
     ends = [runs[name]["loss"].isel(time=-1) for name in ("unguarded, simulated", "plain, simulated")]
     harm = ends[0].mean("seed") - ends[1].mean("seed")
     error = np.sqrt(sum(end.var("seed", ddof=1) / end.sizes["seed"] for end in ends))

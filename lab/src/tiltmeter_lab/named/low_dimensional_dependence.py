@@ -157,8 +157,10 @@ def _train(setting: Setting, linear: bool) -> tm.Trajectory:
         return read_runs(stacked, {seed: seed for seed in seeds}, measures, evaluated)
 
     models = made(lambda: tm.modules.mlp(setting.d, (setting.width, setting.width), 1), seeds)
-    origin = tm.Origin("training", settings={"setting": {**asdict(setting), "linear": linear}}, seeds=tuple(seeds))
-    evaluations = sorted({*tm.log_spaced(4).steps(setting.steps), setting.steps})
+    origin = tm.record.Origin(
+        "training", settings={"setting": {**asdict(setting), "linear": linear}}, seeds=tuple(seeds)
+    )
+    evaluations = sorted({*tm.record.log_spaced(4).steps(setting.steps), setting.steps})
     return train_arms(models, batch, loss, setting.lr, evaluations, read, origin)
 
 

@@ -198,5 +198,5 @@ def _training(setting: Setting) -> tm.Trajectory:
     return runs[0].replace(joined(runs, "depth", setting.trained_depths))
 
 
-def _origin(setting: Setting) -> tm.Origin:
-    return tm.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(range(setting.seeds)))
+def _origin(setting: Setting) -> tm.record.Origin:
+    return tm.record.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(range(setting.seeds)))

@@ -140,8 +140,8 @@ def _logistic(outputs: Tensor, y: Tensor) -> Tensor:
     return nn.functional.softplus(-y * outputs[..., 0]).mean(1)
 
 
-def _origin(setting: Setting) -> tm.Origin:
-    return tm.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(range(setting.seeds)))
+def _origin(setting: Setting) -> tm.record.Origin:
+    return tm.record.Origin("training", settings={"setting": asdict(setting)}, seeds=tuple(range(setting.seeds)))
 
 
 def _training(setting: Setting) -> tm.Trajectory:
@@ -171,7 +171,7 @@ def _training(setting: Setting) -> tm.Trajectory:
             "training_loss": xr.DataArray(values, coords, ("scale", "seed"), attrs=words),
         }
 
-    evaluations = sorted({*tm.log_spaced(8).steps(setting.steps), setting.steps})
+    evaluations = sorted({*tm.record.log_spaced(8).steps(setting.steps), setting.steps})
     return train_arms(models, lambda _: (x, y), loss, setting.lr, evaluations, read, _origin(setting))
 
 

@@ -118,7 +118,7 @@ def _parity(
         data,
         tm.Recipe(adam, steps=steps, batch=min(512, points)),
         watch=tm.Watch(
-            when=tm.log_spaced(8), measures=(tm.measures.BooleanSensitivity(), tm.measures.BooleanSpectrum())
+            when=tm.record.log_spaced(8), measures=(tm.measures.BooleanSensitivity(), tm.measures.BooleanSpectrum())
         ),
         seed=seed,
     )
@@ -138,7 +138,8 @@ def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Tr
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=3e-3), steps=setting.image_steps, batch=64),
         watch=tm.Watch(
-            when=tm.every(15), measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100),)
+            when=tm.record.every(15),
+            measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100),),
         ),
         seed=seed,
     )

@@ -55,12 +55,12 @@ QUICK = Setting()
 FULL = Setting(problems=1000, d=400, runs=200, width=256, steps=8000, examples=1000, held_out=5000, seeds=20)
 
 
-def centred() -> tm.Mixture:
+def centred() -> tm.problem.Mixture:
     """The larger share against the larger variance."""
     return tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 
 
-def late_change() -> tm.Mixture:
+def late_change() -> tm.problem.Mixture:
     """A problem whose errors cross on every fixed set, and never with fresh examples."""
     return tm.teacher_mixture(rho=0.6, variance=(0.3, 1.2), overlap=0.3)
 
@@ -112,7 +112,7 @@ def networks(setting: Setting, data: str, size: str, arm: str) -> tm.Trajectory:
     return memorise(train, held_out, ARMS[arm], setting.width, lr, setting.batch, setting.steps, setting.seeds)
 
 
-def random_problems(count: int) -> tuple[tm.Mixture, xr.DataArray]:
+def random_problems(count: int) -> tuple[tm.problem.Mixture, xr.DataArray]:
     """Centred problems and sizes of training sets; sizes near 1 relax too slowly to be followed and are left out."""
     rng = np.random.default_rng(7)
 
@@ -125,7 +125,7 @@ def random_problems(count: int) -> tuple[tm.Mixture, xr.DataArray]:
     return tm.teacher_mixture(rho=along(rho), variance=(along(D[0]), along(D[1])), overlap=overlap), along(samples)
 
 
-def errors_should_cross(problem: tm.Mixture, samples: xr.DataArray) -> np.ndarray:
+def errors_should_cross(problem: tm.problem.Mixture, samples: xr.DataArray) -> np.ndarray:
     """Whether the order of p sqrt(D), the first one, differs from the last one, that of p sqrt(D) / (1 + D q)."""
     p, D = problem.weight.transpose("case", "group").values, problem.variance.transpose("case", "group").values
     found = []

@@ -84,7 +84,7 @@ def descend(setting: Setting, ratio: int, seed: int, equal: bool) -> tm.Trajecto
     model = tm.modules.mlp(setting.d, (setting.units,), 2)
     parameters = list(model.parameters())
     x, y = train.tensors()
-    with tm.Probe(model, held_out, watch=tm.Watch(when=tm.log_spaced(12)), seed=seed) as probe:
+    with tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.log_spaced(12)), seed=seed) as probe:
         for step in range(setting.steps):
             probe(step)
             losses = torch.nn.functional.cross_entropy(model(x), y, reduction="none")
@@ -198,4 +198,4 @@ def _recall(runs: Runs, method: str) -> tm.Trajectory:
     )
     labelled = recall.assign_coords(group=[f"1 in {ratio}" for ratio in found]).transpose("time", "group", ...)
     attrs = {"long_name": "share of the rare class decided right, points trained on", "better": "higher"}
-    return tm.Trajectory({"recall": labelled.assign_attrs(attrs)}, "step", tm.Origin("training"))
+    return tm.Trajectory({"recall": labelled.assign_attrs(attrs)}, "step", tm.record.Origin("training"))

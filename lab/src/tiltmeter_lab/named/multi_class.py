@@ -21,14 +21,15 @@ PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and
 NEEDS: tuple[str, ...] = ()
 
 #: The problem whose first two classes cross between the groups, which themselves do not.
-HIDDEN = partial(tm.class_mixture, 3, 0.7, (0.3, 1.4), 0.5, class_bias=(-0.24, -0.24, 0.3))
+HIDDEN = partial(tm.problem.class_mixture, 3, 0.7, (0.3, 1.4), 0.5, class_bias=(-0.24, -0.24, 0.3))
 #: The first two classes of the minority look like the second and the first of the majority, or like their own.
 CONFLICT = {
-    name: partial(tm.class_mixture, 3, 0.8, (0.6, 1.4), overlap=0.9, swapped=swap)
+    name: partial(tm.problem.class_mixture, 3, 0.8, (0.6, 1.4), overlap=0.9, swapped=swap)
     for name, swap in (("conflict", True), ("harmony", False))
 }
 SIMILAR = {
-    name: partial(tm.class_mixture, 3, 0.8, overlap=0.5, similarity=s) for name, s in (("unlike", 0.0), ("alike", 0.9))
+    name: partial(tm.problem.class_mixture, 3, 0.8, overlap=0.5, similarity=s)
+    for name, s in (("unlike", 0.0), ("alike", 0.9))
 }
 CHANCE = 1.0 / 3.0
 PAIR = (4, 9)
@@ -96,7 +97,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     return found
 
 
-def random_problem(rng: np.random.Generator) -> tuple[tm.ClassMixture, tm.SGD]:
+def random_problem(rng: np.random.Generator) -> tuple[tm.problem.ClassMixture, tm.SGD]:
     """Three classes in two centred groups, everything else at random."""
     rho, mixed, D = rng.uniform(0.2, 0.8), rng.uniform(-1.0, 1.0), np.exp(rng.uniform(-1.5, 1.2, 2))
     one, two = rng.normal(size=(2, 3, 4))
@@ -105,7 +106,7 @@ def random_problem(rng: np.random.Generator) -> tuple[tm.ClassMixture, tm.SGD]:
     p = np.array([rho, 1.0 - rho])
     lr = rng.uniform(0.05, 0.9) * 2.0 * (p @ D) / (p @ D**2)
     weight, variance = {"+": rho, "-": 1.0 - rho}, dict(zip("+-", D, strict=True))
-    return tm.ClassMixture(weight, variance, {g: np.zeros(4) for g in "+-"}, teachers, bias), tm.SGD(lr=lr)  # type: ignore[arg-type]
+    return tm.problem.ClassMixture(weight, variance, {g: np.zeros(4) for g in "+-"}, teachers, bias), tm.SGD(lr=lr)  # type: ignore[arg-type]
 
 
 def _counts(setting: Setting) -> tm.Trajectory:
@@ -124,7 +125,7 @@ def _counts(setting: Setting) -> tm.Trajectory:
         np.array([rows], dtype=float), dims=("time", "problem", "kind"),
         coords={"time": [0.0], "problem": np.arange(len(rows)), "kind": ["groups", "class between groups", "classes"]},
     )  # fmt: skip
-    return tm.Trajectory({"crossings": counts}, "t", tm.Origin("theory of random problems"))
+    return tm.Trajectory({"crossings": counts}, "t", tm.record.Origin("theory of random problems"))
 
 
 def _changes(gap: np.ndarray) -> int:
@@ -137,7 +138,7 @@ def _similarity(setting: Setting, source: Source) -> tm.Trajectory:
     """How alike the mean pictures of the classes are, before anything is trained."""
     train, _ = picture_groups(source, 0.8, (0.5, 1.0), setting.points, setting.held_out)
     found = class_similarity(train, UPRIGHT).expand_dims(time=[0.0])
-    return tm.Trajectory({"similarity": found}, "step", tm.Origin("mean pictures"))
+    return tm.Trajectory({"similarity": found}, "step", tm.record.Origin("mean pictures"))
 
 
 def _networks(setting: Setting, source: Source, swap: bool) -> tm.Trajectory:
@@ -146,10 +147,10 @@ def _networks(setting: Setting, source: Source, swap: bool) -> tm.Trajectory:
     contrast, pair = ((1.0, 1.0), PAIR) if swap else ((0.5, 1.0), None)
     train, held_out = picture_groups(source, 0.8, contrast, setting.points, setting.held_out, not swap, pair)
     inputs = int(np.prod(train.x.shape[1:]))
-    recipe = tm.Recipe(lr=setting.network_lr, steps=setting.steps, batch=32, loss=tm.CrossEntropy())
+    recipe = tm.Recipe(lr=setting.network_lr, steps=setting.steps, batch=32, loss=tm.losses.CrossEntropy())
     made, seeds = partial(tm.modules.mlp, inputs, (setting.width,), 10), range(FRESH, FRESH + setting.network_seeds)
     return told(
-        tm.ensemble(made, train, held_out, recipe, watch=tm.Watch(when=tm.log_spaced(8)), seeds=seeds), "network"
+        tm.ensemble(made, train, held_out, recipe, watch=tm.Watch(when=tm.record.log_spaced(8)), seeds=seeds), "network"
     )
 
 
@@ -158,7 +159,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     counts = runs["random problems"]["crossings"].isel(time=0)
     most = {str(kind): int(counts.sel(kind=kind).max()) for kind in counts.kind.values}
     quiet = (counts.sel(kind="groups") == 0) & (counts.sel(kind="class between groups") > 0)
-    exact, measured = tm.class_leaders(runs["theory, hidden"]), tm.class_leaders(runs["simulation, hidden"])
+    exact, measured = (
+        tm.fairness.class_leaders(runs["theory, hidden"]),
+        tm.fairness.class_leaders(runs["simulation, hidden"]),
+    )
     seeds = len(runs["simulation, hidden"].origin.seeds)
     total = int(counts.sizes["problem"])
     found = [
@@ -243,7 +247,7 @@ def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
         return [not_run(sentence, "Needs the pictures.") for sentence in sentences]
     plain, conflict = (runs[f"networks on {source}, {name}"] for name in ("plain", "conflict"))
     seeds = len(plain.origin.seeds)
-    found = tm.class_leaders(plain, "class_accuracy")
+    found = tm.fairness.class_leaders(plain, "class_accuracy")
     crossing = [c for c, one in found.same_class.items() if one.changes]
     last = conflict["class_accuracy"].isel(time=-1).sel(group=TURNED)
     swapped = last.sel({"class": list(PAIR)})

@@ -67,7 +67,7 @@ def _trained(task: str, recipe: tm.Recipe, setting: Setting) -> tm.Trajectory:
     runs = []
     for seed in range(setting.seeds):
         data = parts(task, seed, Sizes())
-        watch = tm.Watch(when=tm.log_spaced(setting.per_decade), points=False)
+        watch = tm.Watch(when=tm.record.log_spaced(setting.per_decade), points=False)
         one = tm.train(network(data.train.x.shape[1], seed), data.train, data.judge, recipe, watch=watch, seed=seed)
         runs.append(one.replace({"loss": one["loss"]}))
     return tm.stack(runs)

@@ -27,7 +27,7 @@ TITLE = "Groups one after the other: what is forgotten, and which should come la
 PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
 NEEDS: tuple[str, ...] = ()
 #: Two geometries: in the first the rules for the population and for the worst group disagree.
-PROBLEMS: dict[str, tm.Mixture] = {
+PROBLEMS: dict[str, tm.problem.Mixture] = {
     "more data against more variance": tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5),
     "equal variances": tm.teacher_mixture(0.6, variance=(1.0, 1.0), overlap=0.3),
 }
@@ -117,7 +117,7 @@ def _rules(setting: Setting) -> tm.Trajectory:
     kinds = ["population", "worst group", "critical overlap", "worse than untrained"]
     coords = {"time": [0.0], "problem": np.arange(len(rows)), "kind": kinds}
     right = xr.DataArray(np.array([rows], dtype=float), dims=("time", "problem", "kind"), coords=coords)
-    return tm.Trajectory({"right": right}, "t", tm.Origin("theory of random problems"))
+    return tm.Trajectory({"right": right}, "t", tm.record.Origin("theory of random problems"))
 
 
 def _networks(setting: Setting, source: Source, first: str, then: str) -> tm.Trajectory:
@@ -125,18 +125,19 @@ def _networks(setting: Setting, source: Source, first: str, then: str) -> tm.Tra
 
     data, held_out = picture_groups(source, 0.8, setting.contrast, setting.points, setting.held_out)
     inputs = int(np.prod(data.x.shape[1:]))
-    recipe = tm.Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=tm.CrossEntropy())
+    recipe = tm.Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=tm.losses.CrossEntropy())
     alone = {name: data.take(data.of_group(name)) for name in (first, then)}
     few = held_out.take(range(0, len(held_out), max(1, len(held_out) // 100)))
 
     def make() -> Any:
         model = tm.modules.mlp(inputs, (setting.width,), 10)
-        tm.train(model, alone[first], few, recipe, watch=tm.Watch(when=tm.log_spaced(1)))
+        tm.train(model, alone[first], few, recipe, watch=tm.Watch(when=tm.record.log_spaced(1)))
         return model
 
     seeds = range(FRESH, FRESH + setting.network_seeds)
     return told(
-        tm.ensemble(make, alone[then], held_out, recipe, watch=tm.Watch(when=tm.log_spaced(8)), seeds=seeds), "network"
+        tm.ensemble(make, alone[then], held_out, recipe, watch=tm.Watch(when=tm.record.log_spaced(8)), seeds=seeds),
+        "network",
     )
 
 

@@ -65,7 +65,7 @@ def arm(setting: Setting, name: str, seeds: list[int]) -> tm.Trajectory:
             strict=True,
         )
     )
-    problem = tm.cases.three_phases().problem
+    problem = tm.problem.cases.three_phases().problem
     sgd = tm.SGD(lr=setting.lr * setting.d, batch=setting.batch)
     return train_students(problem, sgd, (setting.width,), setting.d, setting.steps, seeds, makers[name])
 

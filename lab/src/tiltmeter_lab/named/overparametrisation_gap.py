@@ -80,19 +80,19 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def _theory(grid: list[float], weight: float | None) -> tm.Trajectory:
     found = tm.theory.random_features(
-        tm.cases.centred_crossing().problem, grid, SAMPLES, RIDGE, None if weight is None else {"-": weight}
+        tm.problem.cases.centred_crossing().problem, grid, SAMPLES, RIDGE, None if weight is None else {"-": weight}
     )
     curves = {
         name: found[name].expand_dims(time=[0.0]) for name in ("loss", "error", "training_loss", "training_error")
     }
-    return tm.Trajectory(curves, "t", tm.Origin("theory", settings={"weight of -": weight}))
+    return tm.Trajectory(curves, "t", tm.record.Origin("theory", settings={"weight of -": weight}))
 
 
 def _simulated(setting: Setting) -> tm.Trajectory:
     """The same students at finite d, solved exactly: errors of both groups on new points."""
     from scipy.special import erf
 
-    problem, d = tm.cases.centred_crossing().problem, setting.d
+    problem, d = tm.problem.cases.centred_crossing().problem, setting.d
     D, rho, T = problem.variance.values, float(problem.weight[0]), float(problem.gram[2, 3])
     teachers = np.zeros((2, d))
     teachers[:, 0], teachers[1, 1] = (1.0, T), np.sqrt(1.0 - T**2)
@@ -111,7 +111,7 @@ def _simulated(setting: Setting) -> tm.Trajectory:
     coords = {"time": [0.0], "group": ["+", "-"], "features": list(setting.some), "seed": np.arange(setting.seeds)}
     curve = xr.DataArray(errors, dims=("time", "group", "features", "seed"), coords=coords)
     return tm.Trajectory(
-        {"error": curve}, "t", tm.Origin("simulation", settings={"d": d}, seeds=tuple(range(setting.seeds)))
+        {"error": curve}, "t", tm.record.Origin("simulation", settings={"d": d}, seeds=tuple(range(setting.seeds)))
     )
 
 
@@ -134,7 +134,7 @@ def _features_of_pictures(setting: Setting, source: Source) -> tm.Trajectory:
     seeds = np.arange(setting.network_seeds)
     coords = {"time": [0.0], "group": [UPRIGHT, TURNED], "features": list(setting.feature_counts), "seed": seeds}
     curve = xr.DataArray(errors, dims=("time", "group", "features", "seed"), coords=coords)
-    return tm.Trajectory({"error": curve}, "t", tm.Origin("random features", seeds=tuple(seeds.tolist())))
+    return tm.Trajectory({"error": curve}, "t", tm.record.Origin("random features", seeds=tuple(seeds.tolist())))
 
 
 def _networks(setting: Setting, source: Source) -> tm.Trajectory:
@@ -145,8 +145,8 @@ def _networks(setting: Setting, source: Source) -> tm.Trajectory:
     y = np.where(rng.random(len(train)) < setting.noise, rng.integers(0, 10, len(train)), train.y).astype(np.int64)
     noisy = tm.GroupedData(train.x, y, [train.groups[code] for code in train.codes], groups=train.groups)
     inputs = int(np.prod(train.x.shape[1:]))
-    recipe = tm.Recipe(lr=setting.lr, momentum=0.9, epochs=setting.epochs, batch=32, loss=tm.CrossEntropy())
-    watch, seeds = tm.Watch(when=tm.log_spaced(3)), range(FRESH, FRESH + setting.network_seeds)
+    recipe = tm.Recipe(lr=setting.lr, momentum=0.9, epochs=setting.epochs, batch=32, loss=tm.losses.CrossEntropy())
+    watch, seeds = tm.Watch(when=tm.record.log_spaced(3)), range(FRESH, FRESH + setting.network_seeds)
     parts = [
         tm.ensemble(partial(tm.modules.mlp, inputs, (width,), 10), noisy, held_out, recipe, watch=watch, seeds=seeds)
         for width in setting.widths
@@ -171,9 +171,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     moved = {psi: float(abs(weighted - error).sel(features=psi).max()) for psi in (few, many)}
     measured = runs["simulation"]["error"].isel(time=0)
     seeds = measured.sizes["seed"]
-    again = tm.theory.random_features(tm.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE)[
-        "error"
-    ]
+    again = tm.theory.random_features(
+        tm.problem.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE
+    )["error"]
     spread = measured.std("seed", ddof=1) / np.sqrt(seeds)
     z = float((abs(measured.mean("seed") - again) / spread).max())
     found = [

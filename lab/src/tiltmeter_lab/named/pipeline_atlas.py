@@ -325,7 +325,7 @@ def _second_route(runs: Runs, seeds: int) -> Claim:
     )
 
 
-def tables(runs: Runs) -> dict[str, tm.page.Table]:
+def tables(runs: Runs) -> dict[str, tm.results.page.Table]:
     """Where the group bias is made: shares by part of the pipeline; how luck divides."""
     rows = []
     for name in data_sets(runs):
@@ -342,10 +342,10 @@ def tables(runs: Runs) -> dict[str, tm.page.Table]:
                 rows.append((name, response.replace("_", " "), *told))
     luck = [(name, *(f"{one:.2f}" for one in luck_by_order(runs, name)[:2])) for name in data_sets(runs)]
     return {
-        "Where the group bias is made (share of variance, 90 % interval)": tm.page.Table(
+        "Where the group bias is made (share of variance, 90 % interval)": tm.results.page.Table(
             ("data set", "response", *GROUPS, "rest", "luck"), tuple(rows)
         ),
-        "Luck in the final gap: variance among runs that differ in one thing, over that of all": tm.page.Table(
+        "Luck in the final gap: variance among runs that differ in one thing, over that of all": tm.results.page.Table(
             ("data set", "order of the batches", "initial weights"), tuple(luck)
         ),
     }

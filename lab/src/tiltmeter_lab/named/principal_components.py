@@ -104,7 +104,7 @@ def _arm(setting: Setting, name: str) -> tm.Trajectory:
                     steps=40 if depth == 1 else setting.steps,
                     batch=min(batch, len(data)) if batch < POINTS else len(data),
                 ),
-                watch=tm.Watch(when=tm.every(2), measures=(tm.measures.ComponentError(),)),
+                watch=tm.Watch(when=tm.record.every(2), measures=(tm.measures.ComponentError(),)),
                 seed=seed,
             )
         )
@@ -145,7 +145,7 @@ def _digits(setting: Setting) -> tm.Trajectory:
                 data,
                 held_out,
                 tm.Recipe(sgd, steps=setting.digits_steps, batch=50),
-                watch=tm.Watch(when=tm.log_spaced(12), measures=measures),
+                watch=tm.Watch(when=tm.record.log_spaced(12), measures=measures),
                 seed=seed,
             )
         )

@@ -54,7 +54,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             coords={"time": list(setting.magnitudes), "seed": range(setting.seeds)},
             attrs={"long_name": "mean frequency of a random network", "better": "neither"},
         )
-        origin = tm.Origin("measure", settings={"activation": activation}, seeds=tuple(range(setting.seeds)))
+        origin = tm.record.Origin("measure", settings={"activation": activation}, seeds=tuple(range(setting.seeds)))
         return tm.Trajectory({"grid_frequency": curve}, "t", origin)
 
     return {name: keep(name, lambda n=name: make(n)) for name in setting.activations}  # type: ignore[misc]

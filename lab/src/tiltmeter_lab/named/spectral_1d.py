@@ -75,7 +75,7 @@ def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
         data,
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.points),
-        watch=tm.Watch(when=tm.every(setting.held_out), measures=(tm.measures.FrequencyError(target),)),
+        watch=tm.Watch(when=tm.record.every(setting.held_out), measures=(tm.measures.FrequencyError(target),)),
         seed=seed,
     )
 

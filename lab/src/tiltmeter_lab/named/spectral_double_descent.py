@@ -87,7 +87,7 @@ def _train(setting: Setting, noise: float, seed: int) -> tm.Trajectory:
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=50),
         watch=tm.Watch(
-            when=tm.log_spaced(6),
+            when=tm.record.log_spaced(6),
             measures=(
                 tm.measures.LineSpectrum(("random",), setting.lines, window="hann", detrend="linear", constant=False),
                 HeldOut(held_out),

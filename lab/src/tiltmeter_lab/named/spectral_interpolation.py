@@ -60,7 +60,7 @@ def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
         held_out,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=50),
         watch=tm.Watch(
-            when=tm.log_spaced(4),
+            when=tm.record.log_spaced(4),
             measures=(
                 tm.measures.LineSpectrum(lines=setting.lines, window="hann", detrend="linear", signal="distance"),
             ),

@@ -98,7 +98,7 @@ def _kernels(setting: Setting) -> tm.Trajectory:
     words = {"long_name": "tangent kernel along a frequency", "better": "neither"}
     curves = {name: xr.DataArray(values, coords, tuple(coords), attrs=words) for name, values in parts.items()}
     settings = {"points": setting.grid, "width": setting.width}
-    return tm.Trajectory(curves, "step", tm.Origin("training", settings=settings, seeds=tuple(seeds)))
+    return tm.Trajectory(curves, "step", tm.record.Origin("training", settings=settings, seeds=tuple(seeds)))
 
 
 def _density(setting: Setting, frequency: int, amplitude: float) -> tm.Trajectory:
@@ -114,7 +114,7 @@ def _density(setting: Setting, frequency: int, amplitude: float) -> tm.Trajector
                 data,
                 held_out,
                 tm.Recipe(sgd, steps=setting.steps, batch=len(data), loss=tm.Square()),
-                watch=tm.Watch(when=tm.every(4)),
+                watch=tm.Watch(when=tm.record.every(4)),
                 seed=seed,
             )
         )

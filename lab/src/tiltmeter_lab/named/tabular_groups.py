@@ -51,7 +51,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             train,
             held_out,
             tm.Recipe(lr=setting.lr, steps=setting.steps, batch=setting.batch, loss=tm.Logistic()),
-            watch=tm.Watch(when=tm.log_spaced(setting.per_decade)),
+            watch=tm.Watch(when=tm.record.log_spaced(setting.per_decade)),
             seeds=setting.seeds,
         )
 

@@ -38,7 +38,7 @@ FULL = Setting(d=8000, seeds=128, evaluations=60, width=256, batch=2, steps=1000
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Theory, its drivers, simulation and networks of one problem and one SGD."""
-    problem = tm.cases.three_phases().problem
+    problem = tm.problem.cases.three_phases().problem
     sgd = tm.SGD(lr=0.5 * setting.batch, batch=setting.batch)
     until = setting.steps / setting.network_d
     times = np.geomspace(until / 20000.0, until, 400)

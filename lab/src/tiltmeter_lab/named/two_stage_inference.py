@@ -60,7 +60,7 @@ def _scout(task: str, setting: Setting) -> tm.Trajectory:
     runs = []
     for seed in range(setting.seeds):
         data = parts(task, seed, Sizes()).train
-        recipe, watch = plain_recipe(setting.long), tm.Watch(when=tm.log_spaced(12), points=False)
+        recipe, watch = plain_recipe(setting.long), tm.Watch(when=tm.record.log_spaced(12), points=False)
         one = tm.train(network(data.x.shape[1], seed), data, data, recipe, watch=watch, seed=seed)
         runs.append(one.replace({"error": one["error"]}))
     return tm.stack(runs)
@@ -72,7 +72,7 @@ def _trained(task: str, law: tm.interventions.JTT | None, setting: Setting) -> t
     for seed in range(setting.seeds):
         data = parts(task, seed, Sizes())
         recipe = replace(plain_recipe(setting.steps), interventions=() if law is None else (law,))
-        watch = tm.Watch(when=tm.at((0, setting.steps)), points=False)
+        watch = tm.Watch(when=tm.record.at((0, setting.steps)), points=False)
         one = tm.train(network(data.train.x.shape[1], seed), data.train, data.judge, recipe, watch=watch, seed=seed)
         runs.append(one.replace({"error": one["error"]}))
     return tm.stack(runs)

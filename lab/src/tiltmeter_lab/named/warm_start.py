@@ -67,7 +67,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     critical = tm.theory.critical_length(problem, tm.SGD(lr=LR)).length
     evaluations = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
     for name, (share, _) in LENGTHS.items():
-        warm = tm.SGD(lr=LR, start=tm.starts.Overlaps(Q=share * critical))
+        warm = tm.SGD(lr=LR, start=tm.problem.starts.Overlaps(Q=share * critical))
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(tm.predict, problem, warm, times, ("loss",)))
         made = partial(
             tm.simulate,
@@ -87,19 +87,19 @@ def run(setting: Setting, keep: Keep) -> Runs:
     return found
 
 
-def learnt(name: str) -> tm.starts.Start:
+def learnt(name: str) -> tm.problem.starts.Start:
     """Where the linear student ends after the first task, in overlaps with the groups of the second."""
     if name == "nothing":
-        return tm.starts.Zero()
+        return tm.problem.starts.Zero()
     if name == "something unrelated":
-        return tm.starts.Overlaps(Q=1.0)
+        return tm.problem.starts.Overlaps(Q=1.0)
     only: dict[Hashable, Any] = {"+": 0.0, "-": 0.0, name[0]: 1.0}
     end = tm.theory.asymptotes(centred(), tm.SGD(lr=LR, proportions=only))
 
     def along(curve: str) -> dict[Hashable, Any]:
         return {group: float(end[curve].sel(group=group)) for group in "+-"}
 
-    return tm.starts.Overlaps(M=along("M"), R=along("R"), Q=float(end["Q"]))
+    return tm.problem.starts.Overlaps(M=along("M"), R=along("R"), Q=float(end["Q"]))
 
 
 def _random_starts(setting: Setting) -> tm.Trajectory:
@@ -112,7 +112,9 @@ def _random_starts(setting: Setting) -> tm.Trajectory:
         lr = float(rng.uniform(0.01, 0.95) * 2.0 * (p @ D) / (p @ D**2))
         w = rng.normal(size=2) * rng.choice([0.3, 1.0, 2.0])
         R = np.array([w[0], T * w[0] + np.sqrt(1.0 - T**2) * w[1]])
-        start = tm.starts.Overlaps(R={"+": float(R[0]), "-": float(R[1])}, Q=float(w @ w + rng.exponential(0.5)))
+        start = tm.problem.starts.Overlaps(
+            R={"+": float(R[0]), "-": float(R[1])}, Q=float(w @ w + rng.exponential(0.5))
+        )
         problem, sgd = tm.teacher_mixture(rho, variance=(D[0], D[1]), overlap=T), tm.SGD(lr=lr, start=start)
         loss = tm.predict(problem, sgd, np.append(0.0, np.geomspace(1e-4, 60.0, 1000) / lr), ("loss",))["loss"].values
         gap = loss[:, 0] - loss[:, 1]
@@ -124,7 +126,7 @@ def _random_starts(setting: Setting) -> tm.Trajectory:
         np.array([rows], dtype=float), dims=("time", "problem", "kind"),
         coords={"time": [0.0], "problem": np.arange(len(rows)), "kind": ["counted", "most", "odd"]},
     )  # fmt: skip
-    return tm.Trajectory({"crossings": counts}, "t", tm.Origin("theory of random starts"))
+    return tm.Trajectory({"crossings": counts}, "t", tm.record.Origin("theory of random starts"))
 
 
 def _networks(setting: Setting, source: Source, before: int) -> tm.Trajectory:
@@ -135,7 +137,7 @@ def _networks(setting: Setting, source: Source, before: int) -> tm.Trajectory:
     inputs = int(np.prod(data.x.shape[1:]))
     names = [data.groups[code] for code in data.codes]
     shuffled = tm.GroupedData(data.x, np.random.default_rng(FRESH).permutation(data.y), names, groups=data.groups)
-    recipe = tm.Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=tm.CrossEntropy())
+    recipe = tm.Recipe(lr=setting.lr, steps=setting.steps, batch=32, loss=tm.losses.CrossEntropy())
 
     def make() -> Any:
         model = tm.modules.mlp(inputs, (setting.width,), 10)
@@ -143,12 +145,12 @@ def _networks(setting: Setting, source: Source, before: int) -> tm.Trajectory:
             nn.init.zeros_(parameter)
         if before:
             few = shuffled.take(range(0, len(shuffled), max(1, len(shuffled) // 200)))
-            tm.train(model, shuffled, few, replace(recipe, steps=before), watch=tm.Watch(when=tm.log_spaced(1)))
+            tm.train(model, shuffled, few, replace(recipe, steps=before), watch=tm.Watch(when=tm.record.log_spaced(1)))
         return model
 
     seeds = range(FRESH, FRESH + setting.network_seeds)
     return told(
-        tm.ensemble(make, data, held_out, recipe, watch=tm.Watch(when=tm.log_spaced(8)), seeds=seeds), "network"
+        tm.ensemble(make, data, held_out, recipe, watch=tm.Watch(when=tm.record.log_spaced(8)), seeds=seeds), "network"
     )
 
 

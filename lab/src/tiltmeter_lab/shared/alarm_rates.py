@@ -15,7 +15,7 @@ NULL, COVERAGE, RECIPE = "deals", "coverage", "recipe"
 
 def as_run(found: xr.Dataset) -> tm.Trajectory:
     curves = {str(name): array.astype(float).expand_dims(time=[0.0]) for name, array in found.items()}
-    return tm.Trajectory(curves, "step", tm.Origin("false-alarms"))
+    return tm.Trajectory(curves, "step", tm.record.Origin("false-alarms"))
 
 
 def joined(runs: Runs, kind: str, curve: str, task: str = "") -> xr.DataArray:

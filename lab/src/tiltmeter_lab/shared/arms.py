@@ -21,7 +21,7 @@ def train_arms(
     lr: float,
     evaluations: Sequence[int],
     read: Callable[[tm.training.Stacked], Mapping[str, xr.DataArray]],
-    origin: tm.Origin,
+    origin: tm.record.Origin,
 ) -> tm.Trajectory:
     """Train all `models` together by plain SGD up to the last of `evaluations`; `read` gives the curves at each
     evaluation.
@@ -31,7 +31,7 @@ def train_arms(
     """
     stacked = tm.training.Stacked(models)
     update = tm.training.stacked_update(torch.optim.SGD(models[0].parameters(), lr=lr), weight_decay=0.0)
-    with tm.Recorder(None, clock="step", origin=origin) as recorder:
+    with tm.record.Recorder(None, clock="step", origin=origin) as recorder:
         for step in range(evaluations[-1] + 1):
             if step in evaluations:
                 recorder.append(step, read(stacked))

@@ -77,7 +77,7 @@ def _as_run(study: tm.Study, factors: Mapping[str, Sequence[Any]], seeds: int) -
         "cell": study.reference.text,
         "factors": {key: list(values) for key, values in factors.items()},
     }
-    return tm.Trajectory(curves, "t", tm.Origin("study", settings=settings, seeds=tuple(range(seeds))))
+    return tm.Trajectory(curves, "t", tm.record.Origin("study", settings=settings, seeds=tuple(range(seeds))))
 
 
 def with_results(array: xr.DataArray, factors: Sequence[str]) -> xr.DataArray:

@@ -45,7 +45,7 @@ def stopped_run(model: nn.Module, x: np.ndarray, seed: int, leading: bool, lr: f
         noisy,
         clean,
         recipe,
-        watch=tm.Watch(when=tm.every(10), measures=(tm.measures.ComponentError(),)),
+        watch=tm.Watch(when=tm.record.every(10), measures=(tm.measures.ComponentError(),)),
         seed=seed,
     )
 
@@ -65,7 +65,7 @@ def digits_run(shuffle: bool, steps: int, seeds: int) -> tm.Trajectory:
                 points,
                 points,
                 recipe,
-                watch=tm.Watch(when=tm.log_spaced(30)),
+                watch=tm.Watch(when=tm.record.log_spaced(30)),
                 seed=seed,
             )
         )

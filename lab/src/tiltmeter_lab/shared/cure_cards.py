@@ -68,7 +68,7 @@ def card_of(found: dict[str, Chosen]) -> tm.results.Scorecard:
     """
     end = found[PLAIN].judged[CURVE].coords["time"].values[-1]
     whole = {name: one for name, one in found.items() if one.judged[CURVE].coords["time"].values[-1] == end}
-    rule = tm.selections.BestWorst(on={name: one.chose for name, one in whole.items()})
+    rule = tm.fairness.selections.BestWorst(on={name: one.chose for name, one in whole.items()})
     return tm.scorecard({name: one.judged for name, one in whole.items()}, CURVE, select=rule)
 
 

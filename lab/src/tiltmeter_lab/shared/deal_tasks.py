@@ -87,7 +87,7 @@ def trained(task: str, seeds: range, hidden: int, steps: int, per_decade: int, p
         held_out,
         tm.Recipe(lr=0.05, steps=steps, batch=16, loss=tm.Logistic()),
         seeds=list(seeds),
-        watch=tm.Watch(when=tm.log_spaced(per_decade)),
+        watch=tm.Watch(when=tm.record.log_spaced(per_decade)),
     )
     loss, decided = (run.points[name].transpose("seed", "time", "point") for name in ("loss", "decided_positive"))
     positive = np.asarray(loss.coords["positive"].values, dtype=bool)

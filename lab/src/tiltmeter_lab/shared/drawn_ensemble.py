@@ -34,4 +34,4 @@ def drawn_ensemble(
     recipe = tm.Recipe(
         lr=setting.lr, steps=setting.steps, batch=setting.batch, proportions=dict(proportions), loss=tm.Square()
     )
-    return tm.ensemble(make, *data, recipe, watch=tm.Watch(when=tm.log_spaced(setting.per_decade)), seeds=seeds)
+    return tm.ensemble(make, *data, recipe, watch=tm.Watch(when=tm.record.log_spaced(setting.per_decade)), seeds=seeds)

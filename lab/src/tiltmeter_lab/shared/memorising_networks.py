@@ -59,7 +59,7 @@ def memorise(
     """Train an ensemble of networks with one hidden layer and look at held-out images."""
 
     recipe = tm.Recipe(lr=lr, steps=steps, batch=batch, loss=tm.Square())
-    make, watch = partial(student, train.x.shape[1], (width,)), tm.Watch(when=tm.log_spaced(12))
+    make, watch = partial(student, train.x.shape[1], (width,)), tm.Watch(when=tm.record.log_spaced(12))
     run = tm.ensemble(make, flipped(train, noise), held_out, recipe, watch=watch, seeds=range(FRESH, FRESH + seeds))
     return told(run.replace({name: run[name] for name in ("loss", "error")}), "network")
 

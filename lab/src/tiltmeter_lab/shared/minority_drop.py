@@ -46,7 +46,7 @@ def minority_drop(trajectory: tm.Trajectory, group: Hashable, curve: str = "erro
 
     >>> right = xr.DataArray([[0.5, 0.4], [0.9, 0.0], [0.9, 0.6]], dims=("time", "group"),
     ...                      coords={"time": [0.0, 1.0, 2.0], "group": ["many", "few"]}, attrs={"better": "higher"})
-    >>> print(minority_drop(tm.Trajectory({"recall": right}, "step", tm.Origin("training")), "few", "recall"))
+    >>> print(minority_drop(tm.Trajectory({"recall": right}, "step", tm.record.Origin("training")), "few", "recall"))
     few: 40.0% decided right at first, 0.0% at worst, 60.0% last; worst at step = 1, back at step = 2.
 
     The classes should be the groups: `GroupedData(x, y, "label")`. Recall is one minus `curve` if lower is better, else

@@ -11,7 +11,7 @@ import tiltmeter as tm
 
 
 def train_students(
-    problem: tm.Mixture,
+    problem: tm.problem.Mixture,
     sgd: tm.SGD,
     hidden: Sequence[int],
     d: int,
@@ -42,7 +42,7 @@ def train_students(
             batch=batch,
             loss=tm.Square(),
         ),
-        watch=tm.Watch(when=tm.log_spaced(per_decade)),
+        watch=tm.Watch(when=tm.record.log_spaced(per_decade)),
         seeds=seeds,
     )
     return told(run.on_clock("t", d=d), "network" if hidden else "linear network")

@@ -65,12 +65,12 @@ class Prepared:
 
     def train(self, model: Any, order: int) -> tm.Trajectory:
 
-        watch = tm.Watch(when=tm.log_spaced(self.sizes.per_decade))
+        watch = tm.Watch(when=tm.record.log_spaced(self.sizes.per_decade))
         return tm.train(model, *self.points, self.recipe(order), seed=order, watch=watch)
 
     def forecast(self, model: Any, order: int | None, method: Any) -> tm.Trajectory:
 
-        watch = tm.Watch(when=tm.log_spaced(self.sizes.per_decade), points=False)
+        watch = tm.Watch(when=tm.record.log_spaced(self.sizes.per_decade), points=False)
         return tm.forecast(model, *self.points, self.recipe(order), watch=watch, method=method, progress=False)
 
     def twin(self) -> Any:

@@ -135,7 +135,7 @@ class RouteTask:
         more: dict[str, Any] = {"momentum": 0.9} if self.optimiser == "SGD" else {}
         make = partial(getattr(torch.optim, self.optimiser), lr=rate, **more)
         schedule = WarmupCosine(rate, steps) if self.warmup else None
-        loss = tm.CrossEntropy() if self.cross_entropy else tm.Logistic()
+        loss = tm.losses.CrossEntropy() if self.cross_entropy else tm.Logistic()
         return tm.Recipe(make, schedule=schedule, steps=steps, batch=64, order=order, loss=loss)
 
 

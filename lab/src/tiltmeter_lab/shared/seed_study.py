@@ -64,7 +64,7 @@ def joined_seeds(runs: Sequence[tm.Trajectory]) -> tm.Trajectory:
 
     >>> def run(seed):
     ...     loss = xr.DataArray([[1.0], [2.0]], dims=("time", "seed"), coords={"time": [0, 1], "seed": [seed]})
-    ...     return tm.Trajectory({"loss": loss}, "step", tm.Origin("training", seeds=(seed,)))
+    ...     return tm.Trajectory({"loss": loss}, "step", tm.record.Origin("training", seeds=(seed,)))
     >>> joined_seeds([run(4), run(7)])["loss"].coords["seed"].values
     array([4, 7])
     """

@@ -52,7 +52,7 @@ def _linear(setting: Amplified, ratio: float, seed: int) -> tm.Trajectory:
         model.weight.copy_(torch.as_tensor(fitted.coef_ @ latents.frame))
     found = tm.measure(tm.measures.Availability(latents), model, data)
     curves = {name: values.expand_dims(time=[0]) for name, values in found.items()}
-    return tm.Trajectory(curves, "step", tm.Origin("equilibrium", settings={"ratio": ratio}, seeds=(seed,)))
+    return tm.Trajectory(curves, "step", tm.record.Origin("equilibrium", settings={"ratio": ratio}, seeds=(seed,)))
 
 
 def networks(setting: Amplified, depth: int, seeds: int) -> tm.Trajectory:
@@ -74,7 +74,7 @@ def _network(setting: Amplified, depth: int, ratio: float, seed: int) -> tm.Traj
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.batch),
         watch=tm.Watch(
-            when=tm.at([0, setting.steps // 10, setting.steps]), measures=(tm.measures.Availability(latents),)
+            when=tm.record.at([0, setting.steps // 10, setting.steps]), measures=(tm.measures.Availability(latents),)
         ),
         seed=seed,
     )

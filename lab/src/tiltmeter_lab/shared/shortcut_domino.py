@@ -68,7 +68,7 @@ def _one(setting: Domino, seed: int) -> tm.Trajectory:
             loss=nn.CrossEntropyLoss(),
         ),
         watch=tm.Watch(
-            when=tm.at(evaluations),
+            when=tm.record.at(evaluations),
             measures=(
                 tm.measures.LastLayerProbe(seed=seed, most_steps=300),
                 tm.measures.CueAdoption(("easy block", "digit"), cells),

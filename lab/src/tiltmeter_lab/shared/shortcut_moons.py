@@ -64,7 +64,7 @@ def _one(setting: Moons, margin: float, strength: float, seed: int) -> tm.Trajec
             lr=setting.lr, momentum=setting.momentum, steps=setting.steps, batch=len(data), loss=Decoupled(strength)
         ),
         watch=tm.Watch(
-            when=tm.at([0, setting.steps // 10, setting.steps // 2, setting.steps]),
+            when=tm.record.at([0, setting.steps // 10, setting.steps // 2, setting.steps]),
             measures=(tm.measures.Starvation(side=60),),
             decide=lambda score: score > 0,
         ),

@@ -38,7 +38,7 @@ def _one(setting: Shares, seed: int) -> tm.Trajectory:
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=len(x)),
         watch=tm.Watch(
-            when=tm.at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
+            when=tm.record.at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
             measures=(tm.measures.FeatureVariance({"easy": easy, "hard": hard}),),
         ),
         seed=seed,

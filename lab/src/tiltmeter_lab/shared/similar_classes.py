@@ -28,7 +28,7 @@ def class_similarity(data: tm.GroupedData, group: str) -> xr.DataArray:
 
 
 def alike_and_unlike(similarity: xr.DataArray) -> tuple[list[int], list[int]]:
-    """The two classes that evaluation most like each other, and the two whose nearest other class is farthest."""
+    """The two classes that look most like each other, and the two whose nearest other class is farthest."""
     labels = similarity.coords["class"].values
     nearest = similarity.max("other_class").values
     most = int(nearest.argmax())
@@ -60,7 +60,7 @@ def half_way(curve: xr.DataArray) -> xr.DataArray:
 def similar_class_claims(
     similarity: tm.Trajectory, plain: tm.Trajectory, group: str, sentences: tuple[str, ...]
 ) -> list[Claim]:
-    """Are the two classes that evaluation most alike slower, or more confused, than the two that evaluation least like
+    """Are the two classes that look most alike slower, or more confused, than the two that look least like
     any?"""
     cosine = similarity["similarity"].isel(time=0)
     alike, unlike = alike_and_unlike(cosine)

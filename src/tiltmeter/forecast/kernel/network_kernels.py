@@ -63,7 +63,7 @@ def tangent(
     network with several outputs, they are estimated from 20,000 of its weights, with a warning.
 
     With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
-    than memory; a run that was killed goes on where it stopped. `tm.load_tangent` opens that folder again. An
+    than memory; a run that was killed goes on where it stopped. `tm.results.load_tangent` opens that folder again. An
     `executor` of concurrent.futures, or `get_executor()` of a Dask client, computes the strips in its workers.
     """
     if executor is not None and to is None:

@@ -284,7 +284,7 @@ class Tangent:
         return self.flat(at_sample), self.flat(at_held_out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the Tangent as a new folder, without inputs and weights; `tm.load_tangent` reads it."""
+        """Write the Tangent as a new folder, without inputs and weights; `tm.results.load_tangent` reads it."""
         from tiltmeter.forecast.kernel.saved_tangent import save_tangent
 
         save_tangent(self, path)

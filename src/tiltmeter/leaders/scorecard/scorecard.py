@@ -249,10 +249,10 @@ def scorecard(
     Runs may come from any route: theory, simulation, forecast, training, ensembles. They are compared at the same
     evaluations, up to the end of the shortest: exact curves are evaluated where they have no evaluation; of measured
     runs, only evaluations that all have count. `select` says at which evaluation each is judged (default:
-    `tm.selections.Last()`); `shares` are the shares of groups in training, by which means are weighted (default: those
-    the baseline recorded). `levels` are the parts of the baseline's fall at which the loss clock is read. Changes of
-    leader hold at the error rate `level` in each run. A smaller gap alone is no improvement: see `levels_down` and
-    `paid`. Best-ever values are chosen after the fact."""
+    `tm.fairness.selections.Last()`); `shares` are the shares of groups in training, by which means are weighted
+    (default: those the baseline recorded). `levels` are the parts of the baseline's fall at which the loss clock is
+    read. Changes of leader hold at the error rate `level` in each run. A smaller gap alone is no improvement: see
+    `levels_down` and `paid`. Best-ever values are chosen after the fact."""
     if not isinstance(runs, Mapping):
         raise TypeError(
             f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'

@@ -1,7 +1,7 @@
 """Selection: the rule that picks the evaluation (the checkpoint) at which a run is judged.
 
 >>> import tiltmeter as tm
->>> tm.selections.BestWorst().name
+>>> tm.fairness.selections.BestWorst().name
 'the evaluation whose worst group is best'
 """
 

@@ -24,7 +24,7 @@ LOCK = "lock"
 CHECKPOINT = "checkpoint.pt"
 #: Folders of other kinds, by the file that they have, and what reads them.
 OTHERS = {
-    "tangent.json": "It holds kernels: `tm.load_tangent` reads them.",
+    "tangent.json": "It holds kernels: `tm.results.load_tangent` reads them.",
     "study.json": "It holds a study: `tiltmeter study status` reads it.",
 }
 

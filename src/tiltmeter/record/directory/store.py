@@ -95,7 +95,8 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """Write a trajectory, or a dataset, as a new run directory: completely, or not at all.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from tiltmeter import cases, predict
+    >>> from tiltmeter import predict
+    >>> from tiltmeter.problem import cases
     >>> run = predict(*cases.centred_crossing(), curves=("loss",))
     >>> with TemporaryDirectory() as folder:
     ...     save(run, f"{folder}/mine")

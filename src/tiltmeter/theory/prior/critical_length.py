@@ -51,7 +51,7 @@ class CriticalLength(NotebookText):
 def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
     """Return the squared length of irrelevant prior knowledge above which two centred groups no longer cross.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(critical_length(problem, sgd))
     The losses of + and - cross once from zero, cross twice after irrelevant pre-training of squared length below

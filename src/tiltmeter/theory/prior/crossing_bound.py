@@ -54,7 +54,7 @@ class CrossingBound(NotebookText):
 def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] | None = None) -> CrossingBound:
     """Bound how often the losses of two groups cross after the start, from the signs of a few coefficients.
 
-    >>> from tiltmeter import cases, starts
+    >>> from tiltmeter.problem import cases, starts
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(crossing_bound(problem, sgd))
     The losses of + and - cross exactly once.

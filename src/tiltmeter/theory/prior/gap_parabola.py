@@ -57,7 +57,7 @@ class GapParabola(NotebookText):
 def gap_parabola(problem: Mixture, sgd: SGD) -> GapParabola:
     """Return the gap in loss of two centred groups in the limit lr -> 0, from the start of `sgd`.
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(gap_parabola(problem, sgd))
     At small learning rates the losses of + and - cross at lr t = 0.8066: the prior overlaps by 0.4932 with what the

@@ -35,7 +35,7 @@ class OneAfterTheOther(NotebookText):
 def one_after_the_other(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float]) -> OneAfterTheOther:
     """Return the student after phases of one group each, in this order and for these times (np.inf: to the end).
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(one_after_the_other(problem, sgd, {"+": 40.0, "-": 20.0}))
     After + then - the losses are + 0.4070, - 0.1986, and the risk is 0.3654.
@@ -110,7 +110,7 @@ class BetterOrder(NotebookText):
 def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float] | None = None) -> BetterOrder:
     """Find which of two centred groups should be learnt last, with phases of these lengths (default: to the end).
 
-    >>> from tiltmeter import cases
+    >>> from tiltmeter.problem import cases
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> print(better_order(problem, sgd))
     For the population learn + last (risk 0.3326 against 0.3811); for the group that is worse off learn - last
