@@ -23,19 +23,23 @@ class Question:
     ('fpr', 'flagged, but did not reoffend')
 
     A *burden* (flagged, denied, searched) is asked first whom it meets wrongly, a *benefit* (approved, admitted, found)
-    whom it misses. `curve` names another curve that answers the question.
+    whom it misses. `curve` names another curve that answers the question. Without words for decision and outcome, the
+    usual terms are said without a gloss.
     """
 
-    decision: str
-    outcome: str
+    decision: str | None = None
+    outcome: str | None = None
     kind: Kind = "benefit"
     curve: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("decision", "outcome"):
             text = getattr(self, name)
-            if not isinstance(text, str) or not text.strip():
+            if text is not None and (not isinstance(text, str) or not text.strip()):
                 raise ValueError(f"`{name}` should be a word or two, as in {name}='approved'. Found {name} = {text!r}.")
+        if (self.decision is None) != (self.outcome is None):
+            missing = "outcome" if self.outcome is None else "decision"
+            raise ValueError(f"`decision` and `outcome` go together. Found no {missing}.")
         if self.kind not in ASKED:
             raise ValueError(f'`kind` should be "burden" or "benefit". Found kind = {self.kind!r}.')
         if self.curve is not None and not isinstance(self.curve, str):
@@ -53,6 +57,8 @@ class Question:
 
     def gloss(self, curve: str) -> str:
         """What a curve counts, in the words of the task; "" for a curve that counts no decisions."""
+        if self.decision is None or self.outcome is None:
+            return ""
         missed = _without(self.outcome)
         return {
             "fpr": f"{self.decision}, but {missed}",
@@ -60,6 +66,21 @@ class Question:
             "positive_rate": self.decision,
             "error": "decided wrongly",
         }.get(curve, "")
+
+    def sentence(self, curve: str, first: str, second: str) -> str:
+        """Two shares of a curve in the words of the task; "" where there are none.
+
+        >>> Question("flagged", "reoffended", "burden").sentence("fpr", "28 % of a", "14 % of b")
+        'Of those who did not reoffend, 28 % of a and 14 % of b were flagged.'
+        """
+        if self.decision is None or self.outcome is None or curve not in ("fpr", "tpr", "positive_rate"):
+            return ""
+        counted = {"fpr": f"Of those who {_without(self.outcome)}, ", "tpr": f"Of those who {self.outcome}, "}
+        return f"{counted.get(curve, '')}{first} and {second} were {self.decision}."
+
+    def better(self, curve: str) -> str | None:
+        """Which way is better for a person where the question decides that; None: as for every task."""
+        return "lower" if curve == "positive_rate" and self.kind == "burden" else None
 
     def to_json(self) -> dict[str, str | None]:
         return asdict(self)

@@ -35,7 +35,7 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
         print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
         return
     for row in card.rows:
-        print(f"{row.name}: {row.leaders.headline.claim}")
+        print(f"{row.name}: {row.leaders.headline.line}")
     grid = Table(*HEADER, box=box.SIMPLE_HEAD)
     for row in card.rows:
         grid.add_row(*_cells(row))

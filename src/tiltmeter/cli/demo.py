@@ -115,7 +115,7 @@ def digits_section() -> tuple[Section, list[str]]:
         torch.set_num_threads(threads)
     promise: Any = ahead.origin.settings["promise"]
     led, foretold = leaders(run, "loss"), leaders(ahead, "loss")
-    lines = [f"forecast: {foretold.headline.claim}", f"trained:  {led.headline.claim}", f"{promise['sentence']}."]
+    lines = [f"forecast: {foretold.headline.line}", f"trained:  {led.headline.line}", f"{promise['sentence']}."]
     chart = plot.curves(run, ahead, labels=("trained", "forecast"), leaders=led)
     exact = [f"Forecast: {foretold}", f"Trained: {led}", str(agreement(ahead, run, "loss"))]
     return Section(DIGITS_HEADING, [DIGITS_INTRODUCTION, *exact], charts=[chart]), lines
@@ -155,7 +155,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
         if not led.phases:
             rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
         charts: list[Any] = [plot.curves(theory, leaders=led, timescales=timescales(problem, sgd))]
-        text = [(case.__doc__ or "").split("\n")[0], led.headline.claim]
+        text = [(case.__doc__ or "").split("\n")[0], led.headline.line]
         tables = []
         if led.phases:
             charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tiltmeter.cli.terminal import Json
+from tiltmeter.question import Question
 from tiltmeter.report.runs import page as write
 
 
@@ -16,7 +17,9 @@ def report(
     *runs: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str = "Bias during training",
-    positive: Literal["benefit", "burden"] | None = None,
+    kind: Literal["benefit", "burden"] | None = None,
+    decision: str | None = None,
+    outcome: str | None = None,
     json: Json = False,
 ) -> None:
     """Write runs as one HTML page for a review; it works offline and without scripts.
@@ -29,18 +32,26 @@ def report(
         Where to write the page.
     title
         The heading of the page.
-    positive
-        What the positive decision does to a person: a benefit (whom does the model find?) or a burden (whom does it
-        wrongly say yes to?).
+    kind
+        What the positive decision does to a person: a benefit (whom does it miss?) or a burden (whom does it meet
+        wrongly?). Default: the question of the data, else the largest clear difference.
+    decision
+        The positive decision in the past tense, as "flagged" or "approved".
+    outcome
+        What it foretells, as "reoffended" or "repaid".
     """
-    written, told = write(list(runs), out, title=title, positive=positive)
+    asked = None
+    if kind is not None or decision is not None or outcome is not None:
+        asked = Question(decision, outcome, kind or "benefit")
+    written, numbers = write(list(runs), out, title=title, question=asked)
     if json:
-        print(machine.dumps({"page": str(written.resolve()), **told}, indent=2, allow_nan=False))
+        print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
         return
-    label = told.get("positive_label")
-    if label is not None and "tpr" in told["measures"]:
-        print(f"Positive label: {label['name']}.")
-    for words in (told.get("headline"), told.get("who")):
+    first = f"{numbers.get('headline') or ''} {numbers.get('before') or ''}".strip()
+    for words in (first, numbers.get("licence")):
         if words:
             print(words)
+    label = numbers.get("positive_label")
+    if label is not None and "tpr" in numbers["measures"]:
+        print(f"Positive label: {label['name']}.")
     print(f"Page: {written.resolve()}")

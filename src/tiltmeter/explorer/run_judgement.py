@@ -109,7 +109,7 @@ def live_sentence(
         *(tuple(found), (found[0].curve,), groups, level, "run", "standard errors", evaluations, found[0].clock),
         trajectory=run,
     )
-    return f"{head}: {judged.headline.claim}"
+    return f"{head}: {judged.headline.line}"
 
 
 def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:

@@ -41,4 +41,4 @@ def _led(theory: Trajectory) -> dict[str, Any]:
         {"start": phase.start, "stop": phase.stop, "leader": str(phase.leader), "reason": phase.reason}
         for phase in led.phases
     ]
-    return {"sentence": led.headline.claim, "phases": stretches}
+    return {"sentence": led.headline.line, "phases": stretches}

@@ -34,9 +34,9 @@ class ClassLeaders(NotebookText):
         return () if self.groups.changes else tuple(name for name, led in self.same_class.items() if led.changes)
 
     def __str__(self) -> str:
-        lines = [f"Groups: {self.groups.headline.claim}"]
-        lines += [f"Class {name} between groups: {led.headline.claim}" for name, led in self.same_class.items()]
-        lines += [f"Classes within {name}: {led.headline.claim}" for name, led in self.classes.items()]
+        lines = [f"Groups: {self.groups.headline.line}"]
+        lines += [f"Class {name} between groups: {led.headline.line}" for name, led in self.same_class.items()]
+        lines += [f"Classes within {name}: {led.headline.line}" for name, led in self.classes.items()]
         return "\n".join(lines)
 
 
@@ -48,7 +48,7 @@ def class_leaders(trajectory: Trajectory, curve: str = "class_loss") -> ClassLea
     >>> from tiltmeter.problem import class_mixture
     >>> problem = class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3)
     >>> theory = predict(problem, SGD(lr=0.2), [0.1, 1.0, 10.0, 100.0], curves=("loss", "class_loss"))
-    >>> print(class_leaders(theory).groups.headline.claim)
+    >>> print(class_leaders(theory).groups.headline.line)
     Group + has the lower loss throughout.
 
     `curve` has the dimensions `group` and `class`: "class_loss" goes with "loss", "class_accuracy" with "error".

@@ -35,8 +35,9 @@ PLURALS = ("men", "women", "people", "children")
 class Headline(NotebookText):
     """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
 
-    `curve` is the curve that it is about, `pair` the two groups that it compares (None: no difference is clear, or more
-    than two groups in turn), `leader` the group that is better off at the end.
+    `claim` is one sentence; `before` says what was clear earlier. `curve` is the curve that it is about, `pair` the two
+    groups that it compares (None: no difference is clear, or more than two groups in turn), `leader` the group that is
+    better off at the end.
     """
 
     claim: str
@@ -45,14 +46,21 @@ class Headline(NotebookText):
     pair: tuple[Hashable, Hashable] | None = None
     leader: Hashable = NOBODY
     settle: str = ""
+    before: str = ""
+
+    @property
+    def line(self) -> str:
+        """The first line on every surface: the claim, and what was before."""
+        return f"{self.claim} {self.before}".strip()
 
     def __str__(self) -> str:
         rest = f"{self.licence} {self.settle}".strip()
-        return f"{self.claim}\n{rest}" if rest else self.claim
+        return f"{self.line}\n{rest}" if rest else self.line
 
     def to_json(self) -> dict[str, Any]:
         return {
             "claim": self.claim,
+            "before": self.before,
             "licence": self.licence,
             "curve": self.curve,
             "pair": None if self.pair is None else [label_to_json(group) for group in self.pair],
@@ -75,8 +83,10 @@ def headline(judged: Leaders) -> Headline:
         return _nothing_clear(judged, curve, differences, licence)
     chosen = _largest(judged, clear)
     same = [one for one in clear if one.curve == chosen.curve]
-    claim = _several(judged, chosen, same) if len(judged.groups) > 2 else _two(judged, chosen)
-    return Headline(claim, licence, chosen.curve, chosen.pair, chosen.leader[-1])
+    two = len(judged.groups) == 2
+    claim = _two(judged, chosen) if two else _several(judged, chosen, same)
+    before = _before(chosen, judged.clock) if two else ""
+    return Headline(claim, licence, chosen.curve, chosen.pair, chosen.leader[-1], before=before)
 
 
 def headline_curve(judged: Leaders) -> str:
@@ -183,7 +193,7 @@ def _two(judged: Leaders, one: Difference) -> str:
         claim = f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]},"
     else:
         claim = f"{has(leader, forecast)} the {better} {term(one.curve)}"
-    return capital(f"{claim.rstrip()} {_since(one, judged.clock)}.{_before(one, judged.clock)}")
+    return capital(f"{claim.rstrip()} {_since(one, judged.clock)}.")
 
 
 def _since(one: Difference, clock: str) -> str:
@@ -203,13 +213,13 @@ def _before(one: Difference, clock: str) -> str:
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
         change = one.changes[-1]
         return (
-            f" Before, {subject(change.before)[0]} led: the lead changed {between_at(clock, change.low, change.high)}."
+            f"Before, {subject(change.before)[0]} led: the lead changed {between_at(clock, change.low, change.high)}."
         )
     unclear = [stretch.bound for stretch in one.stretches[:-1] if stretch.leader == NOBODY and stretch.bound > 0]
     if not unclear:
         return ""
     where = "Before that" if not earlier else "In between"
-    return f" {where} no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
+    return f"{where} no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
 
 
 def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:
@@ -252,14 +262,15 @@ def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference
     among = "" if len(judged.groups) == 2 else f" among {len(judged.groups)} groups"
     end = " at the end" if earlier else ""
     claim = f"No difference in {term(curve)}{among} is clear{end}; it is at most {size_of(curve, float(largest))}."
+    before = ""
     if earlier:
         one = max(earlier, key=lambda difference: float(np.abs(difference.gap).max()))
         stretch = [stretch for stretch in one.stretches if stretch.leader != NOBODY][-1]
         word = "lower" if one.better == "lower" else "higher"
         name = subject(stretch.leader)[0]
         when = at(judged.clock, stretch.last)
-        claim += f" {capital(name)} had the {word} {term(curve)} up to {when}."
-    return Headline(claim, licence, curve, settle=_settle(judged, own))
+        before = f"{capital(name)} had the {word} {term(curve)} up to {when}."
+    return Headline(claim, licence, curve, settle=_settle(judged, own), before=before)
 
 
 def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
@@ -324,9 +335,9 @@ def _exact(judged: Leaders, curve: str, licence: str) -> Headline:
         turns.append(f"{name}{verb if place == 0 else ''}{until}{because}")
     claim = capital(turns[0] + "".join(f", then {turn}" for turn in turns[1:]))
     since = course.equal_from
-    equal = "" if since is None else f" From {judged.clock} = {since:.4g} on the gap is too small to be known."
-    last = course.phases[-1].leader
-    return Headline(f"{claim}.{equal}", licence, curve, (pair[0], pair[1]) if pair else None, last)
+    equal = "" if since is None else f"From {judged.clock} = {since:.4g} on the gap is too small to be known."
+    both = (pair[0], pair[1]) if pair else None
+    return Headline(f"{claim}.", licence, curve, both, course.phases[-1].leader, before=equal)
 
 
 def _licence(judged: Leaders) -> str:

@@ -251,7 +251,7 @@ def leaders(
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
     question = question if question is not None else asked_of(trajectory)
-    trajectory = revived(trajectory)
+    trajectory = _as_asked(revived(trajectory), question)
     names = _names(trajectory, curves, question)
     first = trajectory[names[0]]
     pair = None if groups is None else the_pair(first, groups)
@@ -273,6 +273,17 @@ def leaders(
         question=question,
         trajectory=trajectory,
     )
+
+
+def _as_asked(trajectory: Trajectory, question: Question | None) -> Trajectory:
+    """The run with the directions that the question gives: to be selected for a burden is no advantage."""
+    if question is None:
+        return trajectory
+    turned = {
+        name: curve if question.better(name) is None else curve.assign_attrs(better=question.better(name))
+        for name, curve in trajectory.items()
+    }
+    return trajectory.replace(turned, trajectory.evaluate)
 
 
 def asked_of(trajectory: Trajectory) -> Question | None:

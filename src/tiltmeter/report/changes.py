@@ -1,18 +1,25 @@
-"""Changes: what would change the difference: other runs on the page, a threshold, another step to stop at."""
+"""Changes: what would change the difference, at what price, and who pays: other runs, a threshold, another step."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiltmeter.fairness.estimate import UNKNOWN, Estimate
-from tiltmeter.fairness.last_evaluation import LastEvaluation, paired_change
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate, from_draws
+from tiltmeter.fairness.impact_ratio import impact_ratio
+from tiltmeter.fairness.last_evaluation import LastEvaluation, last_probabilities, paired_change, same_points
 from tiltmeter.fairness.thresholds import OwnThreshold, own_threshold
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.plot.theme import group_name
+from tiltmeter.record.labelled import label_from_json
+from tiltmeter.report import svg
+from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.headline import plain_name
-from tiltmeter.report.wording import between, listed, minus, number, percents, points, when
+from tiltmeter.report.html import Cell, card_table
+from tiltmeter.report.wording import between, listed, number, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -25,19 +32,238 @@ TO_TRY = (
 )
 
 
-class StopRange(NamedTuple):
-    """The headline's difference over the evaluations near the best mean loss."""
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One row: decisions about the same points, what is different, where the group is used, and what it changes.
 
-    smallest: float
-    largest: float
-    at_smallest: float
+    `change` is that of the difference between the two groups that the page compares, corrected for the number of rows;
+    negative: the difference gets smaller. `left` is that difference itself. `price` says what it costs and who pays.
+    `helps_nobody` marks a change that makes no group better off in the headline's measure: it is never offered.
+    """
+
+    name: str
+    what: str
+    evaluation: LastEvaluation
+    uses_group: str
+    change: Estimate = UNKNOWN
+    left: Estimate = UNKNOWN
+    price: str = ""
+    helps_nobody: bool = False
+
+
+def comparable(found: Findings, others: tuple[Findings, ...]) -> tuple[Findings, ...]:
+    """The other runs that decided about the same points as this one."""
+    if found.evaluation is None or found.headline.term.curve not in COMPARED:
+        return ()
+    return tuple(one for one in others if one.evaluation is not None and same_points(found.evaluation, one.evaluation))
+
+
+def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
+    """The run, its repeats with other settings, and a threshold of its own for the worse-off group."""
+    if found.evaluation is None or found.headline.term.curve not in COMPARED:
+        return []
+    rows = [Change(found.name or "As trained", "this run", found.evaluation, uses_group(found))]
+    for one in comparable(found, others):
+        assert one.evaluation is not None
+        rows.append(Change(one.name, _different(found, one), one.evaluation, uses_group(one)))
+    threshold, chance = threshold_of(found), last_probabilities(found.run, found.evaluation)
+    if threshold is not None and chance is not None:
+        members = found.evaluation.codes == found.groups.index(threshold.group)
+        decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
+        name = f"A threshold of its own for {group_name(threshold.group)}"
+        what = f"positive above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
+        rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
+    level = found.judged.level / max(len(rows) - 1, 1)
+    return [_judged(found, one, rows[0], level) for one in rows]
+
+
+def offered(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
+    """Changes that clearly make the difference smaller and serve somebody better, the smallest difference first."""
+    rows = change_rows(found, others)[1:]
+    fit = [one for one in rows if one.change.shown and one.change.value < 0 and not one.helps_nobody]
+    return sorted(fit, key=lambda one: abs(one.left.value))
+
+
+def _judged(found: Findings, one: Change, base: Change, level: float) -> Change:
+    curve, places = found.headline.term.curve, found.pair
+    left = _difference(one.evaluation, curve, places)
+    if one is base:
+        return replace(one, left=left)
+    change = paired_change(base.evaluation, one.evaluation, curve, places, level)
+    before = _difference(base.evaluation, curve, places).value
+    return replace(
+        one,
+        left=left,
+        change=change.times(1.0 if before >= 0 else -1.0),
+        price=price(base.evaluation, one.evaluation, level),
+        helps_nobody=_helps_nobody(found, base.evaluation.rates(), one.evaluation.rates()),
+    )
+
+
+def _helps_nobody(found: Findings, before: Any, after: Any) -> bool:
+    """Whether no group is better off than before in the headline's measure, or all have more error."""
+    term = found.headline.term
+    enough = [place for place in range(len(found.groups)) if found.enough(place)]
+    change = (getattr(after, term.curve) - getattr(before, term.curve))[enough]
+    gain = change > 0 if term.better == "higher" else change < 0
+    return not bool(np.any(gain)) or bool(np.all((after.error - before.error)[enough] > 0) and not np.any(gain))
+
+
+def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
+    """What all points pay in error, and which group pays most."""
+    change = paired_change(base, other, "error", level=level)
+    if not change.known:
+        return ""
+    by_group = other.rates().error - base.rates().error
+    most = int(np.nanargmax(by_group))
+    pays = ""
+    if by_group[most] > 0.0005:
+        pays = f"; {group_name(base.groups[most])} pays most, {points(float(by_group[most]))} more"
+    if not change.shown:
+        return f"No clear change of the overall error ({between(change, 1)} points){pays}."
+    word = "more" if change.value > 0 else "less"
+    size = change if change.value > 0 else change.times(-1.0)
+    return f"{points(size.value)} {word} error overall ({between(size, 1)}){pays}."
+
+
+def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
+    """One row for each change; nothing where there is only the run itself."""
+    rows = change_rows(found, others)
+    if len(rows) < 2:
+        return ""
+    term = found.headline.term
+    first, second = (found.names[place] for place in found.pair)
+    head = ["Change", term.title, f"Difference, {first} and {second}", "Error of all", "Precision", "Impact ratio"]
+    head += ["Uses the group", "Change of the difference"]
+    caption = (
+        f"{term.title}: {term.meaning}. Limits are of the last evaluation, from the same points{_seeds(found)} drawn "
+        "anew for all rows; those of changes hold for all rows together. Using the group in a decision, and in some "
+        "places in training, may be unlawful: ask first. Only these changes were tried."
+    )
+    return card_table(head, [_row(found, one, rows[0]) for one in rows], caption)
+
+
+def _seeds(found: Findings) -> str:
+    return " and seeds" if found.seeds >= 5 else ""
+
+
+def _row(found: Findings, one: Change, base: Change) -> list[Cell]:
+    curve, rates, places = found.headline.term.curve, one.evaluation.rates(), found.pair
+    values = getattr(rates, curve)
+    told = percents(*(float(values[place]) for place in places))
+    words = ", ".join(f"{found.names[place]} {value}" for place, value in zip(places, told, strict=True))
+    sizes = rates.count.sum(-1)
+    error = float((rates.error * sizes).sum() / sizes.sum())
+    right = percents(*(float(rates.ppv[place]) for place in places))
+    ratio = impact_ratio(one.evaluation, found.judged.level).ratio
+    impact = f"{ratio.value:.2f}" if ratio.known else ""
+    left = one.left if one.left.value >= 0 else one.left.times(-1.0)
+    return [
+        Cell(one.name, (one.what,), head=True),
+        Cell("", (words,), html=_dots(found, [float(values[place]) for place in places], places)),
+        Cell(points(left.value), (between(left),)),
+        Cell(percents(error, 0.05)[0], (one.price,) if one.price else ()),
+        Cell(" / ".join(right)),
+        Cell(impact, (f"{ratio.low:.2f} to {ratio.high:.2f}",) if ratio.known else ("too few to say",)),
+        Cell(one.uses_group),
+        Cell("", () if one is base else (_effect(one),)),
+    ]
+
+
+def _effect(one: Change) -> str:
+    """What a change does to the difference."""
+    if not one.change.known:
+        return "not judged"
+    if not one.change.shown:
+        return f"no clear change ({between(one.change)} points)"
+    if one.helps_nobody and one.change.value < 0:
+        return f"{between(one.change.times(-1.0))} points smaller, but no group is better off: not offered"
+    if one.change.value < 0:
+        return f"{between(one.change.times(-1.0))} points smaller"
+    return f"{between(one.change)} points larger"
+
+
+def _difference(evaluation: LastEvaluation, curve: str, places: tuple[int, int]) -> Estimate:
+    a, b = places
+    values, drawn = getattr(evaluation.rates(), curve), getattr(evaluation.redrawn, curve)
+    return from_draws(float(values[a] - values[b]), drawn[:, a] - drawn[:, b])
+
+
+def _dots(found: Findings, values: list[float], places: tuple[int, int]) -> str:
+    """The values on a line from 0 to 100 %."""
+    kinds = found.colours
+    parts = [svg.line(4, 9, 136, 9, "grid")]
+    parts += [
+        svg.mark(4 + 132 * value, 9, f"dot {kinds[place]}", square=place % 2 == 1, size=4)
+        for value, place in zip(values, places, strict=True)
+        if np.isfinite(value)
+    ]
+    return svg.picture(140, 18, parts, "values from 0 to 100 %", "", "dc")
+
+
+def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """Other runs first, then a threshold, then stopping; and what to run where nothing was tried."""
+    rows = change_rows(found, others)[1:]
+    parts = [_sentence(found, one) for one in sorted(rows, key=lambda one: one.change.value) if one.change.shown]
+    quiet = [one.name for one in rows if one.change.known and not one.change.shown]
+    if quiet:
+        parts.append(f"No clear change of the difference with {listed(quiet, 4)}.")
+    apart = [one.name for one in others if one not in comparable(found, others)]
+    if apart and found.evaluation is not None:
+        parts.append(f"Not compared, since it decided about other points: {listed(apart, 4)}.")
+    parts.append(stop_sentence(found))
+    if not others:
+        parts.append("No other training was tried.")
+    return " ".join(part for part in parts if part)
+
+
+def _sentence(found: Findings, one: Change) -> str:
+    before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
+    uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
+    if one.helps_nobody:
+        return f"{one.name} leaves {points(abs(one.left.value))} instead of {before}, but makes no group better off."
+    return f"{one.name} leaves {points(abs(one.left.value))} instead of {before}. {one.price}{uses}"
+
+
+def threshold_of(found: Findings) -> OwnThreshold | None:
+    """The threshold that would level the headline for the worse-off of two groups, where a difference is clear."""
+    row, curve = found.headline, found.headline.term.curve
+    if not found.two or curve not in ("tpr", "fpr") or not row.clear:
+        return None
+    worse, other = (found.groups[place] for place in found.pair)
+    return own_threshold(found.run, curve, worse, other)  # type: ignore[arg-type]
+
+
+def threshold_sentence(one: OwnThreshold) -> str:
+    """What a threshold of its own would do for a group, and its price."""
+    name, rate = group_name(one.group), "true positive rate" if one.curve == "tpr" else "false positive rate"
+    rates, right = percents(one.rate, one.before), percents(one.ppv, one.ppv_before)
+    return (
+        f"With a threshold of {one.threshold:.2f} instead of 0.50 for {name} alone, its {rate} would be {rates[0]} "
+        f"instead of {rates[1]}, and its precision {right[0]} instead of {right[1]}. That uses the group in every "
+        "decision."
+    )
+
+
+class Stop(NamedTuple):
+    """The evaluation near the best mean loss at which the difference is smallest, and what stopping there costs.
+
+    `errors` are the changes of the groups' errors; empty where the run has no error.
+    """
+
+    time: float
+    gap: float
     now: float
+    errors: tuple[float, ...]
 
 
-def stop_range(found: Findings) -> StopRange | None:
-    """How far the largest difference between groups would move if training stopped elsewhere; None if not known."""
+def best_stop(found: Findings) -> Stop | None:
+    """The best evaluation to stop at that makes somebody better off; None if none is known.
+
+    An evaluation at which every group is worse off in the headline's measure than at the end is never offered.
+    """
     loss, row = found.rows.get("loss"), found.headline
-    if loss is None or loss.course is None or row.course is None:
+    if loss is None or loss.course is None or row.course is None or not row.clear or row.term.better == "neither":
         return None
     times = np.intersect1d(loss.course.coords["time"].values, row.course.coords["time"].values)
     losses = loss.course.sel(time=times).values.mean(1)
@@ -45,133 +271,83 @@ def stop_range(found: Findings) -> StopRange | None:
     values = row.course.sel(time=times).values[:, enough]
     if len(enough) < 2:
         return None
-    gaps = np.nanmax(values, axis=1) - np.nanmin(values, axis=1)
+    worst, best = (row.course.sel(time=times).values[:, place] for place in found.pair)
+    gaps = np.abs(worst - best)
+    gained = values > values[-1] if row.term.better == "higher" else values < values[-1]
     trained = (np.arange(len(times)) > 0) & (losses < losses[0])
-    near = trained & (losses <= (losses[trained].min() if trained.any() else np.inf) * (1 + WITHIN)) & np.isfinite(gaps)
-    if not near.any():
+    near = trained & (losses <= (losses[trained].min() if trained.any() else np.inf) * (1 + WITHIN))
+    fit = near & gained.any(1) & np.isfinite(gaps)
+    if not fit.any():
         return None
-    chosen = np.where(near, gaps, np.inf)
-    best = int(chosen.argmin())
-    return StopRange(float(gaps[best]), float(np.where(near, gaps, -np.inf).max()), float(times[best]), float(gaps[-1]))
-
-
-def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str:
-    """Other runs first, then a threshold, then stopping; and what to run where nothing was tried."""
-    parts = _others(found, others)
-    threshold = threshold_of(found)
-    if threshold is not None:
-        parts.append(threshold_sentence(threshold))
-    stop = stop_sentence(found)
-    if stop:
-        parts.append(stop)
-    if not others:
-        parts.append("No other training was tried.")
-    return " ".join(part for part in parts if part)
-
-
-def _others(found: Findings, others: tuple[Findings, ...]) -> list[str]:
-    """Runs in which the difference is shown to be smaller, then larger; those without a shown change by name only."""
-    told: list[tuple[float, str]] = []
-    quiet = []
-    for other in others:
-        change = change_of(found, other, len(others))
-        if change.known and not change.shown:
-            quiet.append(other.name)
-        else:
-            told.append((change.value if change.known else 0.0, _other(found, other, change)))
-    parts = [text for _, text in sorted(told, key=lambda one: one[0])]
-    if quiet:
-        parts.append(f"No change of the difference is shown with {listed(quiet, 4)}.")
-    return parts
-
-
-def change_of(found: Findings, other: Findings, rows: int) -> Estimate:
-    """The change of the headline's difference in another run, one of `rows`; unknown where they cannot be compared."""
-    if other.evaluation is None:
-        return UNKNOWN
-    return change_between(found, other.evaluation, found.judged.level / max(rows, 1))
-
-
-def change_between(found: Findings, evaluation: LastEvaluation, level: float) -> Estimate:
-    """The change of the headline's difference with other decisions about the same points; negative: smaller."""
-    if found.evaluation is None or found.headline.term.curve not in COMPARED:
-        return UNKNOWN
-    places = (0, 1) if found.two else found.extremes
-    change = paired_change(found.evaluation, evaluation, found.headline.term.curve, places, level)
-    values = [found.headline.values[place].value for place in places]
-    return change.times(1.0 if values[0] >= values[1] else -1.0)
-
-
-def _other(found: Findings, other: Findings, change: Estimate) -> str:
-    curve = found.headline.term.curve
-    row = other.rows.get(curve)
-    if row is None or other.groups != found.groups:
-        return f"With {other.name}: other groups or no {curve}."
-    values = [one.value for one in row.values]
-    worst, best = found.extremes
-    told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
-    text = f"With {other.name}: {told[0]} for {found.names[worst]}, {told[1]} for {found.names[best]}"
-    if found.two and row.differences[0].known:
-        gap = row.differences[0]
-        text += ", no difference shown" if not gap.shown else ""
-        text += f" ({minus(100 * gap.low, 0)} to {minus(100 * gap.high, 0)} points)" if row.term.share else ""
-    if change.shown:
-        size = change.times(-1.0) if change.value < 0 else change
-        way = "in favour of" if change.value < 0 else "against"
-        text += f"; a change of {between(size)} points {way} {found.names[worst]}"
-    return f"{text}{_price(found, other)}."
-
-
-def _price(found: Findings, other: Findings) -> str:
-    """What all points together pay in error, where both runs decided about the same points."""
-    if found.evaluation is None or other.evaluation is None:
-        return ""
-    change = paired_change(found.evaluation, other.evaluation, "error")
-    if not change.known:
-        return ""
-    size = change if change.value >= 0 else change.times(-1.0)
-    word = "more" if change.value >= 0 else "less"
-    return f"; error of all {minus(100 * size.value, 1)} points {word} ({between(size, 1)})"
-
-
-def threshold_of(found: Findings) -> OwnThreshold | None:
-    """The threshold that would level the headline for the worse-off of two groups, where a difference is shown."""
-    row, curve = found.headline, found.headline.term.curve
-    if not found.two or curve not in ("tpr", "fpr") or not row.differences[0].shown:
-        return None
-    worse = row.worse_off(found.groups)[0]
-    other = found.groups[1 - found.groups.index(worse)]
-    return own_threshold(found.run, curve, worse, other)  # type: ignore[arg-type]
-
-
-def threshold_sentence(one: OwnThreshold) -> str:
-    """What a threshold of its own would do for a group, and its price."""
-    verb = "would be found" if one.curve == "tpr" else "would wrongly be said yes"
-    name, noun = group_name(one.group), "positives" if one.curve == "tpr" else "negatives"
-    rates, right = percents(one.rate, one.before), percents(one.ppv, one.ppv_before)
-    return (
-        f"With a threshold of {one.threshold:.2f} instead of 0.50 for {name} alone, {rates[0]} of its {noun} {verb} "
-        f"instead of {rates[1]}; a yes to {name} would be right in {right[0]} instead of {right[1]}. That uses the "
-        "group in every decision."
-    )
+    place = int(np.where(fit, gaps, np.inf).argmin())
+    error = found.rows.get("error")
+    errors: tuple[float, ...] = ()
+    if error is not None and error.course is not None:
+        course = error.course.sel(time=[times[place], times[-1]], method="nearest").values
+        errors = tuple((course[0] - course[1]).tolist())
+    return Stop(float(times[place]), float(gaps[place]), float(gaps[-1]), errors)
 
 
 def stop_sentence(found: Findings) -> str:
-    """Whether stopping at another evaluation would help."""
-    found_range = stop_range(found)
-    if found_range is None or found.scope == "exact":
+    """Whether stopping at another evaluation would help, and its price."""
+    if found.scope == "exact" or not found.headline.clear:
         return ""
-    told = points if found.headline.term.share else number
-    low, high = told(found_range.smallest), told(found_range.largest)
-    title = plain_name(found.headline)
-    if found_range.smallest > 0.5 * found_range.now:
-        largest = "" if found.two else "largest "
-        span = f"stays at {low}" if low == high else f"lies between {low} and {high}"
+    stop, title = best_stop(found), found.headline.term.name
+    if stop is None or stop.gap > 0.5 * stop.now:
         return (
-            f"Stopping elsewhere is no remedy: wherever the mean loss is within {WITHIN:.0%} of the best, the "
-            f"{largest}difference seen in {title} {span}."
+            f"Stopping elsewhere is no remedy: where the mean loss is within {100 * WITHIN:g} % of the best, no "
+            f"evaluation has half the difference in {title} without making every group worse."
         )
-    return (
-        f"Stopping at {when(found.clock, found_range.at_smallest)} would leave a difference in {title} of {low} "
-        f"instead of {told(found_range.now)}, chosen on the points that judge it."
-    )
+    told = points if found.headline.term.share else number
+    text = f"Stopping at {when(found.clock, stop.time)} leaves {told(stop.gap)} instead of {told(stop.now)} in {title}"
+    if stop.errors:
+        most = int(np.nanargmax(stop.errors))
+        text += (
+            f"; error rises most for {found.names[most]}, by {points(stop.errors[most])}"
+            if stop.errors[most] > 0.0005
+            else "; no group has more error"
+        )
+    return f"{text}. It was chosen on the points that judge it."
+
+
+def uses_group(found: Findings) -> str:
+    """Whether training used the groups, as far as the settings say."""
+    recipe: Any = found.run.origin.recipe
+    if not isinstance(recipe, Mapping):
+        return "not known"
+    by_group = {name for name in ("weights", "proportions") if recipe.get(name)}
+    for stored in recipe.get("interventions") or ():
+        try:
+            needs = intervention_from_json(stored).needs
+        except (ValueError, KeyError):
+            return "not known"
+        by_group |= {needs} - {"no groups"}
+    if not by_group:
+        return "no"
+    return "on held-out points" if by_group == {"validation groups"} else "in training"
+
+
+def _different(found: Findings, other: Findings) -> str:
+    """Which training settings differ from those of the run."""
+    one, two = (run.run.origin.recipe for run in (found, other))
+    if not isinstance(one, Mapping) or not isinstance(two, Mapping):
+        return "trained otherwise"
+    parts = [_part(name, two.get(name)) for name in dict.fromkeys([*one, *two]) if one.get(name) != two.get(name)]
+    return listed(parts, 3) if parts else "the same settings"
+
+
+def _part(name: str, value: Any) -> str:
+    if name == "interventions":
+        return " and ".join(_intervention(one) for one in value) if value else "without interventions"
+    if name in ("weights", "proportions") and value:
+        return f"{name} " + ", ".join(f"{_label(key)}: {share:g}" for key, share in value)
+    return f"{name} {'as by default' if value is None else brief(value)}"
+
+
+def _intervention(stored: Mapping[str, Any]) -> str:
+    given = ", ".join(f"{name}={value:g}" for name, value in stored.items() if isinstance(value, float))
+    return f"{stored.get('kind')}({given})"
+
+
+def _label(key: Any) -> str:
+    return group_name(label_from_json(key))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tiltmeter.fairness.estimate import UNKNOWN
 from tiltmeter.report import svg
-from tiltmeter.report.change_table import change_table, comparable
-from tiltmeter.report.colours import colours
+from tiltmeter.report.changes import change_table, comparable
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, figure, paragraph, section
 from tiltmeter.report.score_table import score_table
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, listed, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import between, moment, number, percent, percents, points, when
 
 
 def comparison_section(main: Findings, others: tuple[Findings, ...], ahead: tuple[Findings, ...]) -> str:
@@ -37,11 +37,9 @@ def _table(runs: list[Findings]) -> str:
         f"{term.title}, worst and best group",
         "Largest difference",
         "Error, all groups alike",
-        "Shown",
+        "Clear",
     ]
-    caption = (
-        f"{term.title}: {term.meaning}; {term.direction}. Each run at its last evaluation; verdicts hold within a run."
-    )
+    caption = f"{term.title}: {term.meaning}. Each run at its last evaluation; what is clear holds within a run."
     return card_table(head, [_row(run, curve) for run in runs], caption)
 
 
@@ -52,9 +50,7 @@ def _row(run: Findings, curve: str) -> list[Cell]:
         name = Cell(run.name, (run.run.origin.source,), head=True)
         return [name, at, Cell("", (f"no {curve}",)), Cell(""), Cell(""), Cell("")]
     values = np.array([one.value for one in row.values])
-    sign = -1.0 if row.term.better == "higher" else 1.0
-    known = np.where(np.isfinite(values), values * sign, -np.inf)
-    worst, best = int(known.argmax()), int(np.where(np.isfinite(values), values * sign, np.inf).argmin())
+    worst, best = run.pair
     told = percents(values[worst], values[best]) if row.term.share else [number(values[i]) for i in (worst, best)]
     gap = abs(float(values[worst] - values[best]))
     size = points(gap) if row.term.share else number(gap)
@@ -72,7 +68,7 @@ def _row(run: Findings, curve: str) -> list[Cell]:
 
 def _limits(run: Findings, curve: str) -> tuple[str, ...]:
     row = run.rows[curve]
-    one = row.differences[0]
+    one = row.differences[0] if row.differences else UNKNOWN
     if not run.two or not one.known or run.judged.basis in ("values", "exact"):
         return ()
     turned = one if one.value >= 0 else one.times(-1.0)
@@ -81,11 +77,13 @@ def _limits(run: Findings, curve: str) -> tuple[str, ...]:
 
 def _shown(run: Findings, curve: str) -> str:
     row = run.rows[curve]
-    worse = [run.name_of(group) for group in row.worse_off(run.groups)]
-    if not any(one.known for one in row.differences):
+    if not row.known:
         return "not judged"
     basis = "as calculated, " if run.judged.basis in ("values", "exact") else ""
-    return f"{basis}worse off: {listed(worse, 3)}" if worse else f"{basis}no difference shown"
+    if not row.clear:
+        return f"{basis}not clear"
+    first, second = (run.name_of(group) for group in row.clear[0][0])
+    return f"{basis}{first} above {second}"
 
 
 def _chart(runs: list[Findings], curve: str) -> str:
@@ -114,7 +112,7 @@ def _chart(runs: list[Findings], curve: str) -> str:
     for place, (run, one) in enumerate(zip(same, courses, strict=True)):
         assert one is not None
         x = 60 + axis.place(one.coords["time"].values.astype(float)) * 500
-        for group, kind in enumerate(colours(run)):
+        for group, kind in enumerate(run.colours):
             heights = 12 + (high - one.values[:, group]) / (high - low) * 220
             parts.append(svg.path(x, heights, f"line thin {kind}"))
             if np.isfinite(heights[-1]):

@@ -18,31 +18,32 @@ from tiltmeter.fairness.thresholds import GroupRoc, roc
 from tiltmeter.fairness.why import BaseRateSplit, Splittable, base_rate_split
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.exact import revived
-from tiltmeter.leaders.leaders import Leaders, leaders
-from tiltmeter.leaders.points import held_out_facts, kept_points
+from tiltmeter.leaders.judgement import MANY
+from tiltmeter.leaders.leaders import Leaders, asked_of, leaders
+from tiltmeter.leaders.points import FEWEST, JUDGED, held_out_facts
 from tiltmeter.names import better_of
+from tiltmeter.pairs import Pair
 from tiltmeter.plot.theme import group_name
+from tiltmeter.question import Question
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.report.terms import TERMS, Positive, Term, headline_curve, term_of
+from tiltmeter.report.terms import TERMS, Term, term_of
 
 #: Measures of the last evaluation that no band over all evaluations judges: their differences share an error rate of
 #: their own.
 EXTRA = {
-    "ppv": Term("ppv", "A yes is right", "of those said yes (ppv)", "higher"),
+    "ppv": Term("ppv", "Precision", "right, of those decided positive", "higher"),
     "errors_removed": Term("errors_removed", "Errors removed", "against the best constant answer", "higher"),
-    "auc": Term("auc", "Ranked right", "a positive above a negative of the same group (AUC)", "higher"),
+    "auc": Term("auc", "AUC", "a positive ranked above a negative of the same group", "higher"),
 }
 #: Measures whose differences are split into base rates and decisions.
 SPLIT: tuple[Splittable, ...] = ("error", "loss")
-#: Fewer counted points than this in a group: its rate is shown, nothing is said about it.
-FEWEST = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
     """One measure at the last evaluation: a value for every group, and the differences.
 
-    `differences` of two groups is one, the first minus the second; of more, one for each group, against all others.
+    `differences` are those of `pairs`: every pair of up to five groups; of more, each group against all together.
     `counts` are (how many, of how many) of a single run. `course` is the curve over time, mean over seeds.
     """
 
@@ -50,28 +51,44 @@ class Row:
     values: tuple[Estimate, ...]
     counts: tuple[tuple[int, int] | None, ...]
     differences: tuple[Estimate, ...]
+    pairs: tuple[Pair, ...] = ()
     course: xr.DataArray | None = None
     judged: tuple[Difference, ...] = ()
 
-    def better_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-        """Who is shown to be better off at the last evaluation; nobody where neither way is better."""
-        return self._shown(groups, 1)
+    @property
+    def known(self) -> bool:
+        """Whether any difference was judged."""
+        return any(one.known for one in self.differences)
 
-    def worse_off(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-        return self._shown(groups, -1)
+    @property
+    def clear(self) -> tuple[tuple[Pair, Estimate], ...]:
+        """The differences that are clear, the largest first, each as a positive one: the first group has more."""
+        turned = [
+            (pair, one) if one.value > 0 else (pair[::-1], one.times(-1.0))
+            for pair, one in zip(self.pairs, self.differences, strict=True)
+            if one.shown
+        ]
+        return tuple(sorted(turned, key=lambda each: -each[1].value))
 
-    def _shown(self, groups: tuple[Hashable, ...], side: int) -> tuple[Hashable, ...]:
-        sign = {"higher": 1, "lower": -1, "neither": 0}[self.term.better] * side
-        if len(groups) == 2:
-            return self.higher(groups)[:: 1 if sign > 0 else -1][:1] if sign and self.differences[0].shown else ()
-        return tuple(
-            group for group, one in zip(groups, self.differences, strict=True) if one.shown and one.value * sign > 0
-        )
+    @property
+    def largest(self) -> float:
+        """How large a difference may be by its limits."""
+        ends = [max(abs(one.low), abs(one.high)) for one in self.differences if one.known]
+        return max(ends, default=float("nan"))
 
-    def higher(self, groups: tuple[Hashable, ...]) -> tuple[Hashable, Hashable]:
-        """The two groups with the larger value first."""
-        a, b = groups
-        return (a, b) if self.values[0].value >= self.values[1].value else (b, a)
+    def worse_off(self) -> tuple[Hashable, ...]:
+        """Groups that are clearly worse off than another, or than all together; nobody where neither way is better."""
+        return self._ends(0 if self.term.better == "lower" else 1)
+
+    def better_off(self) -> tuple[Hashable, ...]:
+        """Groups that are clearly better off than another, and worse off than none."""
+        worse = self.worse_off()
+        return tuple(group for group in self._ends(1 if self.term.better == "lower" else 0) if group not in worse)
+
+    def _ends(self, place: int) -> tuple[Hashable, ...]:
+        if self.term.better == "neither":
+            return ()
+        return tuple(dict.fromkeys(pair[place] for pair, _ in self.clear if pair[place] != ALL))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +97,7 @@ class Findings:
 
     run: Trajectory
     name: str
-    positive: Positive | None
+    question: Question | None
     groups: tuple[Hashable, ...]
     last: float
     headline: Row
@@ -110,6 +127,11 @@ class Findings:
         return len(self.groups) == 2
 
     @property
+    def many(self) -> bool:
+        """Whether there are so many groups that each is compared with all together."""
+        return len(self.groups) >= MANY
+
+    @property
     def base_rates(self) -> np.ndarray | None:
         return None if self.evaluation is None else self.evaluation.rates().base_rate
 
@@ -126,8 +148,15 @@ class Findings:
         return count is None or count[1] >= FEWEST
 
     @property
-    def extremes(self) -> tuple[int, int]:
-        """Places of the worst and the best group by the headline, among those with enough points."""
+    def pair(self) -> tuple[int, int]:
+        """Places of the two groups that the page compares: those of the headline, the worse off first.
+
+        Without a clear difference between two, the worst and the best of those with enough points.
+        """
+        clear = [pair for pair, _ in self.headline.clear if ALL not in pair]
+        if clear:
+            first, second = (self.groups.index(group) for group in clear[0])
+            return (second, first) if self.headline.term.better == "higher" else (first, second)
         sign = -1.0 if self.headline.term.better == "higher" else 1.0
         values = np.array([one.value for one in self.headline.values]) * sign
         known = np.isfinite(values) & np.array([self.enough(place) for place in range(len(self.groups))])
@@ -136,23 +165,32 @@ class Findings:
         worst, best = np.where(known, values, -np.inf), np.where(known, values, np.inf)
         return int(worst.argmax()), int(best.argmin())
 
+    @property
+    def colours(self) -> list[str]:
+        """The class of every group in pictures: its colour, or grey where many groups leave room for two only."""
+        if not self.many:
+            return [f"g{place}" for place in range(len(self.groups))]
+        worst, best = self.pair
+        return ["g0" if place == worst else "g1" if place == best else "rest" for place in range(len(self.groups))]
 
-def findings(trajectory: Trajectory, name: str = "", positive: Positive | None = None, level: float = 0.05) -> Findings:
-    """Ask everything about one run."""
+
+def findings(trajectory: Trajectory, name: str = "", question: Question | None = None, level: float = 0.05) -> Findings:
+    """Ask everything about one run; `question` is by default the one that its data carry."""
     run = revived(trajectory)  # a theory from disk is solved again once, not for every question
+    question = question if question is not None else asked_of(run)
     curves = {curve: run[curve] for curve in _shown(run)}
-    headline = headline_curve(curves, positive, run.origin.source)
+    if not curves:
+        raise ValueError("The runs share none of the curves loss, error, squared_error: nothing to report.")
+    if question is not None and question.asked not in run:
+        raise ValueError(f"The question is asked of the curve {question.asked!r}, which the run does not have.")
+    terms = {curve: term_of(curve, question, better_of(curve, curves[curve])) for curve in curves}
+    judged = leaders(run, *_asked(terms, question), question=question, level=level)
+    headline = judged.curve
     groups = tuple(curves[headline].coords["group"].values.tolist())
-    terms = {curve: term_of(curve, positive, better_of(curve, curves[curve])) for curve in curves}
-    judged = _judge(run, terms, level)
     evaluation = None if held_out_facts(run).get("weighted") or judged.evaluations == 0 else last_evaluation(run)
     chance = None if evaluation is None else last_probabilities(run, evaluation)
     rocs = () if evaluation is None or chance is None else roc(evaluation, chance)
-    weights = _weights(run, groups)
-    rows = {
-        curve: _row(term, run, groups, judged.differences_in(curve), evaluation, weights.get(curve))
-        for curve, term in terms.items()
-    }
+    rows = {curve: _row(term, run, groups, judged.differences_in(curve), evaluation) for curve, term in terms.items()}
     splits: tuple[BaseRateSplit, ...] = ()
     impact = None
     if evaluation is not None:
@@ -163,7 +201,7 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
     return Findings(
         run,
         name,
-        positive,
+        question,
         groups,
         float(curves[headline].coords["time"].values[-1]),
         rows[headline],
@@ -177,6 +215,13 @@ def findings(trajectory: Trajectory, name: str = "", positive: Positive | None =
         max(curve.sizes.get("seed", 1) for curve in curves.values()),
         rocs,
     )
+
+
+def _asked(terms: dict[str, Term], question: Question | None) -> tuple[str, ...]:
+    """The curves of the family: none means those of `leaders` itself, so that page and terminal judge the same."""
+    if any(curve in JUDGED for curve in terms) or question is not None:
+        return ()
+    return tuple(terms)
 
 
 def _shown(run: Trajectory) -> list[str]:
@@ -194,37 +239,12 @@ def _shown(run: Trajectory) -> list[str]:
     return [name for name in TERMS if name in fit] + own
 
 
-def _judge(run: Trajectory, terms: dict[str, Term], level: float) -> Leaders:
-    """The verdicts over all evaluations; from three groups on of each group against the others."""
-    turned = {
-        name: values.assign_attrs(better=terms[name].better if terms[name].better != "neither" else "higher")
-        if name in terms
-        else values
-        for name, values in run.items()
-    }
-    known = [name for name in TERMS if name in terms] or list(terms)
-    return leaders(run.replace(turned, run.evaluate), *known, level=level, every_pair=False)
-
-
-def _weights(run: Trajectory, groups: tuple[Hashable, ...]) -> dict[str, np.ndarray]:
-    """The share of every group in the mean of all, curve by curve, as `standing` took it."""
-    kept = kept_points(run)
-    if kept is None:
-        return {}
-    found = {}
-    for curve in kept.curves:
-        counts = np.where(curve.judged(kept.codes, len(groups)), curve.counts(kept.codes, len(groups)), 0)
-        found[curve.name] = counts / counts.sum() if (counts > 0).sum() > 1 else np.full(len(groups), 1 / len(groups))
-    return found
-
-
 def _row(
     term: Term,
     run: Trajectory,
     groups: tuple[Hashable, ...],
     judged: tuple[Difference, ...],
     evaluation: LastEvaluation | None,
-    weights: np.ndarray | None,
 ) -> Row:
     course = run[term.curve].mean("seed") if "seed" in run[term.curve].dims else run[term.curve]
     course = course.transpose("time", "group")
@@ -239,20 +259,14 @@ def _row(
         wilson(float(value), count[1]) if count is not None else Estimate(float(value), value - 2 * se, value + 2 * se)
         for value, count, se in zip(last, counts, errors, strict=True)
     )
-    share = np.full(len(groups), 1 / len(groups)) if weights is None else weights
-    differences = tuple(
-        Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper))).times(
-            1.0 if one.pair[1] != ALL else 1.0 / (1.0 - share[groups.index(one.pair[0])])
-        )
-        for one in judged
-    )
+    differences = tuple(Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in judged)
     one_run = evaluation is not None and evaluation.seeds == 1
-    wanted = 1 if len(groups) == 2 else len(groups)
     return Row(
         term,
         values,
         counts if one_run else tuple(None if c is None else (-1, c[1]) for c in counts),
-        differences or (UNKNOWN,) * wanted,
+        differences,
+        tuple(one.pair for one in judged),
         course,
         judged,
     )
@@ -281,10 +295,15 @@ def _extra(evaluation: LastEvaluation, level: float) -> dict[str, Row]:
         gap = UNKNOWN
         if two and enough.all():
             gap = from_draws(float(now[0] - now[1]), many[:, 0] - many[:, 1], level / len(EXTRA))
-        found[name] = Row(
-            term, values, (None,) * len(evaluation.groups), (gap,) if two else (UNKNOWN,) * len(evaluation.groups)
-        )
+        found[name] = _extra_row(term, values, gap if two else None, evaluation.groups)
     return found
+
+
+def _extra_row(term: Term, values: tuple[Estimate, ...], gap: Estimate | None, groups: tuple[Hashable, ...]) -> Row:
+    """A measure of the last evaluation, compared between two groups only."""
+    if gap is None:
+        return Row(term, values, (None,) * len(groups), ())
+    return Row(term, values, (None,) * len(groups), (gap,), ((groups[0], groups[1]),))
 
 
 def _ranking(groups: tuple[Hashable, ...], rocs: tuple[GroupRoc, ...], level: float) -> dict[str, Row]:
@@ -300,11 +319,7 @@ def _ranking(groups: tuple[Hashable, ...], rocs: tuple[GroupRoc, ...], level: fl
     if len(groups) == len(rocs) == 2:
         a, b = rocs
         gap = _normal(a.auc - b.auc, float(np.hypot(a.error, b.error)), level / len(EXTRA))
-    return {
-        "auc": Row(
-            EXTRA["auc"], values, (None,) * len(groups), (gap,) if len(groups) == 2 else (UNKNOWN,) * len(groups)
-        )
-    }
+    return {"auc": _extra_row(EXTRA["auc"], values, gap if len(groups) == 2 else None, groups)}
 
 
 def _normal(value: float, error: float, level: float) -> Estimate:
@@ -313,7 +328,7 @@ def _normal(value: float, error: float, level: float) -> Estimate:
 
 
 def _enough(rates: Rates, name: str) -> np.ndarray:
-    """Groups with at least ten points in the denominator."""
+    """Groups with enough points in the denominator."""
     sizes = rates.count.sum(-1)
     below = rates.positive_rate * sizes if name == "ppv" else rates.constant_error * sizes
     return np.asarray(below >= FEWEST)

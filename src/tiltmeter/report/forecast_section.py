@@ -8,7 +8,6 @@ from tiltmeter.forecast.bands import nowcast_step, promise_sentence
 from tiltmeter.plot.promise_rule import promised_since
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
-from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.stretched_axis import stretched_axis
@@ -30,14 +29,14 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     if begun is not None:
         last = float(row.course.coords["time"][-1])
         texts.insert(0, f"From step {moment(begun)} on, forecast from the weights and the optimiser at that step.")
-        texts.append(f"At step {moment(last)} the forecast of {row.term.title.lower()} is {told}.")
+        texts.append(f"At step {moment(last)} the forecast of {row.term.name} is {told}.")
         return section(
             "forecast",
             "How the training is forecast to go on",
             paragraph(" ".join(texts)),
             figure(f"{row.term.title}. Circles: forecast. Lines: run.", _draw(found, row, step), middle=True),
         )
-    texts.append(f"At the end the forecast of {row.term.title.lower()} is {told}; the run has {real}.")
+    texts.append(f"At the end the forecast of {row.term.name} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
     picture = _draw(found, row, step)
     caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: nothing is promised." if step else "")
@@ -68,12 +67,11 @@ def _leaders(ahead: Findings, found: Findings, curve: str) -> str:
         return ""
     first, second = (one.rows[curve].values for one in (ahead, found))
     same = np.sign(first[0].value - first[1].value) == np.sign(second[0].value - second[1].value)
-    shown = found.rows[curve].differences[0].shown
-    if not shown:
-        return "In the run no difference is shown, so there is no leader to compare with."
+    if not found.rows[curve].clear:
+        return "In the run no difference is clear, so there is no leader to compare with."
     judged = ahead.judged.of(curve).differences if ahead.judged.basis == "forecast" else ()
     if judged and not judged[0].sign[-1]:
-        return "The forecast names no leader at the end, since its limits contain zero."
+        return "The forecast names no leader at the end: its limits contain zero."
     return capital("the forecast has the same group ahead." if same else "the forecast has the other group ahead.")
 
 
@@ -104,7 +102,7 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
         parts.append(svg.text(55, at + 4, percent(level, 0) if row.term.share else number(level), "tick", "end"))
     for time in axis.ticks(480.0):
         parts.append(svg.text(float(x(time)), 232, moment(time), "tick", "middle"))
-    for place, kind in enumerate(colours(found)):
+    for place, kind in enumerate(found.colours):
         parts.append(svg.path(x(times), y(values[:, place]), f"line thin {kind}"))
         for at, value in list(zip(steps, circles[:, place], strict=True))[::2]:
             if np.isfinite(value) and at <= axis.last and kind != "rest":

@@ -1,17 +1,15 @@
-"""Hero: the headline's curve over training, and below it who is better off by each measure, on one time axis."""
+"""Hero: the headline's curve over training, and from when on its difference is clear."""
 
 from __future__ import annotations
 
 import numpy as np
+import xarray as xr
 
 from tiltmeter.report import svg
-from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.frame import BOLD, NARROW, WIDE, Frame, short
-from tiltmeter.report.headline import MANY
 from tiltmeter.report.onset import onset
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.strips import strips
 from tiltmeter.report.wording import moment, number, percent, when
 
 
@@ -27,18 +25,25 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
     axis = stretched_axis(times, _changes(found))
     scale = _Scale(row, frame, _values(found, row))
     parts = [*_grid(axis, scale, frame, found.clock), *_lines(found, axis, scale, frame)]
-    start = onset(row.judged[0]) if found.two and row.judged else None
+    start = _clear_from(found)
     if start is not None and start > times[0]:
         x = frame.left + float(axis.place(start)) * frame.room
-        parts.append(svg.line(x, frame.top - 8, x, frame.bottom, "mark"))
+        parts.insert(0, svg.box(x, frame.top, frame.left + frame.room - x, frame.height, "zone"))
         anchor, shift = ("end", -4) if x > frame.left + frame.room / 2 else ("start", 4)
-        parts.append(svg.text(x + shift, frame.top - 10, f"shown from {when(found.clock, start)}", "ann", anchor))
-    drawn, low = strips(found, axis, frame, frame.bottom + 42)
+        parts.append(svg.text(x + shift, frame.top - 8, f"clear from {when(found.clock, start)} on", "ann", anchor))
     finding = f"At {when(found.clock, found.last)}: " + ", ".join(
         f"{name} {_value(row, one.value)}" for name, one in zip(found.names, row.values, strict=True)
     )
     title = f"{row.term.title} of every group by {found.clock}"
-    return svg.picture(frame.width, low + 8, [*parts, *drawn], title, finding, kind)
+    return svg.picture(frame.width, frame.bottom + 26, parts, title, finding, kind)
+
+
+def _clear_from(found: Findings) -> float | None:
+    """From when on the headline's difference stays clear."""
+    if not found.headline.clear:
+        return None
+    pair = set(found.headline.clear[0][0])
+    return next((onset(one) for one in found.headline.judged if set(one.pair) == pair), None)
 
 
 class _Scale:
@@ -48,6 +53,8 @@ class _Scale:
         finite = values[np.isfinite(values)]
         high = float(finite.max(initial=0.0))
         low = min(0.0, float(finite.min(initial=0.0)))
+        if not row.term.share and high > 0:
+            high = _round_above(high)
         if row.term.share:
             high = next(top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(high, 1.0))
         self.low, self.high = low, high if high > low else low + 1.0
@@ -61,6 +68,16 @@ class _Scale:
         levels = np.linspace(self.low, self.high, 5)
         digits = 0 if self.high >= 0.1 else 1
         return [(float(one), percent(float(one), digits) if self.share else number(float(one))) for one in levels]
+
+
+def _round_above(value: float) -> float:
+    """The next value whose quarters are round.
+
+    >>> _round_above(0.498), _round_above(1.3), _round_above(27.0)
+    (0.6, 1.6, 40.0)
+    """
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(next(m * power for m in (1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 10.0) if m * power >= value))
 
 
 def _values(found: Findings, row: Row) -> np.ndarray:
@@ -86,7 +103,7 @@ def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[
 
 
 def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) -> list[str]:
-    row, kinds = found.headline, colours(found)
+    row, kinds = found.headline, found.colours
     assert row.course is not None
     times = row.course.coords["time"].values.astype(float)
     x = frame.left + axis.place(times) * frame.room
@@ -98,8 +115,7 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
             continue
         values = row.course.values[:, place]
         if error is not None and kinds[place] != "rest":
-            own = error.mean("seed") if "seed" in error.dims else error
-            width = 2 * own.sel(time=row.course.coords["time"]).transpose("time", "group").values[:, place]
+            width = 2 * _error(found, error, place)
             low, high = values - width, values + width
             if row.term.share:
                 low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
@@ -108,7 +124,7 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
         parts.append(svg.path(x, scale.place(values), f"line {kinds[place]}"))
         if kinds[place] != "rest":
             labels.append(place)
-    if len(found.groups) >= MANY and found.evaluation is not None and row.judged:
+    if found.many and found.evaluation is not None and row.judged:
         parts.append(svg.path(x, scale.place(_together(row)), "line all"))
     return [
         *areas,
@@ -117,9 +133,21 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
     ]
 
 
+def _error(found: Findings, error: xr.DataArray, place: int) -> np.ndarray:
+    """The standard error of a group's mean over seeds: seeds share their points, so these do not average out."""
+    curve = found.run[found.headline.term.curve]
+    error = error.sel(time=curve.coords["time"])
+    if "seed" not in curve.dims:
+        return np.asarray(error.transpose("time", "group").values[:, place], dtype=float)
+    of_points = error.mean("seed") if "seed" in error.dims else error
+    spread = curve.transpose("time", "group", "seed").values[:, place].std(axis=-1, ddof=1) if found.seeds > 1 else 0.0
+    points = of_points.transpose("time", "group").values[:, place]
+    return np.asarray(np.hypot(points, spread / np.sqrt(found.seeds)), dtype=float)
+
+
 def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:
     """Marks and names at the ends of lines, moved apart; a long name goes below its value."""
-    row, kinds, end = found.headline, colours(found), frame.left + frame.room
+    row, kinds, end = found.headline, found.colours, frame.left + frame.room
     values = [_value(row, row.values[place].value) for place in places]
     room = frame.right - 12
     long = any(BOLD * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
@@ -162,6 +190,6 @@ def _value(row: Row, value: float) -> str:
 
 
 def _changes(found: Findings) -> np.ndarray:
-    """Times that should be seen on the axis."""
-    times = [float(stretch.first) for row in found.rows.values() for one in row.judged for stretch in one.stretches[1:]]
+    """Times that should be seen on the axis: where the headline's leaders change."""
+    times = [float(stretch.first) for one in found.headline.judged for stretch in one.stretches[1:]]
     return np.array(sorted(times))

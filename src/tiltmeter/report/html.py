@@ -11,8 +11,8 @@ from tiltmeter.shown_text import visible
 
 def escape(text: object) -> str:
     """Text for a page: no markup, no control characters, no halves of characters."""
-    shown = str(text)
-    return escape_html(shown if shown.isprintable() else visible(shown))
+    shown = str(text).replace(" %", "\N{NARROW NO-BREAK SPACE}%")
+    return escape_html(shown if shown.replace("\N{NARROW NO-BREAK SPACE}", "").isprintable() else visible(shown))
 
 
 @dataclass(frozen=True)

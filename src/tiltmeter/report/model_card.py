@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from tiltmeter.report.answers import answers
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.headline import headline
 from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import between, number, percent
 from tiltmeter.shown_text import visible
@@ -20,7 +19,13 @@ def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
     """The headline and the answers, then the value of every group at the last evaluation with 95 % limits."""
     label = positive_label(found.run)
     yes = [label.sentence] if label is not None and "tpr" in found.rows else []
-    sentences = [headline(found), *yes, *(f"{one.question} {one.text}" for one in answers(found, others))]
+    line = found.judged.headline
+    sentences = [
+        line.line,
+        *([line.licence] if line.licence else []),
+        *yes,
+        *(f"{one.question} {one.text}" for one in answers(found, others)),
+    ]
     rows = [*found.rows.values(), *found.extra.values()]
     head = ["group", *(row.term.curve for row in rows)]
     body = []
@@ -33,7 +38,7 @@ def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
             cells.append(f"{value} ({limits})" if one.known else value)
         body.append(cells)
     lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
-    lines += [*markdown(head, body), "", "Values at the last evaluation, with 95% limits of each number alone."]
+    lines += [*markdown(head, body), "", "Values at the last evaluation, with 95 % limits of each number alone."]
     return "\n".join([*lines, f"Measured with tiltmeter {found.run.origin.version}."])
 
 

@@ -1,4 +1,4 @@
-"""PositiveLabel: which label a yes of the model stands for, by name where the data had names."""
+"""PositiveLabel: which label a positive decision stands for, by name where the data had names."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ LONGEST = 40
 
 
 class PositiveLabel(NamedTuple):
-    """The label of a yes, and whether somebody chose it: of words the last in sorted order is taken otherwise."""
+    """The label of a positive decision, and whether somebody chose it: else it is the last in sorted order."""
 
     name: str
     declared: bool
 
     @property
     def sentence(self) -> str:
-        """What a yes is, and that nobody declared it, where nobody did.
+        """What is positive, and that nobody declared it, where nobody did.
 
         >>> PositiveLabel("approved", True).sentence
-        '"Yes" is the decision for the positive label, approved.'
+        'The positive label is approved.'
         """
         return self.meaning if self.declared else f"{self.meaning} {self.guess}"
 
     @property
     def meaning(self) -> str:
-        """What a yes is."""
-        return f'"Yes" is the decision for the positive label, {self.name}.'
+        """What is positive."""
+        return f"The positive label is {self.name}."
 
     @property
     def guess(self) -> str:
         """That nobody chose the label, and what to do about it."""
         return (
-            f"Nobody declared {self.name} to be the positive label: it is the last in sorted order. If a yes should "
-            "mean the other label, everything here is the wrong way round: say positive= where the table is read."
+            f"Nobody declared {self.name} to be the positive label: it is the last in sorted order. If the other label "
+            "is meant, everything here is the wrong way round: say positive= where the table is read."
         )
 
 

@@ -10,8 +10,6 @@ from tiltmeter.leaders.leaders import leaders
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
-from tiltmeter.report.claim import claim
-from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 #: What a run leaves open, and what to run for it.
 TO_ASK = (
     "A run alone does not tell whether the shares, base rates or spread of the training data matter. To try each "
-    "before training: tm.tangent(model, train, evaluation).why(recipe, step=...); give the result to tm.report(..., "
+    "before training: tm.tangent(model, train, held_out).why(recipe, step=...); give the result to tm.report(..., "
     "why=)."
 )
 
@@ -64,6 +62,28 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     return section("why", "Why the groups differ", *parts)
 
 
+def claim(split: BaseRateSplit) -> str:
+    """Which part makes the difference.
+
+    >>> from tiltmeter.fairness.estimate import Estimate
+    >>> parts = Estimate(0.06, 0.05, 0.07), Estimate(0.07, 0.06, 0.08), Estimate(-0.01, -0.02, 0.01)
+    >>> claim(BaseRateSplit("error", ("men", "women"), *parts, 0.05))
+    'Base rates make the difference in error.'
+    """
+    gap, base, within = split.gap, split.base_rates, split.within_labels
+    what = f"the difference in {split.curve}"
+    if not gap.shown:
+        return f"No difference in {split.curve} is clear."
+    by_rates, by_decisions = (part.shown and part.value * gap.value > 0 for part in (base, within))
+    if by_rates and by_decisions:
+        return f"Base rates and decisions within labels both make {what}."
+    if by_rates:
+        return f"Base rates make {what}."
+    if by_decisions:
+        return f"Decisions within labels make {what}, not base rates."
+    return f"It is not clear whether base rates or decisions within labels make {what}."
+
+
 def _bars(split: BaseRateSplit) -> str:
     """Three bars from zero: the difference and its parts, with limits."""
     names = ("difference", "base rates", "within labels")
@@ -94,9 +114,9 @@ def _reliability(found: Findings, judged: Calibration) -> str:
     """Probability against what happened, for up to five groups (of more, the lowest and the highest)."""
     chosen = list(judged.groups)
     if len(chosen) > 5:
-        names = {found.groups[place] for place in found.extremes}
+        names = {found.groups[place] for place in found.pair}
         chosen = [one for one in chosen if one.group in names]
-    pictures, kinds = [], colours(found)
+    pictures, kinds = [], found.colours
     for one in chosen:
         kind = kinds[found.groups.index(one.group)]
         parts = [
@@ -113,7 +133,7 @@ def _reliability(found: Findings, judged: Calibration) -> str:
             parts.append(svg.mark(x, y, f"dot {kind}"))
         chance = f"chance gives up to {points(one.limit)}"
         caption = f"off by {points(one.error)} on average ({chance})" + (
-            ": shown to be wrong." if one.shown else ": not shown to be wrong."
+            ": clearly wrong." if one.shown else ": not clearly wrong."
         )
         drawn = svg.picture(320, 280, parts, f"Reliability of {group_name(one.group)}", caption, "")
         pictures.append(figure(caption, drawn, strong=group_name(one.group)))

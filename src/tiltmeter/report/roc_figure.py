@@ -12,7 +12,7 @@ from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure
 from tiltmeter.report.wording import listed, number, percent
 
-#: Right end of the picture: so many times the largest share of wrong yeses, from these shares on.
+#: Right end of the picture: so many times the largest false positive rate, from these rates on.
 ROOM, LEAST = 3.0, 0.05
 WIDTH, HEIGHT, LEFT, TOP, RIGHT = 620.0, 220.0, 52.0, 10.0, 150.0
 
@@ -45,7 +45,7 @@ def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
         parts.append(svg.text(WIDTH - RIGHT + 5, y + 4, words, f"lab g{place}"))
     areas = listed([f"{group_name(one.group)} {number(one.auc)}" for one in found.rocs])
     caption = (
-        "Share found (up) against share wrongly said yes to (across), for every threshold; marks: the one in use. "
+        "True positive rate (up) against false positive rate (across), for every threshold; marks: the one in use. "
         f"Numbers are areas under the whole curves (AUC). {_finding(found)}"
     )
     if threshold is not None:
@@ -55,7 +55,7 @@ def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
 
 
 def _wanted(found: Findings, threshold: OwnThreshold | None) -> float:
-    """The share of wrong yeses at a threshold of its own."""
+    """The false positive rate at a threshold of its own."""
     if threshold is None:
         return 0.0
     own = next((one for one in found.rocs if one.group == threshold.group), None)
@@ -77,13 +77,13 @@ def _moved(found: Findings, threshold: OwnThreshold, end: float) -> list[str]:
 
 def _finding(found: Findings) -> str:
     row = found.extra.get("auc")
-    if row is None or not found.two or not row.differences[0].known:
+    if row is None or not found.two or not row.known:
         return ""
-    if not row.differences[0].shown:
-        cut = ": one threshold cuts the groups at different places" if found.headline.differences[0].shown else ""
-        return f"No difference in ranking is shown{cut}."
-    better = group_name(row.better_off(found.groups)[0])
-    worse = found.headline.worse_off(found.groups)
+    if not row.clear:
+        cut = ": one threshold cuts the groups at different places" if found.headline.clear else ""
+        return f"No difference in ranking is clear{cut}."
+    better = group_name(row.better_off()[0])
+    worse = found.headline.worse_off()
     though = ", though worse off at the threshold in use" if worse and group_name(worse[0]) == better else ""
     return f"On the whole {better} is ranked better{though}."
 

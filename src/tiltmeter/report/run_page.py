@@ -1,4 +1,4 @@
-"""The page of one run: headline, answers and hero first, then the sections that back them."""
+"""The page of one run: the sections that back its first screen, and its numbers as plain JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
-from tiltmeter.report.change_table import change_rows, change_table, comparable
-from tiltmeter.report.changes import TO_TRY, stop_sentence, what_would_change
+from tiltmeter.report.changes import TO_TRY, change_rows, change_table, comparable, stop_sentence, what_would_change
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.headline import MANY, headline, kicker, lead, scope_line
-from tiltmeter.report.hero import hero
 from tiltmeter.report.html import Cell, block, bullets, card_table, escape, figure, fold, paragraph, section
 from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
@@ -19,6 +16,7 @@ from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.reasons import why_section
 from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
+from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
 
@@ -38,34 +36,6 @@ SECTIONS = (
 )
 
 
-def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
-    """Headline, who by each measure, the answers, and the picture."""
-    small = "".join(f"<span>{escape(word)}</span>" for word in kicker(found))
-    listed = "".join(
-        f"<div><dt>{escape(one.question)}</dt><dd>{escape(one.text)}</dd></div>" for one in answers(found, others)
-    )
-    drawn = figure(_caption(found), hero(found), strong=f"{found.headline.term.title}, by {found.clock}.")
-    return (
-        f'<header><p class="kick">{small}</p><h1>{escape(headline(found))}</h1>{paragraph(lead(found), "lead")}'
-        f'{paragraph(scope_line(found), "scope")}</header><section class="first" aria-label="In short">'
-        f'<dl class="ans">{listed}</dl>{drawn}</section>'
-    )
-
-
-def _caption(found: Findings) -> str:
-    parts = [f"{found.headline.term.meaning}; {found.headline.term.direction}."]
-    if f"{found.headline.term.curve}_se" in found.run:
-        parts.append("Bands: two standard errors of the held-out points.")
-    if found.seeds > 1:
-        parts.append("Lines: mean over starts; thin: each start.")
-    if len(found.groups) >= MANY:
-        parts.append("In colour the groups with the lowest and the highest value, dotted all together, grey the rest.")
-        few = sum(not found.enough(place) for place in range(len(found.groups)))
-        parts.append(f"{few} with fewer than ten counted points {'are' if few > 1 else 'is'} not drawn." if few else "")
-    parts.append("Early evaluations are stretched.")
-    return " ".join(part for part in parts if part)
-
-
 def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:
     items = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, words in (*extra, *SECTIONS))
     return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
@@ -80,10 +50,10 @@ def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", wh
 def _measures(found: Findings) -> str:
     charts = [figure(text, picture, strong=title) for title, text, picture in small_multiples(found)]
     grid = f'<div class="mult">{"".join(charts)}</div>' if charts else ""
-    text = 'The words beside each measure say whether lower or higher is better; "better off" follows them.'
+    text = ""
     if "tpr" in found.rows:
-        text += " While base rates differ, no useful model equalises all measures: which one counts depends on what a "
-        text += "yes does to a person."
+        text = "While base rates differ, no useful model equalises all measures: which one counts depends on what the "
+        text += "decision does to a person."
     return section("table", "All measures", paragraph(text), measure_table(found), grid)
 
 
@@ -92,7 +62,7 @@ def _when(found: Findings) -> str:
         f"<li><b>{escape(when(found.clock, one.first))}</b><span>{escape(one.text)}</span></li>"
         for one in events(found)
     )
-    return section("when", "What changed when", f'<ol class="when">{items}</ol>')
+    return section("when", "What changed when", strips_figure(found), f'<ol class="when">{items}</ol>')
 
 
 def _change(found: Findings, others: tuple[Findings, ...]) -> str:
@@ -128,20 +98,19 @@ def _stopping(advice: Stopping, clock: str) -> str:
 
 
 def _method(found: Findings) -> str:
-    level = f"{100 * found.judged.level:g}%"
+    level = f"{100 * found.judged.level:g} %"
     items = [
-        "In this run means: these weights, this order of data. From five starts on, statements are about the recipe: "
-        "points and starts are both counted.",
-        f"Shown means: the limits leave out 0. Limits of differences hold at {found.judged.family}; over many such "
+        "One run means: these weights, this order of data. From five seeds on, statements are about the training "
+        "settings: points and seeds are both counted.",
+        f"Clear means: the limits leave out 0. Limits of differences hold over {found.judged.family}; over many such "
         f"pages at most {level} contain any wrong one. Groups are compared "
-        + ("with each other." if found.two else "each with all others together; there is no ranking."),
-        "No difference shown is not equal: the limits are printed, wide ones mean too few points, narrow ones that a "
-        "large difference is ruled out.",
-        "Better off follows the measure: lower loss, error and wrong yeses, higher share found. Whether more yeses are "
-        "better depends on what a yes does, and is said only where it was declared.",
-        "Limits of one group are Wilson's or two standard errors. Measures of the last evaluation (a yes is right, "
-        "errors "
-        "removed, impact ratio, parts of a difference) come from points, and from five starts on starts, drawn anew.",
+        + ("each with all together." if found.many else "pair by pair."),
+        "Not clear is not equal: the limits are printed, wide ones mean too few points, narrow ones that a large "
+        "difference is ruled out.",
+        "Better off follows the measure: lower loss, error and false positive rate, higher true positive rate. Whether "
+        "a higher selection rate is better depends on what the decision does: say so with a question (tm.Question).",
+        "Limits of one group are Wilson's or two standard errors. Measures of the last evaluation (precision, errors "
+        "removed, impact ratio, parts of a difference) come from points, and from five seeds on seeds, drawn anew.",
         "The calibration error of a calibrated model is not 0 with finitely many points: what chance gives is printed.",
         "Four fifths is a rule of thumb that ignores the number of points. This page describes a model; it is not a "
         "legal audit.",
@@ -177,8 +146,9 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
     label = positive_label(found.run)
     return {
         "run": found.name,
-        "headline": headline(found),
-        "who": lead(found),
+        "headline": found.judged.headline.claim,
+        "before": found.judged.headline.before,
+        "licence": found.judged.headline.licence,
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),
         "groups": list(found.names),
@@ -187,7 +157,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
             curve: {
                 "values": [told(one) for one in row.values],
                 "differences": [told(one) for one in row.differences],
-                "better_off": [found.name_of(group) for group in row.better_off(found.groups)],
+                "better_off": [found.name_of(group) for group in row.better_off()],
             }
             for curve, row in {**found.rows, **found.extra}.items()
         },

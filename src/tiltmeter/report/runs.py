@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from tiltmeter.plot.offline_page import page_html, script_json
+from tiltmeter.question import Question
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.report.comparison_section import comparison_section
 from tiltmeter.report.findings import Findings, findings
+from tiltmeter.report.first_screen import first_screen
 from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
-from tiltmeter.report.run_page import body, contents, facts, first_screen
-from tiltmeter.report.terms import Positive
+from tiltmeter.report.run_page import body, contents, facts
 from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
@@ -37,24 +38,23 @@ def report(
     path: str | os.PathLike[str],
     *,
     title: str = "Bias during training",
-    positive: Positive | None = None,
+    question: Question | None = None,
     why: Why | None = None,
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
-    `runs` is a list, or {name: run} to name them on the page. `positive` says what a yes does to a person:
-    "benefit" (the page asks whom the model finds), "burden" (whom it wrongly says yes to), or None, not declared.
-    Which label a yes stands for was decided where the data were read (`GroupedData.from_frame(..., positive=)`).
-    The first run that was trained is told in full: who is better off by each measure, whether that could be chance,
-    why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
-    it: what they change for each group at the last evaluation and over training (`scorecard`). A forecast is compared
-    with the run. `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training
-    data. All numbers come from one place, and each difference is called shown only by limits that hold over all
-    evaluations, measures and groups of a run together.
+    `runs` is a list, or {name: run} to name them on the page. `question` says what a positive decision means to a
+    person (default: the question that the data of a run carry); without one the page uses the plain terms.
+    The first run that was trained is told in full, and begins with the headline of `leaders`: who is worse off, how
+    much, since when, how sure, and what would change it at which price. Other trainings stand beside it: what they
+    change for each group at the last evaluation and over training (`scorecard`). A forecast is compared with the run.
+    `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training data. All numbers come
+    from one place, and a difference is called clear only by limits that hold over all evaluations, measures and groups
+    of a run together.
     """
-    written, told = page(runs, path, title=title, positive=positive, why=why)
+    written, told = page(runs, path, title=title, question=question, why=why)
     label = told.get("positive_label")
-    if positive is not None and label is not None and not label["declared"]:
+    if label is not None and not label["declared"]:
         warnings.warn(PositiveLabel(**label).guess, stacklevel=2)
     return written
 
@@ -64,7 +64,7 @@ def page(
     path: str | os.PathLike[str],
     *,
     title: str,
-    positive: Positive | None = None,
+    question: Question | None = None,
     why: Why | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
@@ -80,7 +80,7 @@ def page(
     names = given or _names(runs, loaded)
     several = len(loaded) > 1 or given is not None
     asked = [
-        findings(one, name if several or isinstance(run, (str, os.PathLike)) else "", _asked(one, positive))
+        findings(one, name if several or isinstance(run, (str, os.PathLike)) else "", _asked(one, question))
         for run, one, name in zip(runs, loaded, names, strict=True)
         if isinstance(one, Trajectory)
     ]
@@ -89,8 +89,12 @@ def page(
         for one, name in zip(loaded, names, strict=True)
         if isinstance(one, xr.Dataset)
     ]
-    told: dict[str, Any] = {"title": title, "positive": positive, "version": __version__}
-    top = f'<a class="skip" href="#table">Skip to the table</a><p class="kick"><span>{escape(title)}</span></p>'
+    told: dict[str, Any] = {
+        "title": title,
+        "question": None if question is None else question.to_json(),
+        "version": __version__,
+    }
+    top = f'<a class="skip" href="#table">Skip to the table</a><p class="kick title">{escape(title)}</p>'
     if not asked:
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
@@ -134,11 +138,9 @@ def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple
     return main, others, tuple(one for one in ahead if one is not main)
 
 
-def _asked(run: Trajectory, positive: Positive | None) -> Positive | None:
-    """What was declared, for runs that decide between two labels; a forecast or theory beside them may not."""
-    if run.origin.source not in ("training", "forecast") and "tpr" not in run:
-        return None
-    return positive
+def _asked(run: Trajectory, question: Question | None) -> Question | None:
+    """The question, for runs that have the curve it asks for; a theory beside them may not."""
+    return question if question is not None and question.asked in run else None
 
 
 def _style() -> str:

@@ -33,7 +33,7 @@ def score_table(runs: list[Findings]) -> str:
         "Worst group at the end",
         "Worst group, over training",
         "Gap, over training",
-        "Changes of leader",
+        "Lead changes",
         "Cost",
         "Who pays",
     ]
@@ -57,7 +57,7 @@ def _row(row: Score, card: Scorecard) -> list[Cell]:
         Cell(_told(row.worst), (row.worst_named.removeprefix("worst group "), *_change(row.worst_change, first))),
         Cell(_told(row.worst_area), _change(row.worst_area_change, first)),
         Cell(_told(row.gap_area), (*_change(row.gap_area_change, first), *floor)),
-        Cell(f"{row.crossings} shown", tuple(changes)),
+        Cell(f"{row.crossings}", tuple(changes)),
         Cell(f"{row.cost:.3g}×" if np.isfinite(row.cost) else "not known"),
         Cell("" if first else listed(paid, 3) or "nobody"),
     ]

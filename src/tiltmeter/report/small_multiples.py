@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.report import svg
-from tiltmeter.report.colours import colours
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, percent, percents
@@ -39,7 +38,7 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
     low, high = (max(0.0, low - margin) if low >= 0 else low - margin), high + margin
     high = min(high, 1.0) if row.term.share else high
     parts = _frame(axis, row, low, high)
-    for place, kind in sorted(enumerate(colours(found)), key=lambda one: one[1] != "rest"):
+    for place, kind in sorted(enumerate(found.colours), key=lambda one: one[1] != "rest"):
         if place not in drawn:
             continue
         x = LEFT + axis.place(times) * (WIDTH - LEFT - 10)

@@ -27,7 +27,7 @@ class StretchedAxis:
         """The first and last time and round ones between, with `least` pixels between them on an axis of `room`."""
         chosen = [self.first, self.last]
         largest = int(np.ceil(np.log10(max(self.last, 1e-12))))
-        rounds = [m * 10.0**e for m in (1, 5, 2) for e in range(largest - 6, largest + 1)]
+        rounds = [m * 10.0**e for m in (1, 3) for e in range(largest - 6, largest + 1)]
         for time in sorted(rounds, key=lambda t: (round(t / 10 ** np.floor(np.log10(t)), 3) != 1, t)):
             away = [abs(float(self.place(time) - self.place(other))) * room for other in chosen]
             if self.first < time < self.last and min(away) >= least:
@@ -52,7 +52,8 @@ def stretched_axis(times: np.ndarray, changes: np.ndarray | None = None) -> Stre
     bend = (last - first) / 200.0
     wanted = [float(time) for time in (changes if changes is not None else []) if time > first]
     earliest = min(wanted, default=None)
-    while bend > smallest / 2 and (earliest is None or float(StretchedAxis(first, last, bend).place(earliest)) < SEEN):
+    least = max(smallest / 2, (last - first) / 1000.0)  # the first steps do not take half of the picture
+    while bend > least and (earliest is None or float(StretchedAxis(first, last, bend).place(earliest)) < SEEN):
         bend /= 2.0
         if earliest is None:
             break

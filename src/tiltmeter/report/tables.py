@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiltmeter.fairness.estimate import Estimate, wilson
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate, wilson
+from tiltmeter.leaders.difference import ALL
+from tiltmeter.leaders.points import FEWEST
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
-from tiltmeter.report.colours import colours
-from tiltmeter.report.findings import FEWEST, Findings, Row
+from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import Cell, card_table, escape
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
@@ -27,7 +28,7 @@ def measure_table(found: Findings) -> str:
 
 def _two(found: Findings) -> str:
     a, b = found.names
-    head = ["Measure", a, b, f"Difference, {a} minus {b}", "Better off", "Over training"]
+    head = ["Measure", a, b, f"Difference, {a} minus {b}", "Clear?", "Over training"]
     rows = []
     if found.evaluation is not None:
         rows.append(_base_rates(found))
@@ -38,14 +39,13 @@ def _two(found: Findings) -> str:
 
 
 def _caption(found: Findings) -> str:
-    level = f"{100 * found.judged.level:g}%"
-    text = "Brackets beside a group are 95% limits of its own number."
+    level = f"{100 * found.judged.level:g} %"
+    text = "Small numbers below a value are its own 95 % limits."
     if found.scope == "exact":
         return "Exact values, or values without known errors."
     return (
-        f"{text} Differences of curves hold over {found.judged.family}; those of measures of "
-        f"the last evaluation hold together too, each set at {level}. A difference is shown where its limits leave "
-        "out 0."
+        f"{text} Differences of curves hold over {found.judged.family}; those of measures of the last evaluation hold "
+        f"together too, each set at {level}. A difference is clear where its limits leave out 0."
     )
 
 
@@ -63,7 +63,7 @@ def _base_rates(found: Findings) -> list[Cell]:
 
 
 def _measure(found: Findings, row: Row) -> list[Cell]:
-    title = Cell(row.term.title, (f"{row.term.meaning}; {row.term.direction}",), head=True)
+    title = Cell(row.term.title, (row.term.meaning,), head=True)
     told = percents(*(one.value for one in row.values)) if row.term.share else [number(one.value) for one in row.values]
     values = [
         Cell(text, tuple(_details(row, one, count)))
@@ -72,8 +72,8 @@ def _measure(found: Findings, row: Row) -> list[Cell]:
     return [
         title,
         *values,
-        _difference(row, row.differences[0]),
-        _better(found, row),
+        _difference(row, row.differences[0] if row.differences else UNKNOWN),
+        _verdict(row),
         Cell("", html=_spark(found, row)),
     ]
 
@@ -101,17 +101,13 @@ def _difference(row: Row, one: Estimate) -> Cell:
     return Cell(points(one.value) if row.term.share else number(one.value), () if exact else (limits,))
 
 
-def _better(found: Findings, row: Row) -> Cell:
-    if not row.differences[0].known:
+def _verdict(row: Row) -> Cell:
+    if not row.known:
         return Cell("", ("not judged",))
-    if not row.differences[0].shown:
-        return Cell("", html='<b class="chip none">no difference shown</b>')
-    if row.term.better == "neither":
-        more = row.higher(found.groups)[0]
-        return Cell("", html=f'<b class="chip none">more: {escape(group_name(more))}</b>')
-    group = row.better_off(found.groups)[0]
-    kind = f"g{found.groups.index(group)}"
-    return Cell("", html=f'<b class="chip {kind}">{escape(group_name(group))}</b>')
+    if not row.clear:
+        return Cell("", html='<b class="tag none">not clear</b>')
+    more = group_name(row.clear[0][0][0])
+    return Cell("", html=f'<b class="tag real">clear</b><span>higher for {escape(more)}</span>')
 
 
 def _spark(found: Findings, row: Row) -> str:
@@ -127,7 +123,7 @@ def _spark(found: Findings, row: Row) -> str:
     span = (high - low) or 1.0
     x = 4 + stretched_axis(times[later]).place(times[later]) * 112
     parts = []
-    for group, kind in enumerate(colours(found)):
+    for group, kind in enumerate(found.colours):
         y = 4 + (high - inside[:, group]) / span * 26
         parts.append(svg.path(x, y, f"line {kind}"))
         if np.isfinite(y[-1]):
@@ -157,12 +153,12 @@ def _calibration(found: Findings) -> list[Cell]:
     for one in found.calibration.groups:
         cells.append(Cell(points(one.error), (f"chance gives up to {points(one.limit)}", f"{one.points:,} points")))
     wrong = [group_name(one.group) for one in found.calibration.groups if one.shown]
-    text = f"shown to be wrong: {', '.join(wrong)}" if wrong else "none is shown to be wrong"
+    text = f"clearly wrong: {', '.join(wrong)}" if wrong else "none is clearly wrong"
     return [*cells, Cell(""), Cell("", (text,)), Cell("", ("last evaluation only",))]
 
 
 def _many(found: Findings) -> str:
-    """One row for each group, the largest first: sizes, rates with limits drawn, and its difference from the rest."""
+    """One row for each group, the largest first: sizes, rates with limits drawn, and from whom it clearly differs."""
     row = found.headline
     sizes = None if found.evaluation is None else found.evaluation.counts.sum(1)
     order = range(len(found.groups)) if sizes is None else np.argsort(-sizes, kind="stable")
@@ -170,11 +166,13 @@ def _many(found: Findings) -> str:
     head = ["Group"]
     if sizes is not None:
         head += ["Held out", "Positives"]
-    head += [row.term.title, f"{row.term.title}: against the rest", *(one.term.title for one in others)]
+    head += [row.term.title, f"{row.term.title}: clearly differs from", *(one.term.title for one in others)]
     rows = [_group(found, int(place), sizes, others) for place in order]
-    caption = f"Groups by size. {_caption(found)} {row.term.title}: {row.term.meaning}; {row.term.direction}."
+    caption = f"Groups by size. {_caption(found)} {row.term.title}: {row.term.meaning}."
     if sizes is not None:
-        caption += f" † under {TINY:.0%} of the points. Under 10 counted points nothing is said about a group."
+        caption += (
+            f" † under {percent(TINY, 0)} of the points. With fewer than {FEWEST} counted points nothing is said."
+        )
     return card_table(head, rows, caption)
 
 
@@ -191,9 +189,9 @@ def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[R
     if not found.enough(place):
         cells += [Cell("", ("too few to say",)), Cell("", ("nothing can be said",))]
     else:
-        drawn = _interval(one, colours(found)[place]) if row.term.share and one.known else ""
+        drawn = _interval(one, found.colours[place]) if row.term.share and one.known else ""
         text = f"{_value(row, one)} ({between(one)})" if row.term.share and one.known else _value(row, one)
-        cells += [Cell("", html=f"{drawn}<span>{escape(text)}</span>"), _against(row, row.differences[place])]
+        cells += [Cell("", html=f"{drawn}<span>{escape(text)}</span>"), _against(found, row, place)]
     for other in others:
         value, count = other.values[place], other.counts[place]
         if count is not None and count[1] < FEWEST:
@@ -203,19 +201,26 @@ def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[R
     return cells
 
 
-def _against(row: Row, one: Estimate) -> Cell:
-    if not one.known:
+def _against(found: Findings, row: Row, place: int) -> Cell:
+    """The groups from which a group clearly differs, the largest difference first."""
+    group = found.groups[place]
+    clear = [(pair, gap) for pair, gap in row.clear if group in pair]
+    if not any(group in pair and one.known for pair, one in zip(row.pairs, row.differences, strict=True)):
         return Cell("", ("not judged",))
-    size = points(one.value) if row.term.share else number(one.value)
-    limits = between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}"
-    sign = "+" if one.value > 0 else ""
-    if not one.shown:
-        chip = '<b class="chip none">no difference shown</b>'
-    else:
-        up = (one.value > 0) == (row.term.better == "higher")
-        word = {True: "better off", False: "worse off"}[up] if row.term.better != "neither" else "differs"
-        chip = f'<b class="chip {"up" if up else "down"}">{word}</b>'
-    return Cell("", html=f"{chip}<span>{escape(f'{sign}{size} ({limits})')}</span>")
+    if not clear:
+        return Cell("", html='<b class="tag none">not clear</b>')
+    lines = []
+    for (first, second), gap in clear[:3]:
+        other = second if first == group else first
+        signed = gap if first == group else gap.times(-1.0)
+        size = points(signed.value) if row.term.share else number(signed.value)
+        limits = between(signed) if row.term.share else f"{number(signed.low)} to {number(signed.high)}"
+        sign = "+" if signed.value > 0 else ""
+        name = group_name(other) if other != ALL else ALL
+        lines.append(f"{name}: {sign}{size}" + ("" if signed.low == signed.high else f" ({limits})"))
+    more = f"and {len(clear) - 3} more" if len(clear) > 3 else ""
+    told = "".join(f"<span>{escape(line)}</span>" for line in (*lines, more) if line)
+    return Cell("", html=f'<b class="tag real">clear</b>{told}')
 
 
 def _interval(one: Estimate, kind: str) -> str:
@@ -226,7 +231,7 @@ def _interval(one: Estimate, kind: str) -> str:
         svg.line(x[0], 9, x[2], 9, f"ci {kind}"),
         svg.mark(x[1], 9, f"dot {kind}", size=4),
     ]
-    return svg.picture(140, 18, parts, "value with its limits, from 0 to 100%", "", "dc")
+    return svg.picture(140, 18, parts, "value with its limits, from 0 to 100 %", "", "dc")
 
 
 def curve_table(found: Findings, most: int = 14) -> str:

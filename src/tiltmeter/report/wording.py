@@ -7,9 +7,6 @@ from collections.abc import Sequence
 
 from tiltmeter.fairness.estimate import Estimate
 
-#: Groups with fewer counted points than this are told as counts.
-COUNTED = 200
-
 
 def listed(words: Sequence[str], most: int = 8) -> str:
     """Words with commas and an "and"; of many, the first and how many more. Words with commas are set apart.
@@ -29,19 +26,19 @@ def percent(share: float, digits: int | None = None) -> str:
     """A share in per cent, with one digit below 10 % unless told otherwise.
 
     >>> percent(0.0347), percent(0.431), percent(1.0), percent(float("nan")), percent(0.1, 1)
-    ('3.5%', '43%', '100%', 'no data', '10.0%')
+    ('3.5 %', '43 %', '100 %', 'no data', '10.0 %')
     """
     if not math.isfinite(share):
         return "no data"
     places = (1 if abs(share) < 0.0995 else 0) if digits is None else digits
-    return f"{minus(100 * share, places)}%"
+    return f"{minus(100 * share, places)} %"
 
 
 def percents(*shares: float) -> list[str]:
     """Several shares with the same digits: one where the smallest is below 10 %.
 
     >>> percents(0.035, 0.143), percents(0.22, 0.43)
-    (['3.5%', '14.3%'], ['22%', '43%'])
+    (['3.5 %', '14.3 %'], ['22 %', '43 %'])
     """
     known = [abs(share) for share in shares if math.isfinite(share)]
     digits = 1 if known and min(known) < 0.0995 else 0

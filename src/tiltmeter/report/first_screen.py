@@ -1,0 +1,292 @@
+"""The first screen: the headline of `leaders`, four facts, all measures as dots, the curve, changes, and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiltmeter.leaders.difference import ALL
+from tiltmeter.plot.theme import group_name
+from tiltmeter.report import svg
+from tiltmeter.report.answers import answers
+from tiltmeter.report.changes import Change, offered
+from tiltmeter.report.findings import Findings, Row
+from tiltmeter.report.frame import BOLD, PLAIN, short
+from tiltmeter.report.hero import hero
+from tiltmeter.report.html import escape, figure, paragraph
+from tiltmeter.report.onset import onset
+from tiltmeter.report.positive_label import positive_label
+from tiltmeter.report.wording import between, listed, moment, number, percent, percents, points, when
+
+#: Width of a row of dots, and where its scale begins and ends.
+WIDTH, LEFT, RIGHT = 230.0, 6.0, 224.0
+#: The scale of rates ends at the first of these that holds every limit.
+ENDS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
+    """The answer, how sure it is, since when, and what would change it."""
+    line = found.judged.headline
+    small = "".join(f"<span>{escape(word)}</span>" for word in kicker(found))
+    top = (
+        f'<header><p class="kick">{small}</p><h1>{escape(line.claim)}</h1>'
+        f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
+    )
+    offers = offered(found, others)
+    curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} while the model trained.")
+    pair = f'<section class="first" aria-label="In short">{dots(found)}{curve}</section>'
+    return f"{top}{facts_row(found, others, offers)}{pair}{cards(found, offers)}{questions(found, others)}"
+
+
+def licence(found: Findings) -> str:
+    """What the headline rests on, what would settle it, and a positive label that nobody chose."""
+    line, label = found.judged.headline, positive_label(found.run)
+    guess = label.guess if label is not None and not label.declared and "tpr" in found.rows else ""
+    notes = " ".join(f"{note}." for note in found.judged.notes if note not in line.claim)
+    return " ".join(part for part in (line.licence, line.settle, notes, guess) if part)
+
+
+def kicker(found: Findings) -> list[str]:
+    """What stands in small letters above the headline."""
+    words = [found.name] if found.name else []
+    words.append(f"groups: {listed(list(found.names), 4)}" if not found.many else f"{len(found.groups)} groups")
+    label = positive_label(found.run)
+    if label is not None and "tpr" in found.rows:
+        words.append(f"positive: {label.name}")
+    runs = f"{found.seeds} seeds" if found.seeds > 1 else "one training" if found.scope != "exact" else "exact values"
+    words.append(f"{runs}, {when(found.clock, found.last)}")
+    if found.evaluation is not None:
+        words.append(f"{len(found.evaluation.codes):,} points held out")
+    return words
+
+
+def in_words(found: Findings) -> str:
+    """The headline's numbers in the words of the task, and what the error rate says beside it."""
+    row, parts = found.headline, []
+    if row.clear and found.question is not None and row.term.share and not found.many:
+        values = percents(*(row.values[place].value for place in found.pair))
+        shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
+        parts.append(found.question.sentence(row.term.curve, *shares))
+    error = found.rows.get("error")
+    if error is not None and error is not row and row.clear and error.known and not error.clear:
+        parts.append("The overall error rate hides it: no difference is clear there.")
+    elif error is not None and error is not row and row.clear and error.clear:
+        worse, others = error.worse_off(), row.worse_off()
+        if worse and others and worse[0] not in others:
+            because = ", because base rates differ" if found.splits and found.splits[0].base_rates.shown else ""
+            parts.append(f"The overall error rate says the opposite: it is higher for {group_name(worse[0])}{because}.")
+    parts.append(found.judged.headline.before)
+    return " ".join(part for part in parts if part)
+
+
+def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
+    """Four facts in large letters: how much, since when, how sure, what was tried."""
+    facts = (_how_much(found), _since(found), _how_sure(found), _tried(others, offers))
+    cells = "".join(f"<div><b>{escape(large)}</b><span>{escape(small)}</span></div>" for large, small in facts)
+    return f'<div class="facts">{cells}</div>'
+
+
+def _how_much(found: Findings) -> tuple[str, str]:
+    row = found.headline
+    limits = f"{100 * (1 - found.judged.level):g} % limits"
+    if not row.clear:
+        if not row.known:
+            return "not judged", reason(found)
+        size = points(row.largest) if row.term.share else number(row.largest)
+        return "not clear", f"the difference in {row.term.name} is at most {size}"
+    pair, gap = row.clear[0]
+    against = "all together" if ALL in pair else group_name(pair[1])
+    who = group_name(pair[0]) if pair[0] != ALL else group_name(pair[1])
+    way = "higher"
+    if pair[0] == ALL:
+        way, against = "lower", "all together"
+    if row.term.share:
+        span = "" if found.scope == "exact" else f"; {limits} {between(gap)}"
+        return points(gap.value), f"{way} {row.term.name} in {who} than in {against}{span}"
+    span = "" if found.scope == "exact" else f"; {limits} {number(gap.low)} to {number(gap.high)}"
+    return number(gap.value), f"{way} {row.term.name} in {who} than in {against}{span}"
+
+
+def _since(found: Findings) -> tuple[str, str]:
+    row = found.headline
+    if not row.clear or not row.judged:
+        early = [one for one in row.judged if one.sign.any()]
+        if early:
+            return "only earlier", f"a difference in {row.term.name} was clear before, and is not at the end"
+        return "never", f"no leader in {row.term.name} is clear at any evaluation"
+    chosen = next(one for one in row.judged if set(one.pair) == set(row.clear[0][0]))
+    start = onset(chosen)
+    if start is None:  # exact values that are equal at the end
+        return "at the end", f"of {when(found.clock, found.last)}"
+    if start == chosen.times[0]:
+        return "from the start", f"at all {len(chosen.times)} evaluations of the trained model"
+    if start == found.last:
+        return f"at {when(found.clock, start)}", "the last evaluation only"
+    return f"since {when(found.clock, start)}", f"of {moment(found.last)}; it does not go away later"
+
+
+def _how_sure(found: Findings) -> tuple[str, str]:
+    if found.scope == "exact":
+        return "exact", "chance has no part in these values"
+    if not found.judged.differences:
+        return "not judged", reason(found)
+    one = "one run: another seed may differ"
+    seeds = one if found.seeds == 1 else f"{found.seeds} seeds, {_same_sign(found)}"
+    if found.judged.basis == "forecast":
+        return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
+    return ("hardly chance" if found.headline.clear else "may be chance"), seeds
+
+
+def _same_sign(found: Findings) -> str:
+    """In how many seeds the headline's difference has the same sign."""
+    curve = found.run[found.headline.term.curve]
+    first, second = found.pair
+    if "seed" not in curve.dims:
+        return "points and seeds are both counted"
+    last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
+    gaps = last[first] - last[second]
+    gaps = gaps[np.isfinite(gaps)]
+    return f"the same sign in {int((np.sign(gaps) == np.sign(gaps.mean())).sum())} of {len(gaps)}"
+
+
+def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str, str]:
+    tried = len(others) + any(one.uses_group == "at every decision" for one in offers)
+    if not tried:
+        return "no change tried", "tiltmeter advise ranks changes before training"
+    word = f"{tried} change{'' if tried == 1 else 's'} tried"
+    if not offers:
+        return word, "none clearly makes the difference smaller without making every group worse"
+    best = offers[0]
+    return word, f"best: {best.name}, which leaves {points(abs(best.left.value))}"
+
+
+def reason(found: Findings) -> str:
+    """Why nothing was judged."""
+    why = [*found.judged.reasons.values(), *found.judged.notes]
+    return why[0] if why else "no errors are known"
+
+
+def caption(found: Findings) -> str:
+    """What the lines and bands of the picture are."""
+    parts = [f"{found.headline.term.meaning}."]
+    if f"{found.headline.term.curve}_se" in found.run:
+        of = "points" if found.seeds == 1 else "points and seeds"
+        parts.append(f"Bands: two standard errors of held-out {of}.")
+    if found.seeds > 1:
+        parts.append("Thin: each seed.")
+    if found.many:
+        parts.append("In colour two groups, dotted all together, grey the rest.")
+        few = sum(not found.enough(place) for place in range(len(found.groups)))
+        parts.append(f"{few} with too few points {'are' if few > 1 else 'is'} not drawn." if few else "")
+    return " ".join(part for part in parts if part)
+
+
+def dots(found: Findings) -> str:
+    """Every rate of every group with its limits on one scale, and whether a difference is clear."""
+    ordered = sorted(found.rows.values(), key=lambda row: row is not found.headline)
+    rows = [row for row in ordered if row.term.share] or ordered
+    end = _end(rows)
+    shown = [place for place, kind in enumerate(found.colours) if kind != "rest" and found.enough(place)]
+    body = "".join(
+        f"<tr><th scope='row'>{escape(row.term.title)}<span>{escape(row.term.meaning)}</span></th>"
+        f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
+        for row in rows
+    )
+    bars = "" if found.scope == "exact" else "; bars: 95 % limits"
+    scale = f" Scale: 0 to {percent(end, 0)}{bars}." if rows[0].term.share else ""
+    legend = "".join(
+        f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
+        for place in shown
+    )
+    return (
+        f"<div><h2>Who is treated how, at the end of training</h2><p class='leg'>{legend}<i>{escape(scale)}</i></p>"
+        f'<table class="dotted"><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _size(found: Findings, place: int) -> str:
+    return "" if found.evaluation is None else f" {int(found.evaluation.counts[place].sum()):,}"
+
+
+def _end(rows: Sequence[Row]) -> float:
+    if not rows[0].term.share:
+        return 1.0
+    highest = max((one.high if one.known else one.value for row in rows for one in row.values), default=1.0)
+    return next((end for end in ENDS if end >= min(highest, 1.0)), 1.0)
+
+
+def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
+    top = end
+    if not row.term.share:
+        finite = [one.value for one in row.values if np.isfinite(one.value)]
+        top = 1.15 * max(finite, default=1.0) or 1.0
+    height = 15.0 * max(len(shown), 1) + 6.0
+    parts = [svg.line(LEFT, height / 2, RIGHT, height / 2, "grid")]
+    for level, place in enumerate(shown):
+        one, kind = row.values[place], found.colours[place]
+        if not np.isfinite(one.value):
+            continue
+        y = 10.0 + 15.0 * level
+        x = LEFT + (RIGHT - LEFT) * min(max(one.value / top, 0.0), 1.0)
+        right = x
+        if one.known:
+            low, right = (LEFT + (RIGHT - LEFT) * min(max(part / top, 0.0), 1.0) for part in (one.low, one.high))
+            parts.append(svg.line(low, y, right, y, f"ci {kind}"))
+        parts.append(svg.mark(x, y, f"dot {kind}", square=place % 2 == 1, size=4.5))
+        words = percent(one.value) if row.term.share else number(one.value)
+        room = right + 8 + BOLD * len(words) <= WIDTH
+        parts.append(svg.text(right + 6 if room else x - 9, y + 4, words, f"dv {kind}", "start" if room else "end"))
+    told = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
+    return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", told, "dots")
+
+
+def _verdict(found: Findings, row: Row) -> str:
+    """Clear, with the largest difference; or not clear, and how large it may be."""
+    if not row.known:
+        return '<b class="tag none">not judged</b>'
+    if row.clear:
+        (first, second), gap = row.clear[0]
+        size = points(gap.value) if row.term.share else number(gap.value)
+        words = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
+        more = len(row.clear) - 1
+        rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
+        return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
+    size = points(row.largest) if row.term.share else number(row.largest)
+    return f'<b class="tag none">not clear</b><span>{escape(f"at most {size}")}</span>'
+
+
+def cards(found: Findings, offers: Sequence[Change]) -> str:
+    """At most three changes: what each does to the difference, its price, who pays, and where it uses the group."""
+    if not offers:
+        return ""
+    now = abs(_gap_now(found))
+    inside = []
+    for one in offers[:3]:
+        left = abs(one.left.value)
+        width = 100.0 * min(left / now, 1.0) if now > 0 else 0.0
+        uses = {"no": "Does not use the group."}.get(one.uses_group, f"Uses the group {one.uses_group}.")
+        inside.append(
+            f'<div class="card"><b>{escape(one.name)}</b><span class="left"><i style="width:{width:.0f}%"></i></span>'
+            f"<p>{escape(f'Leaves {points(left).split()[0]} of {points(now)}. {one.price} {uses}')}</p></div>"
+        )
+    listing = "".join(inside)
+    return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
+
+
+def _gap_now(found: Findings) -> float:
+    first, second = found.pair
+    return float(found.headline.values[first].value - found.headline.values[second].value)
+
+
+def questions(found: Findings, others: tuple[Findings, ...]) -> str:
+    """The questions of a reviewer, folded, each with the first sentence of its answer."""
+    folded = []
+    for one in answers(found, others):
+        first, _, rest = one.text.partition(". ")
+        short_answer = f"{first}." if rest else first
+        inside = f"<p>{escape(rest)}</p>" if rest else ""
+        folded.append(
+            f"<details><summary>{escape(one.question)} <span>{escape(short_answer)}</span></summary>{inside}</details>"
+        )
+    return f'<section class="questions" aria-label="Questions">{"".join(folded)}</section>'
