@@ -46,7 +46,7 @@ def test_a_preset_is_its_case(name):
 def test_theory_answers_are_those_of_python(explorer):
     told = explorer.json("/api/theory?rho=0.8&variance=0.5,1.5&overlap=0.5")
     theory = tm.predict(*cases.centred_crossing()[:2], told["times"])
-    assert told["sentence"] == tm.leaders(theory, "loss").headline.claim
+    assert told["sentence"] == tm.leaders(theory, "loss").headline.line
     assert told["curves"]["error"] == theory["error"].values.tolist()
     assert told["stopping"][1]["time"] == tm.fairness.stopping(theory).best_mean.time
 

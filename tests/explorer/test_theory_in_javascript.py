@@ -167,7 +167,7 @@ def test_the_sentence_is_that_of_phases(answers):
         try:
             expected = tm.leaders(
                 tm.predict(mixture, sgd, np.geomspace(0.01, 200.0, 2), curves=("loss",)), "loss"
-            ).headline.claim
+            ).headline.line
         except ValueError:
             continue
         assert found["sentence"] == expected

@@ -9,12 +9,12 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.report.change_table import change_rows, change_table, comparable, uses_group
-from tiltmeter.report.changes import change_of, what_would_change
+from tiltmeter.report.changes import change_rows, change_table, comparable, offered, uses_group, what_would_change
 from tiltmeter.report.findings import findings
 from tiltmeter.report.roc_figure import roc_figure
 from tiltmeter.report.score_table import score_of, score_table
 
+BENEFIT = tm.Question(kind="benefit")
 BEFORE, AFTER = [(380, 20, 60, 40), (340, 60, 30, 70)], [(380, 20, 30, 70), (340, 60, 30, 70)]
 
 
@@ -26,7 +26,7 @@ def trained(run, name="", **recipe):
     """The run with a recipe in its origin."""
     settings = {**run.origin.settings, "recipe": {"batch": 16, "steps": 500, **recipe}}
     origin = replace(run.origin, settings=settings)
-    return findings(tm.Trajectory(dict(run), run.clock, origin, points=dict(run.points)), name, "benefit")
+    return findings(tm.Trajectory(dict(run), run.clock, origin, points=dict(run.points)), name, BENEFIT)
 
 
 def with_scores(run, spread=0.2):
@@ -54,45 +54,61 @@ def better(made):
 
 
 def test_a_change_of_known_size(plain, better):
-    change = change_of(plain, better, 1)
-    assert change.value == pytest.approx(-0.3)
-    assert change.shown
+    (change,) = offered(plain, (better,))
+    assert change.change.value == pytest.approx(-0.3)
+    assert -0.41 <= change.change.low <= -0.37  # 30 of 100, give or take 9
+    assert -0.23 <= change.change.high <= -0.19
+    assert change.left.value == pytest.approx(0.0)
+    assert change.price.startswith("3 points less error overall (")
     text = what_would_change(plain, (better,))
-    assert text.startswith("With better: 70% for a, 70% for b, no difference shown (")
-    low, high = map(int, re.search(r"a change of (\d+) to (\d+) points in favour of a;", text).groups())
-    assert 19 <= low <= 23  # 30 of 100, give or take 9
-    assert 37 <= high <= 41
-    assert "; error of all 3.0 points less (" in text
+    assert text.startswith("Better leaves 0 points instead of 30 points. 3 points less error overall (")
+    assert "It uses the group in training." in text
+
+
+def test_who_pays_is_said(made, plain):
+    """30 more of 100 positives in a are found, and 50 of 400 negatives in b are selected: b pays 10 points of error."""
+    dear = trained(made.decided([(380, 20, 30, 70), (290, 110, 30, 70)], ["a", "b"]), "dear")
+    (change,) = offered(plain, (dear,))
+    assert "b pays most, 10 points more" in change.price
+
+
+def test_a_change_that_helps_nobody_is_never_offered(made, plain):
+    """Both are found less often: the difference shrinks from 30 to 2 points, and is not offered."""
+    low = trained(made.decided([(380, 20, 80, 20), (340, 60, 78, 22)], ["a", "b"]), "low")
+    assert offered(plain, (low,)) == []
+    assert "no group is better off: not offered" in words(change_table(plain, (low,)))
+    assert "Low leaves 2 points instead of 30 points, but makes no group better off." in what_would_change(
+        plain, (low,)
+    )
 
 
 def test_the_table_has_a_row_for_each_change(plain, better):
     text = words(change_table(plain, (better,)))
-    assert "the run told above" in text
+    assert "this run" in text
     assert "weights a: 4" in text
     assert "in training" in text
-    assert re.search(r"\d+ to \d+ points in favour of a", text)
-    assert "−3 points (" in text  # error of all
-    assert "70% / 54%" in text.replace("  ", " ") or "78% / 54%" in text  # 70 of 90 and 70 of 130 yeses are right
+    assert re.search(r"\d+ to \d+ points smaller", text)
+    assert "78\u202f% / 54\u202f%" in text  # 70 of 90 and 70 of 130 positive decisions are right
 
 
 def test_no_change_is_said_to_be_none(plain, made):
     same = trained(made.decided(BEFORE, ["a", "b"]), "again")
-    assert what_would_change(plain, (same,)).startswith("No change of the difference is shown with again.")
-    assert "no change of the difference shown (0.0 to 0.0 points)" in words(change_table(plain, (same,)))
-    assert "the same recipe" in words(change_table(plain, (same,)))
+    assert what_would_change(plain, (same,)).startswith("No clear change of the difference with again and a threshold")
+    assert "no clear change (0.0 to 0.0 points)" in words(change_table(plain, (same,)))
+    assert "the same settings" in words(change_table(plain, (same,)))
 
 
 def test_a_difference_may_turn_round(plain, made):
     over = trained(made.decided([(380, 20, 2, 98), (340, 60, 60, 40)], ["a", "b"]), "over")
     text = words(change_table(plain, (over,)))
-    assert "points in favour of a" in text
+    assert "points larger" in text or "points smaller" in text
     assert "58 points" in text  # the new difference, 98 of 100 against 40
 
 
 def test_a_threshold_of_its_own_is_a_row_that_uses_the_group(made):
-    found = findings(with_scores(made.decided(BEFORE, ["a", "b"])), "", "benefit")
+    found = findings(with_scores(made.decided(BEFORE, ["a", "b"])), "", BENEFIT)
     rows = change_rows(found, ())
-    assert rows[-1].name == "A threshold of its own for a"
+    assert rows[-1].name == "a threshold of its own for a"
     assert rows[-1].uses_group == "at every decision"
     assert rows[-1].evaluation.rates().tpr[0] == pytest.approx(0.7, abs=0.011)
     assert rows[-1].evaluation.rates().tpr[1] == pytest.approx(0.7)
@@ -102,8 +118,7 @@ def test_a_threshold_of_its_own_is_a_row_that_uses_the_group(made):
 def test_runs_on_other_points_are_not_paired(plain, made):
     other = trained(made.decided([(38, 2, 6, 4), (34, 6, 3, 7)], ["a", "b"]), "few")
     assert comparable(plain, (other,)) == ()
-    assert not change_of(plain, other, 1).known
-    assert "few: 40% for a, 70% for b" in what_would_change(plain, (other,))
+    assert "Not compared, since it decided about other points: few." in what_would_change(plain, (other,))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,7 @@ class TestScorecard:
 
     def test_it_stands_on_the_page_of_several_runs(self, tmp_path, made):
         runs = {"plain": made.decided(BEFORE, ["a", "b"]), "heavier": made.decided(AFTER, ["a", "b"])}
-        page = words(tm.report(runs, tmp_path / "page.html", positive="benefit").read_text(encoding="utf-8"))
+        page = words(tm.report(runs, tmp_path / "page.html", question=BENEFIT).read_text(encoding="utf-8"))
         assert "Whole trainings against plain" in page
         assert "heavier: the whole page of this run" in page
         assert "Only these changes were tried." in page
@@ -165,7 +180,7 @@ class TestScorecard:
 
 class TestRanking:
     def test_the_areas_stand_in_the_table_and_the_picture(self, made):
-        found = findings(with_scores(made.decided(BEFORE, ["a", "b"])), "", "benefit")
+        found = findings(with_scores(made.decided(BEFORE, ["a", "b"])), "", BENEFIT)
         assert [one.group for one in found.rocs] == ["a", "b"]
         row = found.extra["auc"]
         assert row.values[0].value == pytest.approx(found.rocs[0].auc)

@@ -432,7 +432,7 @@ def judge_chance(number: int) -> dict[str, Any]:
     cause = tm.tangent(model, train, held_out, sample=500).why(recipe, step=100)
     return {
         "number": number, "data": name, "leader": led.headline.leader not in ("", None),
-        "intervention": bool(advice.better), "cause": cause_named(cause), "claim": led.headline.claim,
+        "intervention": bool(advice.better), "cause": cause_named(cause), "claim": led.headline.line,
         "why": str(cause),
     }  # fmt: skip
 

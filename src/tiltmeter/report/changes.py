@@ -19,7 +19,7 @@ from tiltmeter.report import svg
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
-from tiltmeter.report.wording import between, listed, number, percents, points, when
+from tiltmeter.report.wording import between, capital, listed, number, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -70,7 +70,7 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     if threshold is not None and chance is not None:
         members = found.evaluation.codes == found.groups.index(threshold.group)
         decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
-        name = f"A threshold of its own for {group_name(threshold.group)}"
+        name = f"a threshold of its own for {group_name(threshold.group)}"
         what = f"positive above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
     level = found.judged.level / max(len(rows) - 1, 1)
@@ -159,7 +159,7 @@ def _row(found: Findings, one: Change, base: Change) -> list[Cell]:
     impact = f"{ratio.value:.2f}" if ratio.known else ""
     left = one.left if one.left.value >= 0 else one.left.times(-1.0)
     return [
-        Cell(one.name, (one.what,), head=True),
+        Cell(capital(one.name), (one.what,), head=True),
         Cell("", (words,), html=_dots(found, [float(values[place]) for place in places], places)),
         Cell(points(left.value), (between(left),)),
         Cell(percents(error, 0.05)[0], (one.price,) if one.price else ()),
@@ -221,8 +221,9 @@ def _sentence(found: Findings, one: Change) -> str:
     before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
     uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
     if one.helps_nobody:
-        return f"{one.name} leaves {points(abs(one.left.value))} instead of {before}, but makes no group better off."
-    return f"{one.name} leaves {points(abs(one.left.value))} instead of {before}. {one.price}{uses}"
+        left = points(abs(one.left.value))
+        return f"{capital(one.name)} leaves {left} instead of {before}, but makes no group better off."
+    return f"{capital(one.name)} leaves {points(abs(one.left.value))} instead of {before}. {one.price}{uses}"
 
 
 def threshold_of(found: Findings) -> OwnThreshold | None:

@@ -17,7 +17,7 @@ from tiltmeter.report.hero import hero
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, listed, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import between, capital, listed, moment, number, percent, percents, points, when
 
 #: Width of a row of dots, and where its scale begins and ends.
 WIDTH, LEFT, RIGHT = 230.0, 6.0, 224.0
@@ -229,14 +229,14 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
             continue
         y = 10.0 + 15.0 * level
         x = LEFT + (RIGHT - LEFT) * min(max(one.value / top, 0.0), 1.0)
-        right = x
+        left = right = x
         if one.known:
-            low, right = (LEFT + (RIGHT - LEFT) * min(max(part / top, 0.0), 1.0) for part in (one.low, one.high))
-            parts.append(svg.line(low, y, right, y, f"ci {kind}"))
+            left, right = (LEFT + (RIGHT - LEFT) * min(max(part / top, 0.0), 1.0) for part in (one.low, one.high))
+            parts.append(svg.line(left, y, right, y, f"ci {kind}"))
         parts.append(svg.mark(x, y, f"dot {kind}", square=place % 2 == 1, size=4.5))
         words = percent(one.value) if row.term.share else number(one.value)
         room = right + 8 + BOLD * len(words) <= WIDTH
-        parts.append(svg.text(right + 6 if room else x - 9, y + 4, words, f"dv {kind}", "start" if room else "end"))
+        parts.append(svg.text(right + 6 if room else left - 6, y + 4, words, f"dv {kind}", "start" if room else "end"))
     told = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
     return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", told, "dots")
 
@@ -264,14 +264,20 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     inside = []
     for one in offers[:3]:
         left = abs(one.left.value)
-        width = 100.0 * min(left / now, 1.0) if now > 0 else 0.0
+        width = min(left / now, 1.0) if now > 0 else 0.0
         uses = {"no": "Does not use the group."}.get(one.uses_group, f"Uses the group {one.uses_group}.")
         inside.append(
-            f'<div class="card"><b>{escape(one.name)}</b><span class="left"><i style="width:{width:.0f}%"></i></span>'
+            f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
             f"<p>{escape(f'Leaves {points(left).split()[0]} of {points(now)}. {one.price} {uses}')}</p></div>"
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
+
+
+def _bar(share: float) -> str:
+    """The part of the difference that is left."""
+    parts = [svg.box(0, 0, WIDTH, 8, "st none"), svg.box(0, 0, WIDTH * share, 8, "bar tot")]
+    return svg.picture(WIDTH, 8, parts, "the part of the difference that is left", f"{100 * share:.0f} %", "")
 
 
 def _gap_now(found: Findings) -> float:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from tiltmeter.fairness.calibration import Calibration
 from tiltmeter.fairness.why import UNKNOWN, BaseRateSplit, split_sentence, trained_shares
-from tiltmeter.leaders.leaders import leaders
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
@@ -42,8 +41,6 @@ def why_section(found: Findings, why: Why | None = None) -> str:
         if not found.two:
             note += " The two groups furthest apart in error are compared; limits allow for that choice."
         parts.append(paragraph(note, "note"))
-    if found.two and found.scope == "exact" and found.run.origin.source == "theory" and "loss" in found.run:
-        parts.append(paragraph(f"By loss: {leaders(found.run, 'loss').headline.claim}"))
     threshold = threshold_of(found)
     ranked = roc_figure(found, threshold)
     if ranked:

@@ -120,7 +120,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "The group of larger variance leads first, the better represented one last",
             [phase.driver for phase in led.phases] == ["variance", "representation"],
             "are the drivers of the two phases variance, then representation",
-            led.headline.claim,
+            led.headline.line,
             safe=True,
         ),
         Claim(

@@ -95,7 +95,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             continue
         lead = tm.leaders(runs[name], "loss")
         seeds = runs[name]["loss"].sizes["seed"]
-        told = f"In loss: {lead.headline.claim}"
+        told = f"In loss: {lead.headline.line}"
         found.append(
             whether(
                 sentence.format(name), lead.first != lead.last, "does the lead change", told, seeds=seeds, safe=False

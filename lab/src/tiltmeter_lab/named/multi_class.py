@@ -181,8 +181,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "The simulated class crosses, too, and the groups do not",
             bool(measured.hidden) and not measured.groups.changes,
             "is a class shown to cross while the groups do not",
-            f"Theory: {exact.same_class[0].headline.claim} Simulation: {measured.same_class[0].headline.claim} "
-            f"Groups: {measured.groups.headline.claim}",
+            f"Theory: {exact.same_class[0].headline.line} Simulation: {measured.same_class[0].headline.line} "
+            f"Groups: {measured.groups.headline.line}",
             seeds=seeds, safe=True,
         ),
     ]  # fmt: skip
@@ -254,7 +254,7 @@ def _on_pictures(runs: Runs, source: Source) -> list[Claim]:
     error = float(swapped.std("seed", ddof=1).max() / np.sqrt(seeds)) if seeds > 1 else None
     return [
         whether(sentences[0], bool(found.hidden), "does the accuracy of a class cross while the error does not",
-                f"Groups: {found.groups.headline.claim} Classes that cross: {crossing or 'none'}.",
+                f"Groups: {found.groups.headline.line} Classes that cross: {crossing or 'none'}.",
                 seeds=seeds, safe=False),
         Claim(sentences[1], float(swapped.mean("seed").max()), "accuracy of the swapped classes, chance 0.1", 0.1,
               f"The other classes of the minority: {float(last.drop_sel({'class': list(PAIR)}).mean()):.3f}.",

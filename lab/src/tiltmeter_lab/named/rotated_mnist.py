@@ -120,7 +120,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(max(len(one.changes) for one in twice.values())),
             "most crossings shown, by points and seeds together, at any rate of even digits among the upright",
             2.0,
-            " ".join(f"{name}: {one.headline.claim}" for name, one in twice.items())
+            " ".join(f"{name}: {one.headline.line}" for name, one in twice.items())
             + " The quick rate was chosen after a trial of several.",
             seeds=len(alone),
             safe=False,
@@ -130,7 +130,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             float(len(control.changes)),
             "crossings shown, by points and seeds together",
             0.0,
-            f"There: {control.headline.claim}",
+            f"There: {control.headline.line}",
             rule="at most",
             seeds=len(alone),
             safe=False,

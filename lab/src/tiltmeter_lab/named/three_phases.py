@@ -75,7 +75,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     off = max(abs(a.time / b.time - 1.0) for a, b in zip(measured, exact, strict=True)) if twice else 1.0
     nets = len(runs["networks"].origin.seeds)
     return (
-        Claim("The losses cross twice", float(len(exact)), "crossings in the theory", 2.0, led.headline.claim),
+        Claim("The losses cross twice", float(len(exact)), "crossings in the theory", 2.0, led.headline.line),
         whether(
             "The phases are driven by shift, then variance, then representation",
             [phase.driver for phase in led.phases] == ["shift", "variance", "representation"],

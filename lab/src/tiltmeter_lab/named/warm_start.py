@@ -191,7 +191,7 @@ def _on_pictures(runs: Runs, source: Source) -> Claim:
     shown = {name.split(", ")[1]: tm.leaders(run, "loss") for name, run in nets.items()}
     return whether(
         sentence, [len(one.changes) for one in shown.values()] == [1, 2, 0], "are the counts 1, 2 and 0",
-        " ".join(f"After {steps} steps: {led.headline.claim}" for steps, led in shown.items()),
+        " ".join(f"After {steps} steps: {led.headline.line}" for steps, led in shown.items()),
         seeds=len(next(iter(nets.values())).origin.seeds), safe=False,
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ def changes(
 
 def claim(run: tm.Trajectory, curve: str = "loss") -> str:
     """Return who leads when, in a sentence."""
-    return tm.leaders(run, curve).headline.claim
+    return tm.leaders(run, curve).headline.line
 
 
 def of_each_seed(run: tm.Trajectory, curve: str = "loss", pair: Pair | None = None) -> list[tm.results.Leaders]:
