@@ -95,6 +95,14 @@ class Question:
         return cls(**stored)
 
 
+def checked_question(question: Any) -> Question | None:
+    """Return the question, or raise an error that shows what one looks like."""
+    if question is None or isinstance(question, Question):
+        return question
+    example = 'tm.Question("approved", "repaid")'
+    raise TypeError(f"`question` should be a Question, as {example}. Found {type(question).__name__}.")
+
+
 def _without(outcome: str) -> str:
     """The outcome, denied: "reoffended" -> "did not reoffend", "earns more" -> "not: earns more".
 

@@ -45,39 +45,49 @@ class TestGate:
         code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
         assert code == 1
         assert out.startswith(
-            "Shown: a gap in tpr at step 10 above 0.05. a is lower than b by 0.2000, between 0.1723 and 0.2277"
+            "Gap: the true positive rate differs by more than 0.05 at step 10: a is lower than b by 0.2 (0.17 to 0.23)."
         )
 
-    def test_what_is_not_shown_passes_and_says_so(self, run):
-        tm.save(trained(gap=0.1, error=0.05), "one")
-        code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
-        assert code == 0
-        assert out.startswith("Not shown: a gap in tpr at step 10 above 0.05. It could be up to 0.2386, for a and b")
-
-    def test_a_run_that_shows_nothing_fails_the_stricter_gate(self, run):
+    def test_what_the_points_cannot_tell_is_an_answer_of_its_own(self, run):
         tm.save(trained(gap=0.1, error=0.05), "few")
-        code, out, _ = run("gate", "few", "--curve", "tpr", "--gap", "0.05", "--within")
-        assert code == 1
-        assert "Failed: --within asks that a gap above 0.05 is ruled out." in out
-        tm.save(trained(gap=0.0), "many")
-        assert run("gate", "many", "--curve", "tpr", "--gap", "0.05", "--within")[0] == 0
-        tm.save(trained(), "shown")
-        code, out, _ = run("gate", "shown", "--curve", "tpr", "--gap", "0.05", "--within", "--json")
+        code, out, _ = run("gate", "few", "--curve", "tpr", "--gap", "0.05")
+        assert code == 3
+        assert out.startswith("Inconclusive: the gap in true positive rate may be as large as 0.24, the limit is 0.05.")
+        assert run("gate", "few", "--curve", "tpr", "--gap", "0.05", "--inconclusive", "pass")[0] == 0
+        code, out, _ = run("gate", "few", "--curve", "tpr", "--gap", "0.05", "--json")
+        assert (code, json.loads(out)["verdict"], json.loads(out)["passed"]) == (3, "inconclusive", False)
+
+    def test_a_gap_that_is_clear_fails_whatever_is_inconclusive(self, run):
+        tm.save(trained(), "clear")
+        code, out, _ = run("gate", "clear", "--curve", "tpr", "--gap", "0.05", "--inconclusive", "pass", "--json")
         assert (code, json.loads(out)["passed"]) == (1, False)
 
-    def test_what_is_ruled_out_says_so(self, run):
+    def test_what_is_within_says_so(self, run):
         tm.save(trained(gap=0.0), "one")
         code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05", "--json")
         assert code == 0
-        assert json.loads(out)["sentence"].startswith("Ruled out: no gap in tpr")
+        assert json.loads(out)["sentence"].startswith("Within: no gap in true positive rate is above 0.05")
+
+    def test_bad_input_exits_with_two(self, run):
+        tm.save(trained(), "one")
+        assert run("gate", "one", "--curve", "tpr", "--gap", "-1")[0] == 2
+        assert run("gate", "absent", "--gap", "0.1")[0] == 2
+
+    def test_few_points_are_counted_and_tiny_groups_named(self):
+        rng = np.random.default_rng(0)
+        groups = np.array(["men"] * 200 + ["women"] * 27 + ["others"] * 5)
+        answer = bias_gate(kept(rng.random((1, 232)) < 0.5, groups), "tpr", 0.05)
+        assert answer.verdict == "inconclusive"
+        assert "; 27 positives of women held out." in str(answer)
+        assert "Not judged, too few points: others." in str(answer)
 
     def test_seeds_widen_by_their_scatter(self):
-        assert not bias_gate(trained(seeds=8), "tpr", 0.1).passed
-        assert bias_gate(trained(gap=0.0, seeds=8), "tpr", 0.1).passed
-        assert bias_gate(trained(seeds=8), "tpr", 0.1).basis == "the recipe, from 8 seeds, scatter over seeds"
+        assert bias_gate(trained(seeds=8), "tpr", 0.1).verdict == "gap"
+        assert bias_gate(trained(gap=0.0, seeds=8), "tpr", 0.1).verdict == "within"
+        assert bias_gate(trained(seeds=8), "tpr", 0.1).basis == "these settings, from 8 seeds, scatter over seeds"
 
     def test_kept_points_are_asked_at_the_last_look_alone(self):
-        """The same limits as those of `standing` for a run that has no other look."""
+        """The same limits as those of `leaders` for a run that has no other evaluation."""
         rng = np.random.default_rng(0)
         groups = np.array(["a", "b"] * 300)
         decided = rng.random((3, 600)) < np.where(groups == "a", 0.3, 0.5)
@@ -85,15 +95,15 @@ class TestGate:
         found = bias_gate(run, "tpr", 0.02)
         alone = tm.leaders(kept(decided[-1:], groups), "tpr")["tpr", ("a", "b")]
         assert (found.gaps[0].low, found.gaps[0].high) == (alone.lower[-1], alone.upper[-1])
-        assert found.basis == "this run, points looked at"
-        assert not found.passed
+        assert found.basis == "this run, held-out points"
+        assert found.verdict == "gap"
         all_evaluations = tm.leaders(run, "tpr")["tpr", ("a", "b")]
         assert all_evaluations.upper[-1] > found.gaps[0].high  # wider: it may be picked out afterwards
 
     def test_random_groups_fail_as_seldom_as_the_level_says(self):
         rng = np.random.default_rng(3)
         deals = [kept(rng.random((1, 200)) < 0.4, rng.permutation(["a", "b"] * 100)) for _ in range(40)]
-        assert sum(not bias_gate(run, "tpr", 0.0).passed for run in deals) <= 6  # 5 % of 40 is 2
+        assert sum(bias_gate(run, "tpr", 0.0).verdict == "gap" for run in deals) <= 6  # 5 % of 40 is 2
 
     def test_weighted_points_are_not_judged(self):
         run = kept(np.ones((1, 40), dtype=bool), np.array(["a", "b"] * 20))
@@ -112,9 +122,8 @@ class TestGate:
         for _ in range(2000):
             run = trained(gap=0.0, error=0.02, groups="abcd")
             noisy = run["tpr"] + 0.02 * rng.normal(size=run["tpr"].shape)
-            failed += not bias_gate(
-                tm.Trajectory({"tpr": noisy, "tpr_se": run["tpr_se"]}, "step", run.origin), "tpr", 0.0
-            ).passed
+            noisy_run = tm.Trajectory({"tpr": noisy, "tpr_se": run["tpr_se"]}, "step", run.origin)
+            failed += bias_gate(noisy_run, "tpr", 0.0).verdict == "gap"
         assert failed / 2000 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2000)
         assert failed / 2000 > 0.01
 

@@ -189,3 +189,35 @@ def test_sentences(make, kind, sentence):
 def test_an_argument_of_another_name_is_answered_with_the_right_one():
     with pytest.raises(TypeError, match=r"`from_frame` has no argument `columns`. Did you mean features=\?"):
         GroupedData.from_frame({}, label="y", group="g", columns=["a"])
+
+
+class TestQuestion:
+    QUESTION = tm.Question("approved", "repaid")
+
+    def data(self):
+        return tm.GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question=self.QUESTION)
+
+    def test_it_goes_with_the_points(self):
+        import pickle
+
+        data = self.data()
+        parts = [
+            *data.split(0.5),
+            data.take([0, 1, 2]),
+            data.with_points(np.ones((200, 2))),
+            data.with_weights([1] * 200),
+        ]
+        parts.append(pickle.loads(pickle.dumps(data)))  # as multiprocessing does
+        assert all(part.question == self.QUESTION for part in parts)
+        assert data.with_question(None).question is None
+
+    def test_it_is_stored_and_asked(self):
+        stored = self.data().to_json()["question"]
+        assert tm.Question.from_json(stored) == self.QUESTION
+        assert "question" not in self.data().with_question(None).to_json()
+
+    def test_anything_else_is_refused(self):
+        with pytest.raises(TypeError, match="`question` should be a Question"):
+            tm.GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question="approved")
+        with pytest.raises(ValueError, match="`decision` and `outcome` go together"):
+            tm.Question(decision="approved")

@@ -9,24 +9,12 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter import (
-    GroupedData,
-    GroupMetric,
-    Origin,
-    Square,
-    Trajectory,
-    at,
-    ensemble,
-    every,
-    load,
-    log_spaced,
-    predict,
-    stack,
-    train,
-)
+from tiltmeter import GroupedData, Square, Trajectory, ensemble, load, predict, stack, train
+from tiltmeter.measures import GroupMetric
 from tiltmeter.problem import cases
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.recipe.sampling import STRETCH, Draws, Epochs
+from tiltmeter.record import Origin, at, every, log_spaced
 
 SGD = partial(torch.optim.SGD, lr=0.1)
 

@@ -117,5 +117,5 @@ def test_parts_need_a_process_group(flat):
 def test_whoever_cannot_look_in_parts_says_so(flat):
     recipe = tm.Recipe(lr=0.1, steps=5)
     for run in (tm.train, tm.forecast):
-        with pytest.raises(ValueError, match="only a Probe in your own loop evaluations in parts"):
+        with pytest.raises(ValueError, match="only a Probe in your own loop evaluates in parts"):
             run(torch.nn.Linear(6, 1), *flat.split(0.5), recipe, watch=tm.Watch(sharded=True))

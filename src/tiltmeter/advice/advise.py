@@ -77,6 +77,7 @@ def advise(
         checked_executor(executor)
     if method is not None:
         checked_method(method)
+    question = question if question is not None else held_out.question
     curve = curve or ("loss" if question is None else str(question.asked))
     arms = _arms(interventions, recipe.total_steps(len(train)))
     known = recipe if recipe.order is not None else replace(recipe, order=0)

@@ -50,7 +50,7 @@ def advise(
 
     if to is not None and to.exists():
         raise FileExistsError(f"--to should name a new folder. Found {to}.")
-    data, held_out = build_data(tables["data"], config.parent, tables["problem"])
+    data, held_out = build_data(tables, config.parent)
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
     if method not in (None, "rehearsal", "twin"):

@@ -10,7 +10,8 @@ from rich.table import Table
 
 from tiltmeter.cli.scorecard import loaded_runs
 from tiltmeter.cli.terminal import Json, Level, print_table
-from tiltmeter.leaders.headline import between_at
+from tiltmeter.leaders.headline import between_at, term
+from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import scorecard
 from tiltmeter.names import NOBODY
@@ -20,7 +21,7 @@ from tiltmeter.shown_text import group_name
 HEADER = ("run", "leads first", "lead changes", "leads last", "worst group", "last gap", "gap over training")
 
 
-def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = False) -> None:
+def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Json = False) -> None:
     """Compare runs: who leads, when that changes, the worst group, and the gap over training.
 
     Parameters
@@ -28,15 +29,17 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
     runs
         Run directories.
     curve
-        The curve in which they are compared.
+        The curve in which they are compared (default: what the question of the data asks for; the table is by loss).
     """
-    card = scorecard(loaded_runs(runs), curve, level=level)
+    loaded = loaded_runs(runs)
+    card = scorecard(loaded, curve or "loss", level=level)
     if json:
         print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
         return
     for row in card.rows:
-        print(f"{row.name}: {row.leaders.headline.line}")
-    grid = Table(*HEADER, box=box.SIMPLE_HEAD)
+        line = row.leaders.headline.line if curve is not None else leaders(loaded[row.name], level=level).headline.line
+        print(f"{row.name}: {line}")
+    grid = Table(*HEADER, box=box.SIMPLE_HEAD, title=f"By {term(curve or 'loss')}", title_justify="left")
     for row in card.rows:
         grid.add_row(*_cells(row))
     print_table(grid)

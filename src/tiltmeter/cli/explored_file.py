@@ -18,7 +18,7 @@ def explored_file(path: Path, root: Path, fetch: bool) -> Experiment:
     """What the file describes. Its table should lie in the explored folder; public data are used only if `fetch`."""
     tables = read_config(path)
     _check_source(tables["data"], path.parent, root, fetch)
-    data, held_out = build_data(tables["data"], path.parent, tables["problem"])
+    data, held_out = build_data(tables, path.parent)
     given = tables["training"]
     recipe = recipe_from_table(given, data.groups)
     seed, when = given.get("seed", 0), build_when(tables)

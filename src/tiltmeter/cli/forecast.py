@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.cli.show import Summary, save_pictures
-from tiltmeter.cli.terminal import Curve, Json, Save, To
+from tiltmeter.cli.terminal import AskedCurve, Json, Save, To
 from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
 from tiltmeter.forecast.methods import Kernel, Linear, Rehearsal, Twin
 from tiltmeter.recipe.recipe import Recipe
@@ -61,7 +61,7 @@ def forecast(
     to: To = None,
     seeds: int | None = None,
     best_weights: str | None = None,
-    curve: Curve = "loss",
+    curve: AskedCurve = None,
     save: Save = (),
     json: Json = False,
 ) -> None:
@@ -95,7 +95,7 @@ def forecast(
         check_folder(to)  # an error now, not after the work
     from tiltmeter.forecast.forecast import forecast as forecast_of
 
-    data, held_out = build_data(tables["data"], config.parent, tables["problem"])
+    data, held_out = build_data(tables, config.parent)
     recipe = recipe_from_table(tables["training"], data.groups)
     watch = Watch(when=build_when(tables))
     budget = tables["forecast"].get("budget") if budget is None else budget
@@ -124,6 +124,8 @@ def forecast(
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
     _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, json)
+    if not json:
+        print(f"Next: tiltmeter train {config} --to runs/mine")
 
 
 def promise_line(trajectory: Trajectory) -> str:
@@ -154,7 +156,7 @@ def _tell(summary: Summary, lines: list[str], trajectory: Trajectory, advice: An
         if nothing:
             print(lines[0])
         summary.print(as_json=False)
-        for line in lines[1 if nothing else 0 :]:
+        for line in lines[1:]:  # the promise is the second line of the headline
             print(line)
         return
     told = summary.to_json()

@@ -1,20 +1,30 @@
-"""`tiltmeter gate`: fail a CI job when a bias is shown."""
+"""`tiltmeter gate`: fail a CI job when a gap between groups is too large, or may be."""
 
 from __future__ import annotations
 
 import json as machine
 from dataclasses import asdict
 from pathlib import Path
+from typing import Literal
 
-from tiltmeter.cli.terminal import Json, Switch
+from tiltmeter.cli.terminal import Json
+
+#: Exit codes; 2 is bad input.
+CODES = {"within": 0, "gap": 1, "inconclusive": 3}
 
 
 def gate(
-    run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, within: Switch = False, json: Json = False
+    run: Path,
+    *,
+    gap: float,
+    curve: str | None = None,
+    level: float = 0.05,
+    inconclusive: Literal["fail", "pass"] = "fail",
+    json: Json = False,
 ) -> int:
-    """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last evaluation, else with 0.
+    """Exit with 0 if every gap is clearly within what is allowed, 1 if one is clearly larger, 3 if it is inconclusive.
 
-    With too few held-out points nothing is shown, and the run passes. `--within` fails such a run.
+    Invalid input exits with 2.
 
     Parameters
     ----------
@@ -23,27 +33,29 @@ def gate(
     gap
         The largest gap that is allowed.
     curve
-        The curve in which groups are compared.
+        The curve in which groups are compared (default: the one that the question of the data asks for, else error).
     level
-        Chance of failing a run without such a gap (with --within, of passing one with it), over all pairs of groups
-        together.
-    within
-        Fail unless every gap is shown to be within what is allowed.
+        How often a verdict may be wrong, over all pairs of groups together.
+    inconclusive
+        Whether a run whose held-out points cannot tell fails (exit code 3) or passes (0).
     """
     from tiltmeter.fairness.gate import bias_gate
+    from tiltmeter.leaders.leaders import asked_of
     from tiltmeter.record import Trajectory, load
     from tiltmeter.record.labelled import label_to_json
 
-    found = load(run)
-    if not isinstance(found, Trajectory):
+    loaded = load(run)
+    if not isinstance(loaded, Trajectory):
         raise ValueError(f"{run} holds a dataset, not a run over time.")
-    answer = bias_gate(found, curve, gap, level)
-    passed = answer.within if within else answer.passed
+    if curve is None:
+        question = asked_of(loaded)
+        curve = question.asked if question is not None else "error" if "error" in loaded else "loss"
+    answer = bias_gate(loaded, curve, gap, level)
+    code = 0 if answer.verdict == "inconclusive" and inconclusive == "pass" else CODES[answer.verdict]
     if json:
         rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]
-        print(machine.dumps({"passed": passed, "sentence": str(answer), "gaps": rows}, indent=2))
+        result = {"passed": code == 0, "verdict": answer.verdict, "sentence": str(answer), "gaps": rows}
+        print(machine.dumps(result, indent=2))
     else:
         print(answer)
-        if not answer.shown and not passed:
-            print(f"Failed: --within asks that a gap above {gap:g} is ruled out.")
-    return 0 if passed else 1
+    return code

@@ -15,6 +15,8 @@ FEW = 20
 USUAL_LABELS = ("label", "target", "y", "class", "outcome", "income", "wage")
 #: Labels that are usually the yes; else the last in sorted order is guessed.
 USUAL_YES = ("1", "true", "yes", "y", "positive", "approved", "accepted", "granted", "admitted", "hired", "good")
+#: Labels that a person would rather not get.
+BURDENS = ("default", "fraud", "denied", "reject", "fail", "recid", "reoffend", "arrest", "churn", "bad", "risk")
 USUAL_GROUPS = ("group", "sex", "gender", "race", "ethnicity", "age_group")
 
 
@@ -57,6 +59,7 @@ def init(
     missing = {str(name): int(count) for name, count in frame.isna().sum().items() if count}
     chosen_yes = _positive(frame[chosen_label], positive)
     guesses = {"label": label, "positive label": positive if chosen_yes is not None else "none", "group": group}
+    guesses["question"] = None if chosen_yes is not None else "none"
     guessed = [what for what, given in guesses.items() if given is None]
     text = _toml(table, to, frame, (chosen_label, chosen_yes, chosen_group), guessed, few, missing)
     to.write_text(text, encoding="utf-8")
@@ -66,7 +69,9 @@ def init(
         return
     marked = f" (guessed: {', '.join(guessed)})" if guessed else ""
     print(f"Wrote {to}: {', '.join(f'{what} {value}' for what, value in chosen.items() if value is not None)}{marked}.")
-    print(f"Next: tiltmeter train {to} --to runs/first")
+    print(f"Next: tiltmeter forecast {to}")
+    print(f"      tiltmeter train {to} --to runs/first")
+    print("      tiltmeter report runs/first")
 
 
 def _column(
@@ -130,10 +135,10 @@ columns = [
 {rows}
 ]
 {about}missing = "drop"  # rows with missing values: drop (counted by group), impute or error
-held_out = 0.2  # share of every group that is looked at and not trained on
+held_out = 0.2  # share of every group that is held out: judged, not trained on
 seed = 0
 
-[model]
+{_question(yes)}[model]
 hidden = [64]  # units of each hidden layer
 activation = "relu"  # relu, tanh or gelu
 
@@ -147,7 +152,20 @@ batch = 32
 seed = 0
 
 [evaluations]
-per_decade = 20  # looks for every factor of ten in steps
+per_decade = 20  # evaluations for every factor of ten in steps
+"""
+
+
+def _question(yes: Any) -> str:
+    """A table [question] with a guess of what the decision does to a person, for two labels."""
+    if yes is None:
+        return ""
+    kind = "burden" if any(word in str(yes).lower() for word in BURDENS) else "benefit"
+    return f"""[question]  # what a positive decision means to a person
+kind = "{kind}"  # guessed, check it: benefit (whom does it miss?) or burden (whom does it meet wrongly?)
+# decision = "{"flagged" if kind == "burden" else "approved"}"  # in the past tense; with it, sentences use your words
+# outcome = "{"reoffended" if kind == "burden" else "repaid"}"  # what the decision foretells
+
 """
 
 

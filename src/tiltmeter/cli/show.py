@@ -16,11 +16,10 @@ import xarray as xr
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.terminal import Curve, Json, Level, Save, Switch, print_table
+from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, print_result, print_table
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
-from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
-from tiltmeter.leaders.headline import capital
+from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
 from tiltmeter.record import check, load
@@ -34,20 +33,29 @@ SHOWN = ("loss", "error", "positive_rate")
 SHOWN_OF_SET = ("loss", "error", "training_loss")
 #: With more groups than this, each has its own row.
 WIDE = 2
+#: What the table of a measured run shows of every group, and the heads of its columns.
+MEASURES = ("positive_rate", "tpr", "fpr", "error", "loss", "squared_error")
+SHORT = {"positive_rate": "selected", "tpr": "TPR", "fpr": "FPR"}
 
 
 class Summary:
-    """The results for one run in one curve; computed once, printed as text or JSON."""
+    """The results for one run; computed once, printed as text or JSON.
 
-    def __init__(self, trajectory: Trajectory, curve: str = "loss", level: float = 0.05) -> None:
+    Without a `curve` the question of the run is answered, and else what is clear in the decisions before the loss.
+    """
+
+    def __init__(self, trajectory: Trajectory, curve: str | None = None, level: float = 0.05) -> None:
         trajectory = revived(trajectory)
-        self.trajectory, self.curve = trajectory, curve
-        values = trajectory[curve]
+        self.trajectory = trajectory
+        first = curve or next((name for name in ("loss", "error") if name in trajectory), "loss")
+        values = trajectory[first]
         extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
         comparable = "group" in values.dims and values.sizes["group"] > 1 and not extra
-        self.leaders: Leaders | None = leaders(trajectory, curve, level=level) if comparable else None
+        asked = () if curve is None else (curve,)
+        self.leaders: Leaders | None = leaders(trajectory, *asked, level=level) if comparable else None
+        self.curve = first if self.leaders is None else self.leaders.curve
         self.theory = theory_of(trajectory)
-        several = curve == "loss" and "class_loss" in trajectory
+        several = self.curve == "loss" and "class_loss" in trajectory
         self.classes: ClassLeaders | None = class_leaders(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
         self.sentence = f"{len(trajectory)} curves{over}." if self.leaders is None else str(self.leaders)
@@ -64,6 +72,7 @@ class Summary:
         led = self.leaders
         if led is not None:
             found["headline"] = led.headline.to_json()
+            found["before"] = led.headline.before
             found["crossings"] = [_plain(asdict(change)) for change in led.changes]
             found["undecided"] = [_plain(asdict(doubt)) for doubt in led.undecided]
             found["phases"] = [_plain(asdict(phase)) for phase in led.phases]
@@ -113,12 +122,13 @@ class Summary:
         if as_json:
             print(json.dumps(self.to_json(), indent=2, allow_nan=False))
             return
-        print(self.sentence)
+        print_result(self.sentence)
         for doubt in self.doubts:
             print(doubt)
         for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
             print(line)
-        table = self._table()
+        measured = self.leaders is not None and self.leaders.basis not in ("exact", "values")
+        table = self._group_table() if measured else self._table()
         if table is not None:
             print_table(table)
         fixed = self.fixed_limit()
@@ -164,32 +174,62 @@ class Summary:
         values = values.mean("seed") if "seed" in values.dims else values
         return values.transpose("time", "group") if set(values.dims) == {"time", "group"} else None
 
+    def _group_table(self) -> Table:
+        """One row for each group: its rates and loss at the last evaluation, and the headline's curve as a line."""
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("group")
+        rows = {name: values for name in MEASURES if (values := self._averaged_if_there(name)) is not None}
+        for name in rows:
+            table.add_column(SHORT.get(name, name.replace("_", " ")), justify="right")
+        course = self._averaged(self.curve)
+        if course is not None:
+            table.add_column(f"{SHORT.get(self.curve, term(self.curve))} over training")
+        groups = next(iter(rows.values())).coords["group"].values.tolist()
+        lines = [] if course is None else sparks(course.values.T)
+        for place, group in enumerate(groups):
+            cells = [_cell(name, float(values.values[-1, place])) for name, values in rows.items()]
+            table.add_row(group_name(group), *cells, *([lines[place]] if lines else []))
+        return table
+
+    def _averaged_if_there(self, name: str) -> xr.DataArray | None:
+        return self._averaged(name) if name in self.trajectory else None
+
     def _long_table(self, shown: dict[str, xr.DataArray]) -> Table:
-        """Return a table with one row per group at the last evaluation, and what is shown about it against all
-        others."""
+        """One row for each group at the last evaluation."""
         table = Table(box=box.SIMPLE_HEAD)
         table.add_column("group")
         for name in shown:
             table.add_column(name.replace("_", " "), justify="right")
-        judged = self.leaders
         groups = next(iter(shown.values())).coords["group"].values.tolist()
-        against = [_against_all(judged, self.curve, group) for group in groups]
-        told = any(against)  # few groups are compared in pairs, which the sentence tells
-        if told:
-            table.add_column(f"{self.curve} against the mean of all, at the end")
-        for place, (group, verdict) in enumerate(zip(groups, against, strict=True)):
-            cells = [f"{float(values.values[-1, place]):.4f}" for values in shown.values()]
-            table.add_row(str(group), *cells, *((verdict or "not judged",) if told else ()))
+        for place, group in enumerate(groups):
+            table.add_row(group_name(group), *(f"{float(values.values[-1, place]):.4f}" for values in shown.values()))
         return table
 
 
-def _against_all(judged: Leaders | None, curve: str, group: Any) -> str:
-    for one in () if judged is None else judged.of(curve).differences:
-        if one.pair == (group, ALL) and one.judged:
-            limits = f"{one.lower[-1]:+.3f} to {one.upper[-1]:+.3f}"
-            word = {1: "above", -1: "below", 0: "not clear"}[int(one.sign[-1])]
-            return f"{word} ({limits})"
-    return ""
+def _cell(name: str, value: float) -> str:
+    if not np.isfinite(value):
+        return "no data"
+    return amounts(name, value)[0] if name in RATES else f"{value:.3g}"
+
+
+def sparks(courses: np.ndarray, width: int = 16) -> list[str]:
+    """Courses (group, time) as lines of block characters, on one scale.
+
+    >>> sparks(np.array([[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
+    ['▁▄█', '███']
+    """
+    blocks = "▁▂▃▄▅▆▇█"
+    finite = courses[np.isfinite(courses)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    span = (high - low) or 1.0
+    places = np.unique(np.linspace(0, courses.shape[1] - 1, min(width, courses.shape[1])).round().astype(int))
+    return [
+        "".join(
+            blocks[min(int((value - low) / span * len(blocks)), len(blocks) - 1)] if np.isfinite(value) else " "
+            for value in course[places]
+        )
+        for course in courses
+    ]
 
 
 def _range(values: xr.DataArray) -> str:
@@ -253,7 +293,7 @@ PAUSE = 0.5
 def show(
     run: Path,
     *,
-    curve: Curve = "loss",
+    curve: AskedCurve = None,
     level: Level = 0.05,
     save: Save = (),
     follow: Switch = False,
@@ -273,7 +313,7 @@ def show(
     """
     if ahead is not None:
         if follow:
-            raise ValueError("--ahead evaluations once: leave out --follow.")
+            raise ValueError("--ahead looks once: leave out --follow.")
         _ahead(run, ahead, curve, level, save, json)
         return
     if follow:
@@ -285,7 +325,7 @@ def show(
         _show(run, curve, level, save, json)
 
 
-def _ahead(run: Path, config: Path, curve: str, level: float, save: tuple[Path, ...], json: bool) -> None:
+def _ahead(run: Path, config: Path, curve: str | None, level: float, save: tuple[Path, ...], json: bool) -> None:
     """What the run holds so far, and its rest as forecast from where it stands."""
     from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
     from tiltmeter.forecast.nowcast import nowcast
@@ -293,7 +333,7 @@ def _ahead(run: Path, config: Path, curve: str, level: float, save: tuple[Path, 
     from tiltmeter.recipe.watch import Watch
 
     tables = read_config(config)
-    data, held_out = build_data(tables["data"], config.parent, tables["problem"])
+    data, held_out = build_data(tables, config.parent)
     recipe = recipe_from_table(tables["training"], data.groups)
     network = build_network(tables, data, recipe.loss)
     rest = nowcast(run, network, data, held_out, recipe, watch=Watch(when=build_when(tables)))
@@ -301,7 +341,7 @@ def _ahead(run: Path, config: Path, curve: str, level: float, save: tuple[Path, 
     save_pictures(summary, save)
     if not json:
         _show(run, curve, level, (), json)
-        print(f"From step {int(rest[curve].time[0])} on, as forecast from the weights and the optimiser there:")
+        print(f"From step {int(rest[summary.curve].time[0])} on, as forecast from the weights and the optimiser there:")
     summary.print(as_json=json)
 
 
@@ -320,7 +360,7 @@ def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
         time.sleep(pause)
 
 
-def _show(run: Path, curve: str, level: float, save: tuple[Path, ...], json: bool) -> None:
+def _show(run: Path, curve: str | None, level: float, save: tuple[Path, ...], json: bool) -> None:
     loaded = load(run)
     if not isinstance(loaded, Trajectory):
         from tiltmeter.cli.equilibrium import tell

@@ -85,6 +85,10 @@ def _values(found: re.Match[str]) -> str:
 Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 Json = Annotated[bool, Parameter(negative="", show_default=False, help="Print the results as JSON.")]
 Curve = Annotated[str, Parameter(help="The curve in which leaders are compared.")]
+AskedCurve = Annotated[
+    str | None,
+    Parameter(help="The curve in which leaders are compared (default: what the question of the data asks for)."),
+]
 Level = Annotated[float, Parameter(help="How often any statement about leaders may be wrong.")]
 To = Annotated[Path | None, Parameter(help="Save the result in this new run directory.")]
 Save = Annotated[
@@ -97,9 +101,17 @@ Save = Annotated[
 ]
 
 
-#: The only codes that reach a terminal: the bold headers of our own tables and, on stderr, the start of the line that
-#: progress rewrites.
-BOLD, REWRITE = ("\x1b[1m", "\x1b[0m"), ("\r",)
+#: The only codes that reach a terminal: the bold headers of our own tables, dim second lines and, on stderr, the start
+#: of the line that progress rewrites.
+STYLES, REWRITE = ("\x1b[1m", "\x1b[2m", "\x1b[0m"), ("\r",)
+
+
+def print_result(text: str) -> None:
+    """Print what was found: its first line, and the rest dim where a person reads it."""
+    first, _, rest = text.partition("\n")
+    print(first)
+    if rest:
+        print(f"\x1b[2m{rest}\x1b[0m" if sys.__stdout__ is not None and sys.__stdout__.isatty() else rest)
 
 
 class VisibleStream:
@@ -126,7 +138,7 @@ def safe_output() -> Iterator[None]:
     def told(message: Warning | str, *_: object, **__: object) -> None:
         print(f"tiltmeter: {message}", file=sys.stderr)
 
-    out: Any = VisibleStream(sys.stdout, BOLD)
+    out: Any = VisibleStream(sys.stdout, STYLES)
     err: Any = VisibleStream(sys.stderr, REWRITE)
     with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
         warnings.showwarning = told

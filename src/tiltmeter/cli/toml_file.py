@@ -196,6 +196,7 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "seed": Seed,
         "checkpoint": Count,
     },
+    "question": {"decision": str, "outcome": str, "kind": Literal["benefit", "burden"], "curve": str},
     "evaluations": {"per_decade": Annotated[int, Between(1, 10_000)]},
     "forecast": {
         "method": str,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tiltmeter.cli.show import Summary, save_pictures
-from tiltmeter.cli.terminal import Curve, Json, Save, Switch
+from tiltmeter.cli.terminal import AskedCurve, Json, Save, Switch
 from tiltmeter.cli.train_config import read_config, train_as_told
 
 
@@ -15,7 +15,7 @@ def train(
     *,
     to: Path | None = None,
     resume: Switch = False,
-    curve: Curve = "loss",
+    curve: AskedCurve = None,
     save: Save = (),
     json: Json = False,
 ) -> None:
@@ -39,3 +39,5 @@ def train(
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
     summary.print(as_json=json)
+    if to is not None and not json:
+        print(f"Next: tiltmeter report {to}")

@@ -26,6 +26,7 @@ from tiltmeter.data.public.images import Images
 from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.losses import CrossEntropy, Square
+from tiltmeter.question import Question
 from tiltmeter.recipe.table import check_words, recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
@@ -113,7 +114,7 @@ def train_as_told(
     """Train what the tables describe."""
     from tiltmeter.training.loop import train
 
-    data, held_out = build_data(tables["data"], folder, tables["problem"])
+    data, held_out = build_data(tables, folder)
     given = tables["training"]
     recipe = recipe_from_table(given, data.groups)
     model = build_network(tables, data, recipe.loss)
@@ -147,10 +148,18 @@ def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, lo
     return build_model(tables["model"], data, loss)
 
 
-def build_data(
-    given: Mapping[str, Any], folder: Path, problem: Mapping[str, Any] | None = None
-) -> tuple[GroupedData, GroupedData]:
+def build_data(tables: Mapping[str, Mapping[str, Any]], folder: Path) -> tuple[GroupedData, GroupedData]:
     """Return training and held-out data: digits, a file next to the TOML file, a public data set, or a problem."""
+    train, held_out = _read_data(tables.get("data", {}), folder, tables.get("problem"))
+    if not tables.get("question"):
+        return train, held_out
+    question = Question.from_json(tables["question"])
+    return train.with_question(question), held_out.with_question(question)
+
+
+def _read_data(
+    given: Mapping[str, Any], folder: Path, problem: Mapping[str, Any] | None
+) -> tuple[GroupedData, GroupedData]:
     source = given.get("source", "problem" if problem else "digits")
     named = source in ("digits", "problem", *TABLES_OF_PEOPLE, *PICTURES) and not (folder / source).is_file()
     if "positive" in given and (named or Path(source).suffix.lower() == ".npz"):

@@ -16,6 +16,7 @@ from tiltmeter.data.labels import coded
 from tiltmeter.data.misnamed import misnamed
 from tiltmeter.data.nested import Nested, Streamed, nested_points
 from tiltmeter.data.stratified_split import stratified_split
+from tiltmeter.question import Question, checked_question
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
@@ -37,9 +38,10 @@ class GroupedData:
     its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
     group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
     intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
+    `question` says what a positive decision means to a person; every result is told in its words.
     """
 
-    __slots__ = ("_group_labels", "codes", "groups", "reading", "weights", "x", "y")
+    __slots__ = ("_group_labels", "codes", "groups", "question", "reading", "weights", "x", "y")
     x: Any
     y: np.ndarray
     codes: np.ndarray
@@ -47,6 +49,8 @@ class GroupedData:
     weights: np.ndarray | None
     #: How a table was read (words encoded, rows dropped); None where the points came as arrays.
     reading: TableReading | None
+    #: What a positive decision means; None: not said.
+    question: Question | None
     _group_labels: np.ndarray | None
 
     def __init__(
@@ -58,6 +62,7 @@ class GroupedData:
         *,
         groups: Sequence[Any] | None = None,
         columns: Sequence[Any] | None = None,
+        question: Question | None = None,
     ) -> None:
         if y is None and group is None and not is_table(x):
             x, y, group = read_dataset(x)
@@ -89,7 +94,8 @@ class GroupedData:
         if checked is not None and not (np.isfinite(checked).all() and (checked >= 0).all() and checked.sum() > 0):
             raise ValueError("`weights` should be finite, not negative, and not all zero.")
         names, codes = coded(members, groups)
-        self._set(points, labels, codes, names, None if checked is None else checked.astype(float))
+        weighing = None if checked is None else checked.astype(float)
+        self._set(points, labels, codes, names, weighing, None, checked_question(question))
         self.warn_small()
 
     @classmethod
@@ -181,8 +187,10 @@ class GroupedData:
         groups: tuple[Hashable, ...],
         weights: np.ndarray | None,
         reading: TableReading | None = None,
+        question: Question | None = None,
     ) -> None:
         values = {"x": x, "y": y, "codes": codes, "groups": groups, "weights": weights, "reading": reading}
+        values["question"] = question
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_group_labels", None)
@@ -203,12 +211,20 @@ class GroupedData:
     def with_weights(self, weights: Any) -> GroupedData:
         """The same points with these weights of their losses, checked where they are made."""
         other = object.__new__(GroupedData)
-        other._set(self.x, self.y, self.codes, self.groups, np.asarray(weights, dtype=float), self.reading)
+        given = np.asarray(weights, dtype=float)
+        other._set(self.x, self.y, self.codes, self.groups, given, self.reading, self.question)
+        return other
+
+    def with_question(self, question: Question | None) -> GroupedData:
+        """The same points with what a positive decision means to a person."""
+        other = object.__new__(GroupedData)
+        asked = checked_question(question)
+        other._set(self.x, self.y, self.codes, self.groups, self.weights, self.reading, asked)
         return other
 
     def _like(self, x: Any, reading: TableReading | None) -> GroupedData:
         other = object.__new__(GroupedData)
-        other._set(x, self.y, self.codes, self.groups, self.weights, reading)
+        other._set(x, self.y, self.codes, self.groups, self.weights, reading, self.question)
         return other
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -216,7 +232,7 @@ class GroupedData:
 
     def __reduce__(self) -> Any:
         """To another process, as it is: nothing is checked again."""
-        return _rebuilt, (self.x, self.y, self.codes, self.groups, self.weights, self.reading)
+        return _rebuilt, (self.x, self.y, self.codes, self.groups, self.weights, self.reading, self.question)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -271,7 +287,7 @@ class GroupedData:
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
         points = self.x.take(chosen) if isinstance(self.x, Streamed) else self.x[chosen]
-        part._set(points, self.y[chosen], self.codes[chosen], self.groups, weights, self.reading)
+        part._set(points, self.y[chosen], self.codes[chosen], self.groups, weights, self.reading, self.question)
         return part
 
     @overload
@@ -345,6 +361,9 @@ class GroupedData:
             for group, found in self.label_rates.items()
         ]
         read: dict[str, JSON] = {} if self.reading is None else {"reading": self.reading.to_json()}
+        if self.question is not None:
+            asked = {name: value for name, value in self.question.to_json().items() if value is not None}
+            read["question"] = dict(asked)
         return {
             **read,
             "points": len(self),

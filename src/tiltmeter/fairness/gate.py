@@ -1,24 +1,27 @@
-"""bias_gate: test whether a gap between groups is larger than allowed at the end of a run."""
+"""bias_gate: whether a gap between groups at the end of a run is larger than allowed, within it, or not settled."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
+from tiltmeter.leaders.headline import at, capital, term
 from tiltmeter.leaders.judgement import Basis, Judgement, judgement
+from tiltmeter.leaders.points import kept_points
 from tiltmeter.names import better_of
 from tiltmeter.pairs import groups_of
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, group_name
 
 #: Without other errors, the scatter over seeds is used from this many seeds on.
 FEWEST_SEEDS = 3
 #: The source of the limits, in words.
 BASES: dict[Basis, str] = {
-    "points": "points looked at",
+    "points": "held-out points",
     "standard errors": "recorded standard errors",
     "seeds": "scatter over seeds",
 }
@@ -27,7 +30,7 @@ EXACT = ("theory", "moments")
 
 
 @dataclass(frozen=True)
-class GapFound:
+class Gap:
     """Value of `pair[0]` minus value of `pair[1]` at the last evaluation, with limits that hold for all pairs
     together."""
 
@@ -49,15 +52,20 @@ class GapFound:
     @property
     def sentence(self) -> str:
         """Who is lower and by how much, with limits."""
-        lower, higher = self.pair if self.gap < 0 else self.pair[::-1]
-        low, high = (f"{size:.4f}" for size in sorted((abs(self.low), abs(self.high))))
-        limits = "" if low == high else f", between {low} and {high}"
-        return f"{lower} is lower than {higher} by {abs(self.gap):.4f}{limits}"
+        lower, higher = map(group_name, self.pair if self.gap < 0 else self.pair[::-1])
+        low, high = (f"{size:.2g}" for size in sorted((abs(self.low), abs(self.high))))
+        limits = "" if low == high else f" ({low} to {high})"
+        return f"{lower} is lower than {higher} by {abs(self.gap):.2g}{limits}"
 
 
 @dataclass(frozen=True)
 class BiasGate(NotebookText):
-    """The result of `bias_gate`, for every pair of groups."""
+    """The result of `bias_gate`, for every pair of groups.
+
+    `verdict` is "gap" (one is clearly larger than allowed), "within" (every gap is clearly within what is allowed) or
+    "inconclusive": the held-out points cannot tell. `counts` are the points that count in the curve, where they are
+    known; `left_out` are groups with too few of them.
+    """
 
     curve: str
     allowed: float
@@ -65,38 +73,51 @@ class BiasGate(NotebookText):
     time: float
     clock: str
     basis: str
-    gaps: tuple[GapFound, ...]
+    gaps: tuple[Gap, ...]
+    counts: Mapping[Hashable, int] = field(default_factory=dict)
+    left_out: tuple[Hashable, ...] = ()
 
     @property
-    def shown(self) -> tuple[GapFound, ...]:
-        """Pairs whose gap is shown to be larger than allowed, the largest first."""
+    def verdict(self) -> Literal["gap", "within", "inconclusive"]:
+        if self.too_large:
+            return "gap"
+        return "within" if all(one.at_most <= self.allowed for one in self.gaps) else "inconclusive"
+
+    @property
+    def too_large(self) -> tuple[Gap, ...]:
+        """Pairs whose gap is clearly larger than allowed, the largest first."""
         return tuple(sorted((g for g in self.gaps if g.at_least > self.allowed), key=lambda g: -g.at_least))
 
-    @property
-    def passed(self) -> bool:
-        """Whether no gap is shown to be larger than allowed; a run with too few points to show anything passes."""
-        return not self.shown
-
-    @property
-    def within(self) -> bool:
-        """Whether every gap is shown to be within what is allowed; a run with too few points is not."""
-        return all(one.at_most <= self.allowed for one in self.gaps)
-
     def __str__(self) -> str:
-        where = f"{self.curve} at {self.clock} {self.time:.6g}"
-        if self.shown:
-            said = [g.sentence for g in self.shown]
-            return f"Shown: a gap in {where} above {self.allowed:g}. {'; '.join(said)} ({self._how()})."
-        worst = max(self.gaps, key=lambda g: g.at_most)
-        if self.within:
-            return f"Ruled out: no gap in {where} is above {self.allowed:g} ({self._how()})."
-        return (
-            f"Not shown: a gap in {where} above {self.allowed:g}. It could be up to {worst.at_most:.4f}, for "
-            f"{_pair(worst)} ({self._how()})."
-        )
+        name, when = term(self.curve), at(self.clock, self.time)
+        if self.verdict == "gap":
+            rest = "; ".join(one.sentence for one in self.too_large)
+            claim = f"Gap: the {name} differs by more than {self.allowed:g} at {when}: {rest}."
+        elif self.verdict == "within":
+            claim = f"Within: no gap in {name} is above {self.allowed:g} at {when}."
+        else:
+            worst = max(self.gaps, key=lambda one: one.at_most)
+            claim = (
+                f"Inconclusive: the gap in {name} may be as large as {worst.at_most:.2g}, the limit is {self.allowed:g}"
+                f"{self._few(worst)}."
+            )
+        return f"{claim}\n{self._how()}"
+
+    def _few(self, gap: Gap) -> str:
+        """How many points of the smaller group there are."""
+        if not all(group in self.counts for group in gap.pair):
+            return ""
+        fewest = min(gap.pair, key=lambda group: self.counts[group])
+        noun = {"tpr": "positives", "fpr": "negatives"}.get(self.curve, "points")
+        return f"; {self.counts[fewest]:,} {noun} of {group_name(fewest)} held out"
 
     def _how(self) -> str:
-        return self.basis if self.basis == "exact values" else f"{self.basis}, all pairs together at {self.level:.0%}"
+        left = ""
+        if self.left_out:
+            left = f" Not judged, too few points: {', '.join(map(group_name, self.left_out))}."
+        if self.basis == "exact values":
+            return f"Exact values.{left}"
+        return f"{capital(self.basis)}; all pairs together, {100 * self.level:g} % error rate.{left}"
 
 
 def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float = 0.05) -> BiasGate:
@@ -105,13 +126,14 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
-    Shown: a gap in loss at t 200 above 0.05. + is lower than - by 0.2077 (exact values).
+    Gap: the loss differs by more than 0.05 at t = 200: + is lower than - by 0.21.
+    Exact values.
 
     The test is that of `leaders` for the last evaluation alone, over all pairs together. It uses the points that a
     probe kept, or points and seeds if there are several seeds. Without kept points it uses recorded standard errors or
-    the scatter over seeds, with Bonferroni's correction. "Not shown" does not mean that there is no such gap: more
-    points or seeds may be needed to show it. `within` asks the stricter question, whether such a gap is ruled out. The
-    limits are for the last evaluation only; an evaluation chosen because of its gap would need wider limits."""
+    the scatter over seeds, with Bonferroni's correction. "Inconclusive" means that
+    neither such a gap nor its absence is clear: more points or seeds are needed. The limits are for the last evaluation
+    only; an evaluation chosen because of its gap would need wider limits."""
     if not 0 < level < 1:
         raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
     if not 0 <= allowed < math.inf:
@@ -133,7 +155,8 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
         )
     judged = judgement(_at_the_end(trajectory, curve), [curve], level=level, every_pair=True)
     seeds = values.sizes.get("seed", 1)
-    if not judged.differences or not all(one.judged for one in judged.differences):
+    known = [one for one in judged.differences if one.judged]
+    if not known:
         why = "; ".join(f"{name}: {reason}" for name, reason in judged.reasons.items()) or "nothing is known of it"
         raise ValueError(f"A gate needs to know how certain {curve} is, for every group. Found that {why}.")
     exact = judged.basis == "values" and trajectory.origin.source in EXACT
@@ -142,10 +165,21 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
             f"A gate needs to know how certain {curve} is: points kept by a probe, standard errors {curve}_se, or "
             f"at least {FEWEST_SEEDS} seeds. Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
         )
-    found = tuple(
-        GapFound(one.pair, *(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in judged.differences
-    )
-    return BiasGate(curve, allowed, level, float(last.coords["time"]), trajectory.clock, _basis(judged, seeds), found)
+    gaps = tuple(Gap(one.pair, *(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in known)
+    in_family = {group for one in known for group in one.pair}
+    left_out = tuple(group for group in groups_of(values) if group not in in_family)
+    time = float(last.coords["time"])
+    counts = _counts(trajectory, curve)
+    return BiasGate(curve, allowed, level, time, trajectory.clock, _basis(judged, seeds), gaps, counts, left_out)
+
+
+def _counts(trajectory: Trajectory, curve: str) -> dict[Hashable, int]:
+    """How many held-out points of each group count in a curve; nothing if none were kept."""
+    kept = kept_points(trajectory)
+    curves = () if kept is None else kept.named([curve])
+    if kept is None or not curves:
+        return {}
+    return dict(zip(kept.groups, curves[0].counts(kept.codes, len(kept.groups)).tolist(), strict=True))
 
 
 def _at_the_end(trajectory: Trajectory, curve: str) -> Trajectory:
@@ -160,9 +194,5 @@ def _at_the_end(trajectory: Trajectory, curve: str) -> Trajectory:
 def _basis(judged: Judgement, seeds: int) -> str:
     if judged.basis == "values":
         return "exact values"
-    scope = {"run": "this run", "runs": "these runs", "recipe": f"the recipe, from {seeds} seeds"}[judged.scope]
+    scope = {"run": "this run", "runs": "these runs", "recipe": f"these settings, from {seeds} seeds"}[judged.scope]
     return f"{scope}, {BASES[judged.basis]}"
-
-
-def _pair(found: GapFound) -> str:
-    return f"{found.pair[0]} and {found.pair[1]}"

@@ -8,10 +8,14 @@ from typing import Any
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.features import grouped_tables, split_table
 from tiltmeter.data.public.presence import contents, folder_of, wrong
+from tiltmeter.question import Question
 
 FILE = "compas-scores-two-years.csv"
 FEATURES = ("age", "sex", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count", "c_charge_degree")
 NEEDED = (*FEATURES, "race", "days_b_screening_arrest", "is_recid", "score_text", "two_year_recid")
+
+#: A prediction that somebody will be arrested again is used against them.
+QUESTION = Question("flagged", "reoffended", "burden")
 
 
 def compas(
@@ -44,7 +48,8 @@ def compas(
     columns = [*FEATURES, *(["race"] if sensitive_features else [])]
     y = [part["two_year_recid"].to_numpy() for part in parts]
     members = [part["race"].tolist() for part in parts]
-    return grouped_tables([part[columns] for part in parts], y, members)
+    train, away = grouped_tables([part[columns] for part in parts], y, members)
+    return train.with_question(QUESTION), away.with_question(QUESTION)
 
 
 def compas_table(filtered: bool = True) -> Any:
