@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tiltmeter import GroupedData
+from tiltmeter import GroupedData, Question
 from tiltmeter.data.group_shares import share_of
 
 RNG = np.random.default_rng(0)
@@ -192,10 +192,10 @@ def test_an_argument_of_another_name_is_answered_with_the_right_one():
 
 
 class TestQuestion:
-    QUESTION = tm.Question("approved", "repaid")
+    QUESTION = Question("approved", "repaid")
 
     def data(self):
-        return tm.GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question=self.QUESTION)
+        return GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question=self.QUESTION)
 
     def test_it_goes_with_the_points(self):
         import pickle
@@ -213,11 +213,11 @@ class TestQuestion:
 
     def test_it_is_stored_and_asked(self):
         stored = self.data().to_json()["question"]
-        assert tm.Question.from_json(stored) == self.QUESTION
+        assert Question.from_json(stored) == self.QUESTION
         assert "question" not in self.data().with_question(None).to_json()
 
     def test_anything_else_is_refused(self):
         with pytest.raises(TypeError, match="`question` should be a Question"):
-            tm.GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question="approved")
+            GroupedData(np.zeros((200, 1)), [0, 1] * 100, ["a", "b"] * 100, question="approved")
         with pytest.raises(ValueError, match="`decision` and `outcome` go together"):
-            tm.Question(decision="approved")
+            Question(decision="approved")
