@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
+from tiltmeter.report.answers import disagree, reason
 from tiltmeter.report.findings import findings
-from tiltmeter.report.headline import disagree, headline, lead
+from tiltmeter.report.first_screen import in_words
 
 torch = pytest.importorskip("torch")
 
@@ -28,16 +29,15 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(train.x.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
     run = tm.train(model, train, held_out, tm.Recipe(lr=0.03, steps=600, batch=64, loss=tm.Logistic()))
-    found = findings(run, "adult", "benefit")
+    benefit = tm.Question(kind="benefit")
+    found = findings(run, "adult", benefit)
     tpr = run["tpr"].isel(time=-1)
-    rates = [f"{100 * tpr.sel(group=g).item():.0f}%" for g in ("Female", "Male")]
-    assert headline(found) == f"The model finds {rates[0]} of the positives in Female and {rates[1]} in Male."
+    rates = [f"{100 * tpr.sel(group=g).item():.0f} %" for g in ("Female", "Male")]
+    line = found.judged.headline.claim
+    assert line.startswith(f"Group Female has the lower true positive rate, {rates[0]} against {rates[1]}")
     assert disagree(found)
-    text = lead(found)
-    assert f"Male is better off by positives found (tpr {rates[1]} against {rates[0]})" in text
-    assert "Female is better off by" in text
-    assert "and loss (" in text
+    assert "The overall error rate says the opposite: it is higher for Male" in in_words(found)
     share = {g: rates[1.0] for g, rates in held_out.label_rates.items()}
-    facts = f"{100 * share['Female']:.0f}% of Female and {100 * share['Male']:.0f}% of Male are positive"
-    assert f"Measures disagree because base rates differ: {facts}, so that saying no errs less for Female." in text
-    assert tm.report([run], tmp_path / "adult.html", positive="benefit").stat().st_size < 200_000
+    facts = f"{100 * share['Female']:.0f} % of Female and {100 * share['Male']:.0f} % of Male are positive"
+    assert f"Base rates differ: {facts}." in reason(found)
+    assert tm.report([run], tmp_path / "adult.html", question=benefit).stat().st_size < 200_000

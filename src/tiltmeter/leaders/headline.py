@@ -218,8 +218,9 @@ def _before(one: Difference, clock: str) -> str:
     unclear = [stretch.bound for stretch in one.stretches[:-1] if stretch.leader == NOBODY and stretch.bound > 0]
     if not unclear:
         return ""
-    where = "Before that" if not earlier else "In between"
-    return f"{where} no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
+    if earlier:
+        return f"It was clear before, too, up to {at(clock, earlier[-1].last)}; in between no leader is clear."
+    return f"Before that no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
 
 
 def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:

@@ -118,7 +118,7 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
     most = int(np.nanargmax(by_group))
     pays = ""
     if by_group[most] > 0.0005:
-        pays = f"; {group_name(base.groups[most])} pays most, {points(float(by_group[most]))} more"
+        pays = f"; {group_name(base.groups[most])} pays most: {points(float(by_group[most]))} more error"
     if not change.shown:
         return f"No clear change of the overall error ({between(change, 1)} points){pays}."
     word = "more" if change.value > 0 else "less"
