@@ -27,10 +27,11 @@ test: .venv/dev.stamp lint ## everything that must be green; under 10 minutes on
 test-slow: .venv/dev.stamp ## statistical, long and real-data checks
 	$(BIN)/pytest -n 2 -q -m slow
 
-lint: .venv/dev.stamp ## formatting and types
+lint: .venv/dev.stamp ## formatting, types and dead names
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python benchmarks/dead_names.py
 
 docs: .venv/dev.stamp ## build the documentation offline
 	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html

@@ -155,7 +155,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
         if not led.phases:
             rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
         charts: list[Any] = [plot.curves(theory, leaders=led, timescales=timescales(problem, sgd))]
-        text = [(case.__doc__ or "").split("\n")[0], led.headline.line]
+        text = [" ".join((case.__doc__ or "").split("\n\n")[0].split()), led.headline.line]
         tables = []
         if led.phases:
             charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]

@@ -86,12 +86,6 @@ class Rates:
         share = np.divide(self.error, constant, out=np.full(constant.shape, np.nan), where=constant > 0)
         return np.asarray(1.0 - share)
 
-    @property
-    def level_error(self) -> np.ndarray:
-        """Error that each group would have if all had the mean of their base rates, decisions within a label as now."""
-        share = np.nanmean(self.base_rate, axis=-1)[..., None]
-        return np.asarray((1.0 - share) * self.wrong[..., 0] + share * self.wrong[..., 1])
-
     def _over_labels(self, values: np.ndarray) -> np.ndarray:
         counted = np.where(self.count > 0, self.count * values, 0.0)  # a label without points has no weight
         with np.errstate(all="ignore"):

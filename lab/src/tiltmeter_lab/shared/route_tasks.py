@@ -9,7 +9,6 @@ numbers, fixed before any of them was run; numbers below a hundred were used whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -165,11 +164,6 @@ def draw_route_task(number: int) -> RouteTask:
         cross_entropy=bool(cross_entropy[place]),
         warmup=bool(rng.integers(2)),
     )
-
-
-def perceptrons(numbers: Iterable[int]) -> tuple[int, ...]:
-    """Those of these tasks whose network is an MLP, three of four; the others take ten times as long."""
-    return tuple(number for number in numbers if draw_route_task(number).perceptron)
 
 
 def _networks_of_images(cycle: int, rng: np.random.Generator) -> list[str]:
