@@ -13,6 +13,7 @@ import numpy as np
 from tiltmeter.explorer.run_curves import downsample
 from tiltmeter.explorer.run_rows import refusal, run_folder, state_of
 from tiltmeter.leaders.difference import Difference
+from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.seed_bands import recorded_errors
 from tiltmeter.leaders.stopping import stopping
@@ -179,7 +180,7 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
     trajectory, curve = _followed(trajectory, curve)
     judged = leaders(trajectory, curve)
     answer: dict[str, Any] = {
-        "sentence": visible(str(judged)),
+        "sentence": visible(_answer_first(trajectory, judged)),
         "curve": visible(curve),
         "better": better_of(curve, trajectory[curve]),
         "evaluations": trajectory[curve].sizes["time"],
@@ -190,6 +191,15 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
         "bands": [_band(one) for one in judged.differences if one.judged and judged.basis != "exact"],
     }
     return {**answer, **stopping_told(trajectory, curve)}
+
+
+def _answer_first(trajectory: Trajectory, judged: Leaders) -> str:
+    """The headline of the run, as everywhere, and below it who leads in the curve that is drawn."""
+    try:
+        first = leaders(trajectory).headline.line
+    except ValueError:  # a run with none of the usual curves
+        return str(judged)
+    return str(judged) if first == judged.headline.line else f"{first}\nIn {term(judged.curve)}: {judged}"
 
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
