@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tiltmeter import measures as measures
     from tiltmeter import modules as modules
     from tiltmeter import plot as plot
+    from tiltmeter import predictions as predictions
     from tiltmeter import record as record
     from tiltmeter import results as results
     from tiltmeter import schedules as schedules

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.training.point_keeper import kept_evaluation
+from tiltmeter.measures.point_keeper import kept_evaluation
 
 
 def data(count=400, seed=0, classes=2):

@@ -43,6 +43,8 @@ class TableReading(NotebookText):
     positive: str | None = None
     #: Columns of words and the values that became a column of zeros and ones each.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Which rows of the table were kept, by number; a later split does not change this. None: not known.
+    kept_rows: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def dropped_rows(self) -> int:
@@ -139,7 +141,7 @@ def from_frame(
         raise ValueError(f"No value should be missing with missing='error'. Found some missing in {listed}.")
     away = gaps[needed].any(axis=1) if missing == "impute" else gaps.any(axis=1)
     keep = ~away.to_numpy()
-    reading = TableReading(len(table), _count(members, ~keep), _count(members), counts)
+    reading = TableReading(len(table), _count(members, ~keep), _count(members), counts, kept_rows=np.flatnonzero(keep))
     if not keep.any():
         raise ValueError(f"`frame` should have rows without missing values. Found none. {reading.dropping()}")
     kept = table[keep]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.any_frame import is_table, read_table
-from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
+from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
 from tiltmeter.data.labels import coded
 from tiltmeter.data.misnamed import misnamed
@@ -326,7 +326,7 @@ class GroupedData:
         import torch
 
         def tensor(values: Any) -> Any:
-            found = values if torch.is_tensor(values) else torch.as_tensor(values)
+            found = values if torch.is_tensor(values) else torch.as_tensor(writable(values))
             if found.is_floating_point() and (dtype is not None or not torch.is_tensor(values)):
                 return found.to(dtype or torch.float32)
             return found
@@ -335,7 +335,7 @@ class GroupedData:
             x: Any = self.x
         else:
             x = self.x.each(tensor) if isinstance(self.x, Nested) else tensor(self.x)
-        y = torch.as_tensor(self.y)
+        y = torch.as_tensor(writable(self.y))
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
     def to_json(self) -> dict[str, JSON]:

@@ -172,11 +172,13 @@ def last_evaluation(trajectory: Trajectory) -> LastEvaluation | None:
     if kept is None:
         return None
     curves = {curve.name: curve for curve in kept.curves}
-    if "tpr" not in curves or "loss" not in curves:
+    if "tpr" not in curves:
         return None
     positive = curves["tpr"].where
     assert positive is not None
-    decided, loss = (np.atleast_2d(curves[name].values[..., -1, :]) for name in ("positive_rate", "loss"))
+    decided = np.atleast_2d(curves["positive_rate"].values[..., -1, :])
+    # A table of decisions without scores has no losses.
+    loss = np.atleast_2d(curves["loss"].values[..., -1, :]) if "loss" in curves else np.full(decided.shape, np.nan)
     return LastEvaluation(kept.groups, kept.codes, positive, decided, loss, float(kept.times[-1]))
 
 

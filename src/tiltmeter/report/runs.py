@@ -136,7 +136,7 @@ def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple
 
 def _asked(run: Trajectory, positive: Positive | None) -> Positive | None:
     """What was declared, for runs that decide between two labels; a forecast or theory beside them may not."""
-    if run.origin.source not in ("training", "forecast") and "tpr" not in run:
+    if not (run.origin.measured or run.origin.source == "forecast") and "tpr" not in run:
         return None
     return positive
 

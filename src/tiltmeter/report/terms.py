@@ -73,7 +73,11 @@ def headline_curve(curves: Container[str], positive: Positive | None, source: st
                 f'`positive` is for runs that decide between two labels. Found positive = "{positive}" and no {curve}.'
             )
         return curve
-    order = ("tpr", "error", "squared_error", "loss") if source in ("training", "forecast") else ("loss", "error")
+    order = (
+        ("tpr", "error", "squared_error", "loss")
+        if source in ("training", "predictions", "forecast")
+        else ("loss", "error")
+    )
     found = next((name for name in order if name in curves), None)
     if found is None:
         raise ValueError("The runs share none of the curves loss, error, squared_error: nothing to report.")

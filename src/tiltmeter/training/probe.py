@@ -20,12 +20,12 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
+from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.modules.forward import bare, describe
 from tiltmeter.modules.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
-from tiltmeter.training.point_keeper import PointKeeper
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
 
