@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "show": "Show the contents of a run directory in words, as a table and as a picture.",
         "compare": "Compare runs: who leads, when that changes, the worst group, the gap over training.",
         "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
-        "report": "Write runs as one HTML page for a review; it works offline.",
+        "report": "Write runs, or a table of predictions, as one HTML page for a review; it works offline.",
         "gate": "Fail a CI job when a gap between groups is larger than allowed.",
         "export": "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
     },

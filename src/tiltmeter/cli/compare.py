@@ -8,7 +8,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.scorecard import loaded_runs
+from tiltmeter.cli.run_input import read_trajectories
 from tiltmeter.cli.terminal import Json, Level, print_table
 from tiltmeter.leaders.headline import between_at
 from tiltmeter.leaders.scorecard.score import Score
@@ -30,7 +30,7 @@ def compare(*runs: Path, curve: str = "loss", level: Level = 0.05, json: Json = 
     curve
         The curve in which they are compared.
     """
-    card = scorecard(loaded_runs(runs), curve, level=level)
+    card = scorecard(read_trajectories(runs), curve, level=level)
     if json:
         print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
         return

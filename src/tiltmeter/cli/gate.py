@@ -6,11 +6,19 @@ import json as machine
 from dataclasses import asdict
 from pathlib import Path
 
+from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
 from tiltmeter.cli.terminal import Json, Switch
 
 
 def gate(
-    run: Path, *, gap: float, curve: str = "loss", level: float = 0.05, within: Switch = False, json: Json = False
+    run: Path,
+    *,
+    gap: float,
+    curve: str = "loss",
+    level: float = 0.05,
+    within: Switch = False,
+    columns: PredictionColumns = PredictionColumns(),
+    json: Json = False,
 ) -> int:
     """Exit with code 1 if a gap between groups is shown to be larger than allowed at the last evaluation, else with 0.
 
@@ -19,7 +27,7 @@ def gate(
     Parameters
     ----------
     run
-        The run directory.
+        The run directory, or a table of predictions.
     gap
         The largest gap that is allowed.
     curve
@@ -31,13 +39,10 @@ def gate(
         Fail unless every gap is shown to be within what is allowed.
     """
     from tiltmeter.fairness.gate import bias_gate
-    from tiltmeter.record import Trajectory, load
     from tiltmeter.record.labelled import label_to_json
 
-    found = load(run)
-    if not isinstance(found, Trajectory):
-        raise ValueError(f"{run} holds a dataset, not a run over time.")
-    answer = bias_gate(found, curve, gap, level)
+    (trajectory,) = read_trajectories([run], columns).values()
+    answer = bias_gate(trajectory, curve, gap, level)
     passed = answer.within if within else answer.passed
     if json:
         rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]

@@ -16,6 +16,7 @@ import xarray as xr
 from rich import box
 from rich.table import Table
 
+from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
 from tiltmeter.cli.terminal import Curve, Json, Level, Save, Switch, print_table
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
 from tiltmeter.leaders.difference import ALL
@@ -23,7 +24,7 @@ from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
 from tiltmeter.leaders.headline import capital
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
-from tiltmeter.record import check, load
+from tiltmeter.record import check
 from tiltmeter.record.labelled import array_to_json, label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import group_name
@@ -258,6 +259,7 @@ def show(
     save: Save = (),
     follow: Switch = False,
     ahead: Path | None = None,
+    columns: PredictionColumns = PredictionColumns(),
     json: Json = False,
 ) -> None:
     """What a run directory holds, in words, as a table and as a picture.
@@ -265,7 +267,7 @@ def show(
     Parameters
     ----------
     run
-        The run directory.
+        The run directory, or a table of predictions.
     follow
         Show it again whenever the run has grown, until it ends.
     ahead
@@ -280,7 +282,7 @@ def show(
         for _ in growing(run):
             _show(run, curve, level, (), json)
     else:
-        _show(run, curve, level, save, json)
+        _show(run, curve, level, save, json, columns)
     if follow and save:
         _show(run, curve, level, save, json)
 
@@ -320,8 +322,15 @@ def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
         time.sleep(pause)
 
 
-def _show(run: Path, curve: str, level: float, save: tuple[Path, ...], json: bool) -> None:
-    loaded = load(run)
+def _show(
+    run: Path,
+    curve: str,
+    level: float,
+    save: tuple[Path, ...],
+    json: bool,
+    columns: PredictionColumns = PredictionColumns(),
+) -> None:
+    (loaded,) = read_runs([run], columns).values()
     if not isinstance(loaded, Trajectory):
         from tiltmeter.cli.equilibrium import tell
 
@@ -337,5 +346,5 @@ def _show(run: Path, curve: str, level: float, save: tuple[Path, ...], json: boo
     summary = Summary(loaded, curve, level)
     save_pictures(summary, save)
     summary.print(as_json=json)
-    if not json:
+    if not json and not is_table(run):
         print(check(run))
