@@ -152,7 +152,7 @@ class TestMisread:
 
         net = Hidden() if hidden else nn.Sequential(inner, nn.Sigmoid())
         probe, said = self.probe(net, data())
-        assert any("outputs are probabilities" in one and "BCELoss" in one for one in said)
+        assert any("outputs are probabilities" in one and "logistic loss of probabilities" in one for one in said)
         probe.evaluate(0)
         plain, quiet = self.probe(inner, data())
         assert quiet == []

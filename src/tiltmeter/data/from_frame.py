@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from tiltmeter.data.any_frame import any_frame, check_once, column
 from tiltmeter.data.labels import plain_label
 from tiltmeter.record.labelled import JSON, label_to_json
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, warn_caller
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
@@ -154,7 +153,7 @@ def from_frame(
     if reading.dropped_rows:
         always = gaps[needed].any(axis=1).to_numpy()[~keep].all()
         rest = "Rows without label, group or weight are always dropped" if always else 'missing="impute" keeps them'
-        warnings.warn(f'{reading.dropping()} {rest}; missing="error" refuses.', stacklevel=3)
+        warn_caller(f'{reading.dropping()} {rest}; missing="error" refuses.')
     mass = None if weights is None else _weights(kept[weights], weights)
     data = GroupedData(x, y, [member for member, stays in zip(members, keep, strict=True) if stays], mass)
     return data.with_reading(reading)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, overload
 
@@ -17,6 +16,7 @@ from tiltmeter.data.misnamed import misnamed
 from tiltmeter.data.nested import Nested, Streamed, nested_points
 from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
+from tiltmeter.shown_text import warn_caller
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
@@ -308,9 +308,7 @@ class GroupedData:
         """Warn about groups that have too few points for reliable results."""
         small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
-            warnings.warn(
-                f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.", stacklevel=3
-            )
+            warn_caller(f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.")
 
     def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
         """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
