@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.predictions import scorers as scorers
+    from tiltmeter.predictions.boosting import boosting as boosting
+    from tiltmeter.predictions.boosting import sample_weight as sample_weight
     from tiltmeter.predictions.run import run as run
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from itertools import groupby
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,10 @@ def run_of_evaluations(
     """Evaluations of the same points, in order of seed and step, recorded as a probe records them."""
     check_groups(data)
     runs: dict[Any, Trajectory] = {}
-    for seed, parts in groupby(readings, key=lambda one: one.seed):
-        runs[seed] = _recorded(data, list(parts), loss, clock, settings or {}, seed)
+    for seed, parts in groupby(readings, key=lambda reading: reading.seed):
+        runs[seed] = _recorded(data, parts, loss, clock, settings or {}, seed)
+    if not runs:
+        raise ValueError("There should be at least one evaluation. Found none.")
     if len(runs) == 1:
         return next(iter(runs.values()))
     return stack(list(runs.values()), "seed", [_label(seed) for seed in runs])
@@ -98,26 +100,42 @@ def check_groups(data: GroupedData) -> None:
 
 
 def _recorded(
-    data: GroupedData, readings: list[Evaluation], loss: TableLoss, clock: Clock, settings: dict[str, Any], seed: Any
+    data: GroupedData,
+    readings: Iterator[Evaluation],
+    loss: TableLoss,
+    clock: Clock,
+    settings: dict[str, Any],
+    seed: Any,
 ) -> Trajectory:
-    task = _task(data, readings[0], loss)
+    first = next(readings)
+    task = _task(data, first, loss)
     number = _label(seed)
     origin = Origin(
         "predictions",
         problem={"held_out": data.to_json()},
-        settings={**settings, "loss": _definition(loss, readings[0])},
+        settings={**settings, "loss": _definition(loss, first)},
         seeds=(number,) if isinstance(number, int) else (),
     )
     keeper, blanks = PointKeeper(data), dict[str, xr.DataArray]()
     with Recorder(None, clock=clock, origin=origin) as recorder:
-        for reading in readings:
+        for reading, last in _with_last(chain([first], readings)):
             if reading.score is not None and loss is None:
                 check_probabilities(reading.score, reading.step)
             shown = snapshot_of_scores(data, task, loss, reading.score, reading.decision, reading.step, blanks)
             curves = {name: values for measure in DEFAULTS for name, values in measure(shown).items()}
-            last = reading is readings[-1]
             recorder.append(reading.step, curves, keeper(shown, reading.step, last))  # type: ignore[arg-type]
     return recorder.trajectory()
+
+
+def _with_last(readings: Iterable[Evaluation]) -> Iterator[tuple[Evaluation, bool]]:
+    """Every evaluation, and whether it is the last; no more than two are held at a time."""
+    waiting: Evaluation | None = None
+    for reading in readings:
+        if waiting is not None:
+            yield waiting, False
+        waiting = reading
+    if waiting is not None:
+        yield waiting, True
 
 
 def _task(data: GroupedData, first: Evaluation, loss: TableLoss) -> Task:
