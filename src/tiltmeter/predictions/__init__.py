@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tiltmeter.predictions import scorers as scorers
     from tiltmeter.predictions.boosting import boosting as boosting
     from tiltmeter.predictions.boosting import sample_weight as sample_weight
+    from tiltmeter.predictions.checkpoints import checkpoints as checkpoints
     from tiltmeter.predictions.run import run as run
 
 
