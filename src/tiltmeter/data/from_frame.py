@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiltmeter.data.any_frame import any_frame, check_once, column
-from tiltmeter.data.labels import plain_label
+from tiltmeter.data.labels import plain_label, plain_labels
 from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.shown_text import NotebookText, warn_caller
 
@@ -173,14 +174,13 @@ def _members(table: Any, names: Sequence[Any]) -> list[Any]:
     columns = [table[name].tolist() for name in names]
     gaps = table[list(names)].isna().any(axis=1).tolist()
     rows = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    if not any(gaps):
+        return plain_labels(rows)
     return [None if gap else plain_label(row) for row, gap in zip(rows, gaps, strict=True)]
 
 
 def _count(members: Sequence[Any], chosen: np.ndarray | None = None) -> dict[Hashable, int]:
-    counts: dict[Hashable, int] = {}
-    for place, member in enumerate(members):
-        if chosen is None or chosen[place]:
-            counts[member] = counts.get(member, 0) + 1
+    counts = Counter(members if chosen is None else [members[place] for place in np.flatnonzero(chosen).tolist()])
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 

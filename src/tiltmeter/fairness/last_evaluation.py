@@ -13,6 +13,7 @@ from tiltmeter.leaders.bands import bootstrap_weights
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.threads import one_blas_thread
 
 #: Number of bootstrap draws for limits.
 DRAWS = 1999
@@ -138,10 +139,11 @@ class LastEvaluation:
         draws, rng = DRAWS, np.random.default_rng([0, 11])
         members = [np.flatnonzero(self.codes == code) for code in range(len(self.groups))]
         columns = [self._columns(own) for own in members]
-        blocks = [
-            np.stack([weights @ column for weights, column in zip(block, columns, strict=True)], 1)
-            for block in bootstrap_weights([len(own) for own in members], draws, rng)
-        ]
+        with one_blas_thread():
+            blocks = [
+                np.stack([weights @ column for weights, column in zip(block, columns, strict=True)], 1)
+                for block in bootstrap_weights([len(own) for own in members], draws, rng)
+            ]
         sums = np.concatenate(blocks).reshape(draws, len(members), 2, 1 + 2 * self.seeds)
         count, rest = sums[..., 0], sums[..., 1:]
         with np.errstate(all="ignore"):
