@@ -59,7 +59,7 @@ def judge(shape: str, path: str) -> None:
     tm.report([run], f"{path}.html")
     end = time.perf_counter()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(read - start, end - read, memory)
+    print(read - start, end - read, memory, time.process_time())
 
 
 def main() -> None:
@@ -69,9 +69,10 @@ def main() -> None:
             table = str(Path(folder, "predictions.parquet"))
             subprocess.run([sys.executable, __file__, "write", shape, table], check=True)
             done = subprocess.run([sys.executable, __file__, "judge", shape, table], check=True, capture_output=True)
-        read, written, memory = map(float, done.stdout.split())
+        read, written, memory, busy = map(float, done.stdout.split())
         name = f"{POINTS:,} x {EVALUATIONS}, {shape} table"
-        seconds = {"read": read, "report": written, "ratio": (read + written) / SECONDS}
+        # The seconds of the processor say what an idle machine would take, where others use this one, too.
+        seconds = {"read": read, "report": written, "processor": busy, "ratio": (read + written) / SECONDS}
         rows[f"{name}: seconds of {SECONDS}"] = {**seconds, "bar": 1.0, "met": read + written <= SECONDS}
         rows[f"{name}: GiB of {GIB}"] = {"memory": memory, "ratio": memory / GIB, "bar": 1.0, "met": memory <= GIB}
     report("predictions", rows)

@@ -2,6 +2,7 @@
 
 import copy
 import random
+import time
 import warnings
 from pathlib import Path
 
@@ -185,3 +186,52 @@ def test_a_module_can_say_what_it_gives(data):
     scripted = nn.Linear(WIDTH, 1)
     scripted.gives_probabilities = True
     assert gives_probabilities(scripted, data.tensors()[0][:8], None)
+
+
+class Slow(nn.Module):
+    """Takes a moment in evaluation mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(WIDTH, 1)
+
+    def forward(self, x):
+        if not self.training:
+            time.sleep(0.005)
+        return self.inner(x)
+
+
+def test_a_budget_leaves_evaluations_out(data):
+    runs = []
+    for budget in (None, 0.3):
+        net = Slow()
+        with tm.Probe(net, data, tm.Watch(when=tm.every(1)), budget=budget) as probe:
+            for step in range(60):
+                probe(step)
+                time.sleep(0.001)
+                with torch.no_grad():
+                    net.inner.weight.add_(0.01)
+        runs.append(probe)
+    assert runs[0].cost.evaluations == 61
+    assert 2 <= runs[1].cost.evaluations < 40
+    assert runs[1].trajectory()["loss"].time.values[[0, -1]].tolist() == [0, 60]
+    assert f"a forward pass over {len(data)} points" in str(runs[1].cost)
+
+
+def test_a_high_cost_is_said_once(data, monkeypatch):
+    from tiltmeter.training import probe as module
+
+    monkeypatch.setattr(module, "NOTICEABLE", 0.01)
+    probe = tm.Probe(Slow(), data, tm.Watch(when=tm.every(1)))
+    probe(0)
+    probe(1)
+    with pytest.warns(UserWarning, match=r"x the time of the training itself.* Probe\(\.\.\., budget=0\.1\)"):
+        probe(2)
+    probe(3)
+
+
+def test_a_bad_budget_is_refused(data):
+    with pytest.raises(
+        ValueError, match=r"a positive share of the training's time\. Found budget = 0\."
+    ):
+        tm.Probe(nn.Linear(WIDTH, 1), data, budget=0)

@@ -317,10 +317,21 @@ class GroupedData:
         if isinstance(self.x, (Nested, Streamed)):
             what = "in parts (dict or tuple)" if isinstance(self.x, Nested) else "streamed"
             raise TypeError(f"This needs points that are one tensor. Found points {what}, which Probe and train take.")
-        return self.inputs(dtype)
+        return self.tensor_points(dtype)
 
     def inputs(self, dtype: Any = None) -> tuple[Any, Any]:
-        """As `tensors`, with points in parts as tensors in the same structure and streamed points as they are."""
+        """As `tensors`, with points in parts as tensors in the same structure, a dict or a tuple; streamed points as
+        they are.
+
+        >>> data = GroupedData({"tokens": np.zeros((60, 2), dtype=int)}, [0, 1] * 30, ["a"] * 30 + ["b"] * 30)
+        >>> {name: tuple(part.shape) for name, part in data.inputs()[0].items()}
+        {'tokens': (60, 2)}
+        """
+        x, y = self.tensor_points(dtype)
+        return (x.parts if isinstance(x, Nested) else x), y
+
+    def tensor_points(self, dtype: Any = None) -> tuple[Any, Any]:
+        """As `inputs`, with points in parts as one object that can be cut and counted."""
         import torch
 
         def tensor(values: Any) -> Any:

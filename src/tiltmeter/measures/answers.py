@@ -46,7 +46,7 @@ class Answers:
         self.data, self.decide, self.read, self.chunk = whole or data, decide, read, chunk
         self._own = whole is None
         self._blanks: dict[str, Any] = {}
-        self._x, y = data.inputs()
+        self._x, y = data.tensor_points()
         labels = self.data.labels.tolist()
         # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))

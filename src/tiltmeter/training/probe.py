@@ -30,6 +30,11 @@ from tiltmeter.record import Origin, Recorder, Trajectory, When
 from tiltmeter.shown_text import shortened, warn_caller
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
+#: Evaluations that took less than so many seconds in all are nothing to talk about.
+NOTICEABLE = 10.0
+#: Points that a cheaper evaluation could look at.
+FEWER = 5000
+
 
 @dataclass(frozen=True)
 class FailedEvaluation:
@@ -46,6 +51,61 @@ class FailedEvaluation:
     def __str__(self) -> str:
         where = f", {self.measure}" if self.measure else ""
         return f"step {self.step}{where}: {self.error}"
+
+
+class EvaluationCost:
+    """What the evaluations of a probe take, beside the training that it watches.
+
+    >>> cost = EvaluationCost(50_000, (30_000, 20_000))
+    >>> cost.add(2.0)
+    >>> print(cost)
+    One evaluation is a forward pass over 50,000 points: 2 s. 5,000 of them would resolve a difference of 2.8 points.
+    """
+
+    def __init__(self, points: int, sizes: tuple[int, ...]) -> None:
+        self.points, self._sizes = points, sizes
+        self.evaluations, self.seconds, self._began, self._told = 0, 0.0, None, False
+        self._first = 0.0
+
+    _began: float | None
+
+    def began(self) -> None:
+        """The training has begun, if it had not before."""
+        if self._began is None:
+            self._began = time.monotonic()
+
+    @property
+    def training(self) -> float:
+        """Seconds since the training began that no evaluation took."""
+        return 0.0 if self._began is None else max(0.0, time.monotonic() - self._began - self.seconds)
+
+    def affordable(self, budget: float) -> bool:
+        """Whether one more evaluation stays within this share of the training's time; the first always does."""
+        if not self.evaluations:
+            return True
+        return self.seconds + self.seconds / self.evaluations - self._first <= budget * self.training
+
+    def add(self, seconds: float) -> None:
+        """One evaluation took so long; said once if all of them take as long as the training, and long enough."""
+        self._first = self._first if self.evaluations else seconds  # the first includes what is done once
+        self.evaluations, self.seconds = self.evaluations + 1, self.seconds + seconds
+        if not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
+            self._told = True
+            warn_caller(f"{self} Probe(..., budget=0.1) keeps evaluations to a tenth of the training.")
+
+    def __str__(self) -> str:
+        if not self.evaluations:
+            return f"One evaluation is a forward pass over {self.points:,} points."
+        text = f"One evaluation is a forward pass over {self.points:,} points: {self.seconds / self.evaluations:.2g} s."
+        if self.training > 0:
+            share = self.seconds / self.training
+            text += f" The {self.evaluations} so far took {share:.2g} x the time of the training itself."
+        if self.points > 2 * FEWER and len(self._sizes) > 1:
+            parts = [size * FEWER / self.points for size in sorted(self._sizes)[:2]]
+            # Two standard errors of a difference of two shares near one half, the least certain ones.
+            resolved = 100 * 2.0 * math.sqrt(sum(0.25 / part for part in parts))
+            text += f" {FEWER:,} of them would resolve a difference of {resolved:.1f} points."
+        return text
 
 
 class Probe:
@@ -77,6 +137,10 @@ class Probe:
     An error inside an evaluation never reaches your loop: it is kept in `failures`, said once, written down with the
     end of the run, and the training goes on. `strict=True` raises it. A wrong argument of `Probe(...)` always raises.
 
+    `budget=0.1` leaves out evaluations that `when` chooses while they would take more than a tenth of the training's
+    own time; the first and the last are always taken. Which are left out then depends on the speed of the machine.
+    `print(probe.cost)` says what evaluations take; it is said once by itself where they take as long as the training.
+
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
     not restored. Under DistributedDataParallel only rank 0 evaluations and writes. With `Watch(sharded=True)` every
@@ -97,9 +161,13 @@ class Probe:
         resume: bool = False,
         deliver: Callable[[nn.Module], nn.Module] | None = None,
         strict: bool = False,
+        budget: float | None = None,
     ) -> None:
         _check(model, held_out, chunk)
+        if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
+            raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
         self.strict, self._failures = strict, list[FailedEvaluation]()
+        self.cost, self._budget = EvaluationCost(len(held_out), tuple(held_out.sizes.values())), budget
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
@@ -145,7 +213,8 @@ class Probe:
             raise ValueError(
                 f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
             )
-        chosen = self.when(step)
+        self.cost.began()
+        chosen = self.when(step) and (self._budget is None or self.cost.affordable(self._budget))
         if self._recorder.path is not None:
             self._recorder.beat()  # between two evaluations too
         if step == self._step:
@@ -216,6 +285,7 @@ class Probe:
         self._recorder.append(step, readings, points)
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
+        self.cost.add(time.monotonic() - start)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))

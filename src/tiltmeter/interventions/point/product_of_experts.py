@@ -79,7 +79,7 @@ def _regression(mask: tuple[int, ...], model: Any, data: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    x = data.inputs(like.dtype)[0]
+    x = data.tensor_points(like.dtype)[0]
     check_mask_fits(mask, x, "ProductOfExperts")
     flat = x.flatten(1).double().numpy()
     labels = np.unique(data.y)
