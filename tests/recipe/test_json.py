@@ -177,5 +177,5 @@ def test_a_warm_up_joined_with_a_cosine_is_one_value():
     assert schedule_from_table(table, "[training] lr") == warm
     with pytest.raises(TypeError, match=r"`rest` should be a schedule, as Warmup\(0\.1, 100\)\. Found float\."):
         tm.schedules.Then(tm.schedules.Warmup(0.4, 10), 10, 0.4)
-    with pytest.raises(ValueError, match="`at` should be positive"):
+    with pytest.raises(ValueError, match=r"`at` should be a positive number\. Found at = 0\."):
         tm.schedules.Then(tm.schedules.Warmup(0.4, 10), 0, tm.schedules.Cosine(0.4, 100))

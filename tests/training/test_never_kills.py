@@ -231,7 +231,5 @@ def test_a_high_cost_is_said_once(data, monkeypatch):
 
 
 def test_a_bad_budget_is_refused(data):
-    with pytest.raises(
-        ValueError, match=r"a positive share of the training's time\. Found budget = 0\."
-    ):
+    with pytest.raises(ValueError, match=r"a positive share of the training's time\. Found budget = 0\."):
         tm.Probe(nn.Linear(WIDTH, 1), data, budget=0)
