@@ -104,6 +104,7 @@ class GroupedData:
         weights: Hashable | None = None,
         positive: Hashable | None = None,
         missing: str = "drop",
+        like: GroupedData | None = None,
     ) -> GroupedData:
         """Grouped data from the named columns of a table, with an account of what was done to it (`data.reading`).
 
@@ -124,11 +125,16 @@ class GroupedData:
         says where; words by the value "missing". Rows without label, group or weight are dropped even then. The median
         is that of all rows, so a later split shares it between both parts. Groups that lose more rows than others are
         no longer a fair sample of themselves.
+
+        `like` reads the table as another one was read: `from_frame(test, ..., like=train)` has the columns of `train`
+        in its order, codes labels alike, and fills in the medians of `train`. Words that `train` does not have become
+        zeros in all columns of their feature, with a warning. `data.reading.columns` names the columns of `x`, and
+        `data.reading.kept_rows` says which rows of the table were kept.
         """
         from tiltmeter.data.from_frame import from_frame
 
         columns = {"label": label, "group": group, "features": features, "weights": weights}
-        return from_frame(frame, **columns, positive=positive, missing=missing)
+        return from_frame(frame, **columns, positive=positive, missing=missing, like=like)
 
     @classmethod
     def from_npz(
