@@ -1,8 +1,8 @@
-"""Boosting and partly fitted models on census incomes, round by round: who leads when, and the model as without watching.
+"""Boosting and partly fitted models on census incomes, round by round: who leads when, with the model unchanged.
 
 For every model: seconds to fit and watch it, whether it is bit-identical to one that nobody watched, who is better off,
-and the threshold that would give women the true positive rate of men. Models of packages that are not installed are left
-out. Needs the data set adult (`tiltmeter data get adult`, or TILTMETER_DATA).
+and the threshold that would give women the true positive rate of men. Models of packages that are not installed are
+left out. Needs the data set adult (`tiltmeter data get adult`, or TILTMETER_DATA).
 """
 
 from __future__ import annotations

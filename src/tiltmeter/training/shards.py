@@ -229,9 +229,9 @@ class Shards:
         groups = _union([tuple(map(label_from_json, part["groups"])) for part in told])
         place = np.asarray([groups.index(group) for group in data.groups], dtype=np.int64)
         kind = torch.float64 if any(part["real"] for part in told) else torch.int64
-        y = self.gathered(torch.as_tensor(data.y).to(kind)).numpy()
-        codes = self.gathered(torch.as_tensor(place[data.codes])).numpy()
-        weights = None if data.weights is None else self.gathered(torch.as_tensor(data.weights)).numpy()
+        y = self.gathered(torch.as_tensor(data.y).to(kind)).cpu().numpy()
+        codes = self.gathered(torch.as_tensor(place[data.codes])).cpu().numpy()
+        weights = None if data.weights is None else self.gathered(torch.as_tensor(data.weights)).cpu().numpy()
         absent = _Absent((len(y), *told[0]["shape"]))
         whole = object.__new__(GroupedData)
         whole._set(absent, y, codes, groups, weights, data.reading)

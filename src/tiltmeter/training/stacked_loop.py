@@ -130,7 +130,7 @@ class StackedObservations:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from this state."""
-        self._diverged = state["diverged"].numpy().copy()
+        self._diverged = state["diverged"].cpu().numpy().copy()
         if self._keeper is not None:
             self._keeper.last = state["kept"]
 
