@@ -27,6 +27,8 @@ from scipy.special import betaincinv
 
 from tiltmeter.data.labels import coded
 
+__all__ = ["GroupScorer", "error_gap", "fpr_gap", "selection_gap", "tpr_gap", "worst_group_error"]
+
 #: Groups with fewer points than this, in the rate that is asked for, are left out of a score.
 FEWEST = 20
 

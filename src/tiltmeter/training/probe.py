@@ -85,11 +85,11 @@ class EvaluationCost:
             return True
         return self.seconds + self.seconds / self.evaluations - self._first <= budget * self.training
 
-    def add(self, seconds: float) -> None:
+    def add(self, seconds: float, quiet: bool = False) -> None:
         """One evaluation took so long; said once if all of them take as long as the training, and long enough."""
         self._first = self._first if self.evaluations else seconds  # the first includes what is done once
         self.evaluations, self.seconds = self.evaluations + 1, self.seconds + seconds
-        if not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
+        if not quiet and not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
             self._told = True
             warn_caller(f"{self} Probe(..., budget=0.1) keeps evaluations to a tenth of the training.")
 
@@ -285,7 +285,8 @@ class Probe:
         self._recorder.append(step, readings, points)
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
-        self.cost.add(time.monotonic() - start)
+        # `train` and whoever debugs are strict, and choose the evaluations themselves.
+        self.cost.add(time.monotonic() - start, quiet=self.strict)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))
