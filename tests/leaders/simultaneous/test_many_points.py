@@ -59,7 +59,7 @@ def test_false_claims_stay_below_the_level(monkeypatch):
         values, codes = curves(3000, 100 + seed)
         found = bands(values, codes, CONTRAST, draws=499, permutations=199)
         claims += any(band.shown.any() for band in found.values())
-    assert claims <= 20  # 10 expected at most; the chance of more than 20 is below 1 in 1,000
+    assert claims <= 20  # 10 expected at most; the chance of more than 20 is 0.0012
 
 
 def run_of(points, seed=0):
