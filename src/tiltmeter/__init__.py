@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tiltmeter import measures as measures
     from tiltmeter import modules as modules
     from tiltmeter import plot as plot
+    from tiltmeter import predictions as predictions
     from tiltmeter import problem as problem
     from tiltmeter import record as record
     from tiltmeter import results as results

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
-__all__ = ["Cosine", "PowerDecay", "Schedule", "Steps", "Warmup", "in_turn"]
+__all__ = ["Cosine", "PowerDecay", "Schedule", "Steps", "Then", "Warmup", "in_turn"]
 
 
 Schedule: TypeAlias = Callable[[float], float]
@@ -135,7 +135,38 @@ def in_turn(durations: Mapping[Hashable, float]) -> dict[Hashable, Steps]:
 
 
 #: Our own schedules by name.
-SCHEDULES: dict[str, Callable[..., Schedule]] = {kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps)}
+@dataclass(frozen=True)
+class Then:
+    """`first` up to the time `at`, `rest` from there on, with its own time starting at 0: a warm-up and a cosine.
+
+    >>> warm = Then(Warmup(peak=0.4, duration=10.0), at=10.0, rest=Cosine(initial=0.4, duration=100.0))
+    >>> warm(5.0), warm(10.0), warm(60.0)
+    (0.2, 0.4, 0.2)
+    """
+
+    first: Schedule
+    at: float
+    rest: Schedule
+
+    def __post_init__(self) -> None:
+        _positive(self, "at")
+        for name in ("first", "rest"):
+            if not callable(getattr(self, name)):
+                found = type(getattr(self, name)).__name__
+                raise TypeError(f"`{name}` should be a schedule, as Warmup(0.1, 100). Found {found}.")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        before = tuple(time for time in breaks_of(self.first) if time < self.at)
+        return (*before, self.at, *(self.at + time for time in breaks_of(self.rest)))
+
+    def __call__(self, t: float) -> float:
+        return float(self.first(t) if t < self.at else self.rest(t - self.at))
+
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
+    kind.__name__: kind for kind in (PowerDecay, Cosine, Warmup, Steps, Then)
+}
 
 
 def breaks_of(schedule: object) -> tuple[float, ...]:
@@ -162,17 +193,35 @@ def value_at(schedule: Schedule, time: float, name: str, clock: str = "t") -> fl
 def schedule_to_json(schedule: object) -> JSON:
     """Our own schedules by name and fields; a user's callable by its repr, which cannot be rebuilt."""
     if type(schedule) in SCHEDULES.values():
-        fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(schedule).items()}  # type: ignore[call-overload]
-        return {"schedule": type(schedule).__name__, **fields}
+        values = {one.name: getattr(schedule, one.name) for one in fields(schedule)}  # type: ignore[arg-type]
+        return {"schedule": type(schedule).__name__, **{name: _field_to_json(value) for name, value in values.items()}}
     return {"schedule": "callable", "repr": getattr(schedule, "__qualname__", repr(schedule))}
 
 
+def _field_to_json(value: Any) -> JSON:
+    if isinstance(value, tuple):
+        return list(value)
+    return schedule_to_json(value) if callable(value) else value
+
+
 def schedule_from_json(value: Mapping[str, Any]) -> Schedule:
-    fields = dict(value)
-    kind = fields.pop("schedule")
+    """The schedule that `schedule_to_json` wrote.
+
+    >>> warm = Then(Warmup(0.4, 10.0), 10.0, Cosine(0.4, 100.0))
+    >>> schedule_from_json(schedule_to_json(warm)) == warm
+    True
+    """
+    given = dict(value)
+    kind = given.pop("schedule")
     if kind not in SCHEDULES:
-        raise ValueError(f"The schedule {fields.get('repr', kind)} was a function and cannot be rebuilt from a file.")
-    return SCHEDULES[kind](**{k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()})
+        raise ValueError(f"The schedule {given.get('repr', kind)} was a function and cannot be rebuilt from a file.")
+    return SCHEDULES[kind](**{name: _field_from_json(part) for name, part in given.items()})
+
+
+def _field_from_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return schedule_from_json(value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def schedule_from_table(given: Mapping[str, Any], where: str) -> Schedule:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
+import sys
+import warnings
 from collections.abc import Hashable, Sequence
 from html import escape
 
@@ -80,6 +82,15 @@ def shortened(text: str, limit: int = 200) -> str:
     """Return text on one line, shortened to this many characters, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
     return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the line of the first caller outside this package, however deep the call."""
+    level, frame = 1, sys._getframe(0)
+    # A context manager of ours ends inside Python's contextlib.
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("tiltmeter", "contextlib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 def numbered(names: Sequence[str]) -> list[str]:

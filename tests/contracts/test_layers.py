@@ -21,7 +21,7 @@ LAYERS = [
     ["fairness"],
     ["leaders"],
     ["forecast"],
-    ["theory", "simulation", "training"],
+    ["theory", "simulation", "training", "predictions"],
     ["measures"],
     ["modules"],
     ["recipe"],

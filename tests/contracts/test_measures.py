@@ -173,14 +173,14 @@ def test_a_model_that_diverges_does_not_end_the_training(name):
     assert found["loss"].sizes["time"] == 3
 
 
-def test_a_measure_that_fails_on_a_sound_model_does_end_it():
+def test_a_measure_that_fails_on_a_sound_model_ends_a_strict_probe():
     def broken(snapshot):
         raise ValueError(f"nothing at {snapshot.step}")
 
     _, model, data = example_of(find("weight-rank"))
     with (
         pytest.raises(ValueError, match="nothing at 0"),
-        tm.Probe(model, data, watch=tm.Watch(measures=(broken,))) as probe,
+        tm.Probe(model, data, watch=tm.Watch(measures=(broken,)), strict=True) as probe,
     ):
         probe(0)
 

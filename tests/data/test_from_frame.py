@@ -246,3 +246,68 @@ class _nothing:
 
     def __exit__(self, *args):
         return None
+
+
+class TestLike:
+    """A publisher's train and test files, read alike."""
+
+    def tables(self):
+        def table(count, jobs, seed):
+            draw = np.random.default_rng(seed)
+            frame = pd.DataFrame({"age": draw.normal(size=count), "job": draw.choice(jobs, count)})
+            frame["sex"] = draw.choice(["F", "M"], count)
+            frame["wage"] = draw.choice(["low", "high"], count)
+            return frame
+
+        return table(300, ["clerk", "cook", "smith"], 1), table(200, ["cook", "clerk"], 2)
+
+    def test_columns_and_labels_are_those_of_the_other(self):
+        train, test = self.tables()
+        names = {"label": "wage", "group": "sex"}
+        first = GroupedData.from_frame(train, **names, positive="high")
+        assert first.reading.columns == ("age", "job = clerk", "job = cook", "job = smith")
+        alone = GroupedData.from_frame(test, **names, positive="high")
+        assert alone.x.shape[1] == 3
+        second = GroupedData.from_frame(test[["job", "wage", "sex", "age"]], **names, like=first)
+        assert second.reading.columns == first.reading.columns
+        np.testing.assert_array_equal(second.x[:, [0, 1, 2]], alone.x)
+        np.testing.assert_array_equal(second.y, alone.y)
+        assert second.reading.positive == "high"
+        np.testing.assert_array_equal(second.reading.kept_rows, np.arange(200))
+
+    def test_unknown_words_are_zeros_and_said(self):
+        test, train = self.tables()
+        names = {"label": "wage", "group": "sex"}
+        first = GroupedData.from_frame(train, **names)
+        with pytest.warns(
+            UserWarning, match=r"Column job has 1 values in \d+ rows that `like` does not have, as 'smith'"
+        ):
+            second = GroupedData.from_frame(test, **names, like=first)
+        assert (second.x[(test.job == "smith").to_numpy()][:, 1:] == 0).all()
+
+    def test_medians_are_those_of_the_other(self):
+        train, test = self.tables()
+        train.loc[:20, "age"] = np.nan
+        test.loc[:3, "age"] = np.nan
+        names = {"label": "wage", "group": "sex", "missing": "impute"}
+        first = GroupedData.from_frame(train, **names)
+        second = GroupedData.from_frame(test, **names, like=first)
+        assert second.reading.columns == first.reading.columns
+        np.testing.assert_allclose(second.x[:4, 0], train.age.median(), rtol=1e-6)
+        whole = GroupedData.from_frame(test[4:], **names, like=first)
+        assert whole.x.shape[1] == first.x.shape[1]
+
+    def test_sentences(self):
+        train, test = self.tables()
+        names = {"label": "wage", "group": "sex"}
+        first = GroupedData.from_frame(train, **names)
+        with pytest.raises(KeyError, match=r"should have the features of `like`\. Found no column 'age'"):
+            GroupedData.from_frame(test.drop(columns="age"), **names, like=first)
+        with pytest.raises(ValueError, match=r"should have the labels of `like` \(high, low\)\. Found 'none'"):
+            GroupedData.from_frame(test.assign(wage="none"), **names, like=first)
+        with pytest.raises(TypeError, match="`like` should be data that `from_frame` read"):
+            GroupedData.from_frame(test, **names, like=GroupedData(first.x, first.y, first.codes))
+        with pytest.raises(ValueError, match="should miss values only where `like` does"):
+            GroupedData.from_frame(
+                test.assign(age=np.where(test.index < 3, np.nan, 1.0)), **names, missing="impute", like=first
+            )

@@ -155,3 +155,14 @@ def test_a_stream_that_changes_its_order_is_refused():
     loaded = tm.GroupedData.from_loader(DataLoader(Points(), batch_size=4), stream=True)
     with pytest.raises(ValueError, match="Found another order: stream its dataset"):
         loaded.take([3, 1])
+
+
+def test_inputs_have_the_structure_that_was_given():
+    parts = {"tokens": np.zeros((60, 2), dtype=int), "mask": np.ones((60, 2), dtype=np.float32)}
+    named = tm.GroupedData(parts, [0, 1] * 30, ["a"] * 30 + ["b"] * 30)
+    x, y = named.inputs()
+    assert isinstance(x, dict)
+    assert {name: tuple(part.shape) for name, part in x.items()} == {"tokens": (60, 2), "mask": (60, 2)}
+    x, y = tm.GroupedData(tuple(parts.values()), [0, 1] * 30, ["a"] * 30 + ["b"] * 30).inputs()
+    assert isinstance(x, tuple)
+    assert len(y) == 60

@@ -165,3 +165,20 @@ def test_long_orders_are_told_apart_by_a_checksum():
     one, two = (tm.Recipe(lr=0.1, steps=2, order=places).to_json()["order"] for places in (long, other))
     assert one["shape"] == two["shape"] == [KEPT, 2]
     assert one["sha256"] != two["sha256"]
+
+
+def test_a_warm_up_joined_with_a_cosine_is_one_value():
+    from tiltmeter.schedules import breaks_of, schedule_from_table
+
+    warm = tm.schedules.Then(tm.schedules.Warmup(0.4, 10), 10, tm.schedules.Cosine(0.4, 100))
+    recipe = tm.Recipe(schedule=warm, steps=110)
+    assert tm.Recipe.from_json(recipe.to_json()) == recipe
+    assert [round(warm(t), 3) for t in (0, 5, 10, 60, 200)] == [0.0, 0.2, 0.4, 0.2, 0.0]
+    assert breaks_of(warm) == (10, 110)
+    table = {"schedule": "Then", "first": {"schedule": "Warmup", "peak": 0.4, "duration": 10}, "at": 10}
+    table["rest"] = {"schedule": "Cosine", "initial": 0.4, "duration": 100}
+    assert schedule_from_table(table, "[training] lr") == warm
+    with pytest.raises(TypeError, match=r"`rest` should be a schedule, as Warmup\(0\.1, 100\)\. Found float\."):
+        tm.schedules.Then(tm.schedules.Warmup(0.4, 10), 10, 0.4)
+    with pytest.raises(ValueError, match=r"`at` should be a positive number\. Found at = 0\."):
+        tm.schedules.Then(tm.schedules.Warmup(0.4, 10), 0, tm.schedules.Cosine(0.4, 100))

@@ -76,7 +76,11 @@ def test_divergence_is_frozen_too(loss, origin):
 @pytest.mark.parametrize(
     ("change", "kind", "sentence"),
     [
-        ({"clock": "hour"}, ValueError, '`clock` should be one of "t", "step", "epoch". Found clock = \'hour\'.'),
+        (
+            {"clock": "hour"},
+            ValueError,
+            '`clock` should be one of "t", "step", "epoch", "round". Found clock = \'hour\'.',
+        ),
         ({"origin": "theory"}, TypeError, "`origin` should be an Origin. Found str."),
         ({"diverged": 3.0}, TypeError, "`diverged` should be an xarray.DataArray. Found float."),
         ({"curves": {"a": [1, 2]}}, TypeError, "Curve 'a' should be an xarray.DataArray. Found list."),

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.training.point_keeper import kept_evaluation
+from tiltmeter.measures.point_keeper import kept_evaluation
 
 
 def data(count=400, seed=0, classes=2):
@@ -152,7 +152,7 @@ class TestMisread:
 
         net = Hidden() if hidden else nn.Sequential(inner, nn.Sigmoid())
         probe, said = self.probe(net, data())
-        assert any("outputs are probabilities" in one and "BCELoss" in one for one in said)
+        assert any("outputs are probabilities" in one and "logistic loss of probabilities" in one for one in said)
         probe.evaluate(0)
         plain, quiet = self.probe(inner, data())
         assert quiet == []

@@ -33,8 +33,8 @@ def numbered(y, group, weights=None):
     return tm.GroupedData(np.arange(float(len(y)))[:, None], y, group, weights)
 
 
-def evaluated(model, data, *, loss=None, chunk=256, **watch):
-    with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk) as probe:
+def evaluated(model, data, *, loss=None, chunk=256, strict=False, **watch):
+    with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk, strict=strict) as probe:
         pass
     run = probe.trajectory()
     return {name: curve.isel(time=0) for name, curve in run.items()}, run
@@ -243,7 +243,7 @@ class TestMeasures:
             raise RuntimeError("no")
 
         with pytest.raises(RuntimeError) as error:
-            evaluated(nn.Linear(6, 1), flat, measures=[broken])
+            evaluated(nn.Linear(6, 1), flat, measures=[broken], strict=True)
         assert error.value.__notes__ == ["Raised by the measure 'broken' in group 'a'."]
 
     def test_decide_overrides(self):
@@ -291,7 +291,7 @@ class TestWhen:
         assert (report.state, report.reason) == ("failed", "ZeroDivisionError: by hand")
 
     def test_steps_count_over_all_epochs(self, flat):
-        probe = tm.Probe(nn.Linear(6, 1), flat)
+        probe = tm.Probe(nn.Linear(6, 1), flat, strict=True)
         probe(3)
         probe(3)  # gradient accumulation: the same step again is no new one
         with pytest.raises(
@@ -360,8 +360,8 @@ class Outer(nn.Module):
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,))), ValueError, "A measure needs a name for its curve"),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(3,))), TypeError, "A measure should be a function. Found int."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.measures.GroupMetric(max, "tpr"),))), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.measures.GroupMetric(lambda y, s: 1, "m")] * 2))(0), ValueError, "Two measures give a curve 'm': rename one."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]))(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.measures.GroupMetric(lambda y, s: 1, "m")] * 2), strict=True)(0), ValueError, "Two measures give a curve 'm': rename one."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]), strict=True)(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
     ],
 )  # fmt: skip
 def test_sentences(make, kind, sentence, flat):

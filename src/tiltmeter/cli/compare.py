@@ -8,7 +8,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.scorecard import loaded_runs
+from tiltmeter.cli.run_input import read_trajectories
 from tiltmeter.cli.terminal import Json, Level, print_table
 from tiltmeter.leaders.headline import between_at, term
 from tiltmeter.leaders.leaders import leaders
@@ -31,7 +31,7 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     curve
         The curve in which they are compared (default: what the question of the data asks for; the table is by loss).
     """
-    loaded = loaded_runs(runs)
+    loaded = read_trajectories(runs)
     card = scorecard(loaded, curve or "loss", level=level)
     if json:
         print(machine.dumps(card.to_json(), indent=2, allow_nan=False))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
+from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
 from tiltmeter.cli.terminal import Json
 
 #: Exit codes; 2 is bad input.
@@ -20,6 +21,7 @@ def gate(
     curve: str | None = None,
     level: float = 0.05,
     inconclusive: Literal["fail", "pass"] = "fail",
+    columns: PredictionColumns = PredictionColumns(),
     json: Json = False,
 ) -> int:
     """Exit with 0 if every gap is clearly within what is allowed, 1 if one is clearly larger, 3 if it is inconclusive.
@@ -29,7 +31,7 @@ def gate(
     Parameters
     ----------
     run
-        The run directory.
+        The run directory, or a table of predictions.
     gap
         The largest gap that is allowed.
     curve
@@ -41,16 +43,13 @@ def gate(
     """
     from tiltmeter.fairness.gate import bias_gate
     from tiltmeter.leaders.leaders import asked_of
-    from tiltmeter.record import Trajectory, load
     from tiltmeter.record.labelled import label_to_json
 
-    loaded = load(run)
-    if not isinstance(loaded, Trajectory):
-        raise ValueError(f"{run} holds a dataset, not a run over time.")
+    (trajectory,) = read_trajectories([run], columns).values()
     if curve is None:
-        question = asked_of(loaded)
-        curve = question.asked if question is not None else "error" if "error" in loaded else "loss"
-    answer = bias_gate(loaded, curve, gap, level)
+        question = asked_of(trajectory)
+        curve = question.asked if question is not None else "error" if "error" in trajectory else "loss"
+    answer = bias_gate(trajectory, curve, gap, level)
     code = 0 if answer.verdict == "inconclusive" and inconclusive == "pass" else CODES[answer.verdict]
     if json:
         rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]

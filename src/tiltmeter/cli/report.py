@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json as machine
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
 from tiltmeter.cli.terminal import Json
 from tiltmeter.question import Question
 from tiltmeter.report.runs import page as write
@@ -17,17 +18,18 @@ def report(
     *runs: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str = "Bias during training",
+    columns: PredictionColumns = PredictionColumns(),
     kind: Literal["benefit", "burden"] | None = None,
     decision: str | None = None,
     outcome: str | None = None,
     json: Json = False,
 ) -> None:
-    """Write runs as one HTML page for a review; it works offline and without scripts.
+    """Write runs, or a table of predictions, as one HTML page for a review; it works offline and without scripts.
 
     Parameters
     ----------
     runs
-        Run directories.
+        Run directories, or tables of predictions (.csv, .parquet, .feather).
     out
         Where to write the page.
     title
@@ -43,7 +45,11 @@ def report(
     asked = None
     if kind is not None or decision is not None or outcome is not None:
         asked = Question(decision, outcome, kind or "benefit")
-    written, numbers = write(list(runs), out, title=title, question=asked)
+    tables = any(map(is_table, runs)) or columns.given
+    chosen: Any = read_runs(runs, columns) if tables else list(runs)
+    if len(chosen) == 1 and tables:
+        chosen = list(chosen.values())
+    written, numbers = write(chosen, out, title=title, question=asked)
     if json:
         print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
         return

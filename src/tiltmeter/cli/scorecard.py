@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as machine
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,13 +10,14 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
+from tiltmeter.cli.run_input import read_trajectories
 from tiltmeter.cli.show import draw
 from tiltmeter.cli.terminal import Json, Level, Save, print_table
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard
 from tiltmeter.leaders.scorecard.scorecard import scorecard as card_of
 from tiltmeter.leaders.scorecard.selections import BestMean, BestWorst, Last
-from tiltmeter.record import Trajectory, load
+from tiltmeter.record import Trajectory
 
 SELECTIONS = {"last": Last(), "best-mean": BestMean(), "best-worst": BestWorst()}
 
@@ -45,7 +45,7 @@ def scorecard(
     picture
         What `--save` draws: the plane of mean and worst group, who paid, areas over training, or pulls over time.
     """
-    loaded = loaded_runs(runs)
+    loaded = read_trajectories(runs)
     if len(loaded) < 2:
         raise ValueError(f"A scorecard needs at least two runs, the baseline first. Found {len(loaded)}.")
     card = card_of(loaded, curve, select=SELECTIONS[select], level=level)
@@ -69,19 +69,6 @@ def scorecard(
     for row in card.rows:
         grid.add_row(*_cells(row))
     print_table(grid)
-
-
-def loaded_runs(runs: Sequence[Path]) -> dict[str, Trajectory]:
-    """The runs of these directories, by the names given."""
-    loaded: dict[str, Trajectory] = {}
-    for run in runs:
-        contents = load(run)
-        if not isinstance(contents, Trajectory):
-            raise ValueError(f"{run} holds a dataset, not a run over time.")
-        if str(run) in loaded:
-            raise ValueError(f"Every run should be named once. Found {run} twice.")
-        loaded[str(run)] = contents
-    return loaded
 
 
 def _draw(picture: str, card: Scorecard, runs: dict[str, Trajectory], curve: str, save: tuple[Path, ...]) -> None:

@@ -16,13 +16,14 @@ import xarray as xr
 from rich import box
 from rich.table import Table
 
+from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
 from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, print_result, print_table
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
 from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
 from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
-from tiltmeter.record import check, load
+from tiltmeter.record import check
 from tiltmeter.record.labelled import array_to_json, label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import group_name
@@ -298,6 +299,7 @@ def show(
     save: Save = (),
     follow: Switch = False,
     ahead: Path | None = None,
+    columns: PredictionColumns = PredictionColumns(),
     json: Json = False,
 ) -> None:
     """What a run directory holds, in words, as a table and as a picture.
@@ -305,7 +307,7 @@ def show(
     Parameters
     ----------
     run
-        The run directory.
+        The run directory, or a table of predictions.
     follow
         Show it again whenever the run has grown, until it ends.
     ahead
@@ -320,7 +322,7 @@ def show(
         for _ in growing(run):
             _show(run, curve, level, (), json)
     else:
-        _show(run, curve, level, save, json)
+        _show(run, curve, level, save, json, columns)
     if follow and save:
         _show(run, curve, level, save, json)
 
@@ -360,8 +362,15 @@ def growing(run: Path, pause: float = PAUSE) -> Iterator[int]:
         time.sleep(pause)
 
 
-def _show(run: Path, curve: str | None, level: float, save: tuple[Path, ...], json: bool) -> None:
-    loaded = load(run)
+def _show(
+    run: Path,
+    curve: str | None,
+    level: float,
+    save: tuple[Path, ...],
+    json: bool,
+    columns: PredictionColumns = PredictionColumns(),
+) -> None:
+    (loaded,) = read_runs([run], columns).values()
     if not isinstance(loaded, Trajectory):
         from tiltmeter.cli.equilibrium import tell
 
@@ -377,5 +386,5 @@ def _show(run: Path, curve: str | None, level: float, save: tuple[Path, ...], js
     summary = Summary(loaded, curve, level)
     save_pictures(summary, save)
     summary.print(as_json=json)
-    if not json:
+    if not json and not is_table(run):
         print(check(run))

@@ -12,6 +12,11 @@ def is_tensor(value: object) -> bool:
     return type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach")
 
 
+def writable(values: Any) -> Any:
+    """An array that torch takes without a warning: a copy of one that is read-only, as the columns of pandas 3 are."""
+    return values.copy() if isinstance(values, np.ndarray) and not values.flags.writeable else values
+
+
 def points_of(x: Any) -> Any:
     if is_tensor(x):
         points = x.detach()

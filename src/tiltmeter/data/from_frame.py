@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiltmeter.data.any_frame import any_frame, check_once, column
-from tiltmeter.data.labels import plain_label
+from tiltmeter.data.labels import plain_label, plain_labels
 from tiltmeter.record.labelled import JSON, label_to_json
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, warn_caller
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
@@ -43,6 +43,13 @@ class TableReading(NotebookText):
     positive: str | None = None
     #: Columns of words and the values that became a column of zeros and ones each.
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: The columns of the table that became features, and the names of the columns of `x`.
+    features: tuple[str, ...] = field(default=(), repr=False)
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    #: The medians that fill in missing numbers, of the columns where some are; a table read like this one has the same.
+    medians: Mapping[str, float] = field(default_factory=dict, repr=False)
+    #: Which rows of the table were kept, by number; a later split does not change this. None: not known.
+    kept_rows: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def dropped_rows(self) -> int:
@@ -116,9 +123,12 @@ def from_frame(
     weights: Hashable | None = None,
     positive: Hashable | None = None,
     missing: str = "drop",
+    like: GroupedData | None = None,
 ) -> GroupedData:
     """See `GroupedData.from_frame`."""
     from tiltmeter.data.grouped import GroupedData
+
+    known = None if like is None else _reading_of(like)
 
     if missing not in MISSING:
         raise ValueError(f"`missing` should be one of {', '.join(map(repr, MISSING))}. Found missing = {missing!r}.")
@@ -129,6 +139,12 @@ def from_frame(
     names = _group_columns(table, group)
     for name, what in ((label, "label"), *(() if weights is None else ((weights, "weights"),))):
         column(table, name, what)
+    if known is not None and features is None:
+        by_name = {str(name): name for name in table.columns}
+        absent = [name for name in known.features if name not in by_name]
+        if absent:
+            raise KeyError(f"`frame` should have the features of `like`. Found no column {absent[0]!r}.")
+        features = [by_name[name] for name in known.features]
     chosen = _features(table, features, label, {label, weights, *names})
     needed = [label, *names, *(() if weights is None else (weights,))]
     members = _members(table, names)
@@ -139,20 +155,35 @@ def from_frame(
         raise ValueError(f"No value should be missing with missing='error'. Found some missing in {listed}.")
     away = gaps[needed].any(axis=1) if missing == "impute" else gaps.any(axis=1)
     keep = ~away.to_numpy()
-    reading = TableReading(len(table), _count(members, ~keep), _count(members), counts)
+    reading = TableReading(len(table), _count(members, ~keep), _count(members), counts, kept_rows=np.flatnonzero(keep))
     if not keep.any():
         raise ValueError(f"`frame` should have rows without missing values. Found none. {reading.dropping()}")
     kept = table[keep]
-    y, words = _labels(kept[label]) if positive is None else _yes_or_no(kept[label], positive)
-    filled, imputed = _imputed(kept[chosen]) if missing == "impute" else (kept[chosen], {})
-    x, encoded = _numbers(filled)
+    if known is not None and known.labels:
+        y, words = _labels_like(kept[label], known.labels)
+        positive = known.positive
+    else:
+        y, words = _labels(kept[label]) if positive is None else _yes_or_no(kept[label], positive)
+    medians = {} if known is None else known.medians
+    filled, imputed, medians = _imputed(kept[chosen], known) if missing == "impute" else (kept[chosen], {}, medians)
+    x, encoded, columns = _numbers(filled, None if known is None else known.words)
     reading = replace(
-        reading, imputed=imputed, labels=words, positive=None if positive is None else words[1], words=encoded
+        reading,
+        imputed=imputed,
+        labels=words,
+        positive=None if positive is None else words[1],
+        words=encoded,
+        features=tuple(map(str, chosen)),
+        columns=columns,
+        medians=medians,
     )
+    if known is not None and columns != known.columns:
+        odd = sorted({*columns} ^ {*known.columns})
+        raise ValueError(f"`frame` should give the columns of `like`. Found a difference in {', '.join(odd[:5])}.")
     if reading.dropped_rows:
         always = gaps[needed].any(axis=1).to_numpy()[~keep].all()
         rest = "Rows without label, group or weight are always dropped" if always else 'missing="impute" keeps them'
-        warnings.warn(f'{reading.dropping()} {rest}; missing="error" refuses.', stacklevel=3)
+        warn_caller(f'{reading.dropping()} {rest}; missing="error" refuses.')
     mass = None if weights is None else _weights(kept[weights], weights)
     data = GroupedData(x, y, [member for member, stays in zip(members, keep, strict=True) if stays], mass)
     return data.with_reading(reading)
@@ -172,14 +203,13 @@ def _members(table: Any, names: Sequence[Any]) -> list[Any]:
     columns = [table[name].tolist() for name in names]
     gaps = table[list(names)].isna().any(axis=1).tolist()
     rows = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+    if not any(gaps):
+        return plain_labels(rows)
     return [None if gap else plain_label(row) for row, gap in zip(rows, gaps, strict=True)]
 
 
 def _count(members: Sequence[Any], chosen: np.ndarray | None = None) -> dict[Hashable, int]:
-    counts: dict[Hashable, int] = {}
-    for place, member in enumerate(members):
-        if chosen is None or chosen[place]:
-            counts[member] = counts.get(member, 0) + 1
+    counts = Counter(members if chosen is None else [members[place] for place in np.flatnonzero(chosen).tolist()])
     return dict(sorted(counts.items(), key=lambda item: str(item[0])))
 
 
@@ -216,6 +246,22 @@ def _labels(values: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return np.asarray(codes, dtype=np.int64), tuple(map(str, words))
 
 
+def _reading_of(like: Any) -> TableReading:
+    reading = getattr(like, "reading", None)
+    if not isinstance(reading, TableReading) or not reading.features:
+        raise TypeError("`like` should be data that `from_frame` read. Found data from elsewhere.")
+    return reading
+
+
+def _labels_like(values: Any, words: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Label words by the codes that they had before."""
+    texts = values.astype(str)
+    unknown = sorted(set(texts) - set(words))
+    if unknown:
+        raise ValueError(f"`frame` should have the labels of `like` ({', '.join(words)}). Found {unknown[0]!r}.")
+    return texts.map({word: code for code, word in enumerate(words)}).to_numpy(dtype=np.int64), words
+
+
 def _yes_or_no(values: Any, positive: Hashable) -> tuple[np.ndarray, tuple[str, ...]]:
     """1 for the positive label and 0 for the other, words or numbers."""
     found = sorted({plain_label(value) for value in values.tolist()}, key=str)
@@ -229,47 +275,71 @@ def _yes_or_no(values: Any, positive: Hashable) -> tuple[np.ndarray, tuple[str, 
     return (values == named[0]).to_numpy(dtype=np.int64), (str(other), str(named[0]))
 
 
-def _imputed(table: Any) -> tuple[Any, dict[str, int]]:
+def _imputed(table: Any, known: TableReading | None) -> tuple[Any, dict[str, int], dict[str, float]]:
     """Numbers by the median of their column with a column that says so; words by a value of their own."""
     import pandas as pd
 
     counts = {str(name): int(count) for name, count in table.isna().sum().items() if count}
     filled: dict[Any, Any] = {}
+    medians: dict[str, float] = {} if known is None else dict(known.medians)
     for name in table.columns:
         values = table[name]
         gaps = values.isna()
-        if not gaps.any():
+        if not gaps.any() and str(name) not in medians:
             filled[name] = values
         elif pd.api.types.is_numeric_dtype(values.dtype):
             plain = values.astype(float)
             if gaps.all():
                 raise ValueError(f"`features`: column {name!r} has no value at all: leave it out with features=.")
-            filled[name] = plain.fillna(plain.median())
+            if known is None:
+                medians[str(name)] = float(plain.median())
+            elif str(name) not in medians:
+                raise ValueError(
+                    f"`frame` should miss values only where `like` does. Found some missing in {name!r}, whose median "
+                    "nobody has asked for."
+                )
+            filled[name] = plain.fillna(medians[str(name)])
             filled[f"{name} missing"] = gaps.astype(float)
         else:
             filled[name] = values.astype(object).where(~gaps, "missing")
-    return pd.DataFrame(filled, index=table.index), counts
+    return pd.DataFrame(filled, index=table.index), counts, medians
 
 
-def _numbers(table: Any) -> tuple[np.ndarray, Mapping[str, tuple[str, ...]]]:
+def _numbers(
+    table: Any, known: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[np.ndarray, Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+    """The features as one array, the values of every column of words, and the names of the array's columns."""
     import pandas as pd
 
     words: dict[str, tuple[str, ...]] = {}
     numbers: list[np.ndarray] = []
+    columns: list[str] = []
     for name in table.columns:
         values = table[name]
-        if pd.api.types.is_numeric_dtype(values.dtype):
+        if pd.api.types.is_numeric_dtype(values.dtype) and str(name) not in (known or {}):
             numbers.append(values.to_numpy(dtype=np.float32)[:, None])
+            columns.append(str(name))
             continue
         if values.dtype.kind in "mMc":
             raise TypeError(f"`features`: column {name!r} holds {values.dtype}: turn it into numbers, or leave it out.")
         texts = values.astype(str)
         found = sorted(set(texts))
+        before = (known or {}).get(str(name))
+        if before is not None:
+            new = [word for word in found if word not in before]
+            if new:
+                count = int(texts.isin(new).sum())
+                warn_caller(
+                    f"Column {name} has {len(new)} values in {count:,} rows that `like` does not have, as {new[0]!r}: "
+                    "they are zero in all its columns."
+                )
+            found = list(before)
         if len(found) > MOST_VALUES:
             raise ValueError(
                 f"A column of words should have at most {MOST_VALUES:,} different values. Found {len(found):,} in "
                 f"{name!r}: leave it out with features=."
             )
         words[str(name)] = tuple(found)
+        columns += [f"{name} = {word}" for word in found]
         numbers.append((texts.to_numpy()[:, None] == np.asarray(found, dtype=object)).astype(np.float32))
-    return np.concatenate(numbers, axis=1), words
+    return np.concatenate(numbers, axis=1), words, tuple(columns)

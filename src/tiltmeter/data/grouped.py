@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, overload
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tiltmeter.data import summary_table as glance
 from tiltmeter.data.any_frame import is_table, read_table
-from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset
+from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
 from tiltmeter.data.labels import coded
 from tiltmeter.data.misnamed import misnamed
@@ -18,6 +17,7 @@ from tiltmeter.data.nested import Nested, Streamed, nested_points
 from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.question import Question, checked_question
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
+from tiltmeter.shown_text import warn_caller
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
@@ -110,6 +110,7 @@ class GroupedData:
         weights: Hashable | None = None,
         positive: Hashable | None = None,
         missing: str = "drop",
+        like: GroupedData | None = None,
     ) -> GroupedData:
         """Grouped data from the named columns of a table, with an account of what was done to it (`data.reading`).
 
@@ -130,11 +131,16 @@ class GroupedData:
         says where; words by the value "missing". Rows without label, group or weight are dropped even then. The median
         is that of all rows, so a later split shares it between both parts. Groups that lose more rows than others are
         no longer a fair sample of themselves.
+
+        `like` reads the table as another one was read: `from_frame(test, ..., like=train)` has the columns of `train`
+        in its order, codes labels alike, and fills in the medians of `train`. Words that `train` does not have become
+        zeros in all columns of their feature, with a warning. `data.reading.columns` names the columns of `x`, and
+        `data.reading.kept_rows` says which rows of the table were kept.
         """
         from tiltmeter.data.from_frame import from_frame
 
         columns = {"label": label, "group": group, "features": features, "weights": weights}
-        return from_frame(frame, **columns, positive=positive, missing=missing)
+        return from_frame(frame, **columns, positive=positive, missing=missing, like=like)
 
     @classmethod
     def from_npz(
@@ -324,9 +330,7 @@ class GroupedData:
         """Warn about groups that have too few points for reliable results."""
         small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
-            warnings.warn(
-                f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.", stacklevel=3
-            )
+            warn_caller(f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.")
 
     def tensors(self, dtype: Any = None) -> tuple[Any, Any]:
         """`x` and `y` as tensors, for a TensorDataset; floating-point x in this dtype (default: float32, or that of
@@ -335,14 +339,25 @@ class GroupedData:
         if isinstance(self.x, (Nested, Streamed)):
             what = "in parts (dict or tuple)" if isinstance(self.x, Nested) else "streamed"
             raise TypeError(f"This needs points that are one tensor. Found points {what}, which Probe and train take.")
-        return self.inputs(dtype)
+        return self.tensor_points(dtype)
 
     def inputs(self, dtype: Any = None) -> tuple[Any, Any]:
-        """As `tensors`, with points in parts as tensors in the same structure and streamed points as they are."""
+        """As `tensors`, with points in parts as tensors in the same structure, a dict or a tuple; streamed points as
+        they are.
+
+        >>> data = GroupedData({"tokens": np.zeros((60, 2), dtype=int)}, [0, 1] * 30, ["a"] * 30 + ["b"] * 30)
+        >>> {name: tuple(part.shape) for name, part in data.inputs()[0].items()}
+        {'tokens': (60, 2)}
+        """
+        x, y = self.tensor_points(dtype)
+        return (x.parts if isinstance(x, Nested) else x), y
+
+    def tensor_points(self, dtype: Any = None) -> tuple[Any, Any]:
+        """As `inputs`, with points in parts as one object that can be cut and counted."""
         import torch
 
         def tensor(values: Any) -> Any:
-            found = values if torch.is_tensor(values) else torch.as_tensor(values)
+            found = values if torch.is_tensor(values) else torch.as_tensor(writable(values))
             if found.is_floating_point() and (dtype is not None or not torch.is_tensor(values)):
                 return found.to(dtype or torch.float32)
             return found
@@ -351,7 +366,7 @@ class GroupedData:
             x: Any = self.x
         else:
             x = self.x.each(tensor) if isinstance(self.x, Nested) else tensor(self.x)
-        y = torch.as_tensor(self.y)
+        y = torch.as_tensor(writable(self.y))
         return x, y.to(dtype or torch.float32) if y.is_floating_point() else y
 
     def to_json(self) -> dict[str, JSON]:

@@ -26,6 +26,19 @@ def plain_label(label: Any) -> Hashable:
     return label
 
 
+def plain_labels(labels: Any) -> list[Hashable]:
+    """Every label as plain Python; each different one is looked at once.
+
+    >>> plain_labels([np.str_("a"), "b", "a"])
+    ['a', 'b', 'a']
+    """
+    try:
+        plain = {label: plain_label(label) for label in dict.fromkeys(labels)}
+        return [plain[label] for label in labels]
+    except TypeError:  # lists and arrays, which cannot be looked up
+        return [plain_label(label) for label in labels]
+
+
 def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hashable, ...], np.ndarray]:
     """The groups, in order, and for every point the index of its group.
 
@@ -38,7 +51,7 @@ def coded(labels: Any, groups: Sequence[Any] | None = None) -> tuple[tuple[Hasha
         values, codes = np.unique(labels, return_inverse=True)
         found: list[Any] = [plain_label(value) for value in values.tolist()]
     else:
-        every = [plain_label(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+        every = plain_labels(labels.tolist() if isinstance(labels, np.ndarray) else labels)
         found = list(dict.fromkeys(every))
         with suppress(TypeError):
             found.sort()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiltmeter.fairness.estimate import Estimate, wilson
+from tiltmeter.leaders.bands import MANY
 from tiltmeter.leaders.points import FEWEST, kept_points
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText
@@ -171,6 +172,10 @@ def _error(ordered: np.ndarray, came: np.ndarray, edges: list[np.ndarray]) -> np
 def _luck(ordered: np.ndarray, orders: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """Return the calibration errors of a perfectly calibrated model, in many draws of the outcomes."""
     rng = np.random.default_rng(12)
+    if len(ordered) == 1 and ordered.size >= MANY:
+        # What comes true in a bin of so many points is normal, with this spread, and bins are independent.
+        spread = np.sqrt(np.add.reduceat(ordered[0] * (1.0 - ordered[0]), edges[0]))
+        return np.asarray(np.abs(rng.normal(size=(DRAWS, len(spread))) * spread).sum(1) / ordered.size)
     rows = max(1, BLOCK // ordered.size)
     found = []
     for start in range(0, DRAWS, rows):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiltmeter.leaders.bands import MANY
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.record.trajectory import Trajectory
 
@@ -40,11 +41,17 @@ def shuffled_groups(trajectory: Trajectory, curve: str, share: float = 0.95) -> 
     if not 0 < size < total:
         return None
     rng = np.random.default_rng(13)
-    gaps = np.empty(DEALS)
     whole = values.sum()
-    for deal in range(DEALS):
-        mine = rng.permutation(values)[:size].sum()
-        gaps[deal] = mine / size - (whole - mine) / (total - size)
+    sums: np.ndarray
+    if total >= MANY and one.rate and one.values.dtype == bool:
+        sums = rng.hypergeometric(int(whole), total - int(whole), size, DEALS)  # exactly what shuffling gives
+    elif total >= MANY:
+        # The sum of a random part of so many points is normal; its variance is exact.
+        spread = np.sqrt(size * (total - size) / (total - 1) * values.var())
+        sums = rng.normal(size * values.mean(), spread, DEALS)
+    else:
+        sums = np.array([rng.permutation(values)[:size].sum() for _ in range(DEALS)])
+    gaps = sums / size - (whole - sums) / (total - size)
     return float(np.quantile(np.abs(gaps), share))
 
 

@@ -13,6 +13,7 @@ from tiltmeter.leaders.bands import bootstrap_weights
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.threads import one_blas_thread
 
 #: Number of bootstrap draws for limits.
 DRAWS = 1999
@@ -132,10 +133,11 @@ class LastEvaluation:
         draws, rng = DRAWS, np.random.default_rng([0, 11])
         members = [np.flatnonzero(self.codes == code) for code in range(len(self.groups))]
         columns = [self._columns(own) for own in members]
-        blocks = [
-            np.stack([weights @ column for weights, column in zip(block, columns, strict=True)], 1)
-            for block in bootstrap_weights([len(own) for own in members], draws, rng)
-        ]
+        with one_blas_thread():
+            blocks = [
+                np.stack([weights @ column for weights, column in zip(block, columns, strict=True)], 1)
+                for block in bootstrap_weights([len(own) for own in members], draws, rng)
+            ]
         sums = np.concatenate(blocks).reshape(draws, len(members), 2, 1 + 2 * self.seeds)
         count, rest = sums[..., 0], sums[..., 1:]
         with np.errstate(all="ignore"):
@@ -166,11 +168,13 @@ def last_evaluation(trajectory: Trajectory) -> LastEvaluation | None:
     if kept is None:
         return None
     curves = {curve.name: curve for curve in kept.curves}
-    if "tpr" not in curves or "loss" not in curves:
+    if "tpr" not in curves:
         return None
     positive = curves["tpr"].where
     assert positive is not None
-    decided, loss = (np.atleast_2d(curves[name].values[..., -1, :]) for name in ("positive_rate", "loss"))
+    decided = np.atleast_2d(curves["positive_rate"].values[..., -1, :])
+    # A table of decisions without scores has no losses.
+    loss = np.atleast_2d(curves["loss"].values[..., -1, :]) if "loss" in curves else np.full(decided.shape, np.nan)
     return LastEvaluation(kept.groups, kept.codes, positive, decided, loss, float(kept.times[-1]))
 
 

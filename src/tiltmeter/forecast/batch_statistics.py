@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.inputs import warn_caller
 from tiltmeter.modules.forward import Read, scores
+from tiltmeter.shown_text import warn_caller
 
 #: About so many points go through the network together.
 CHUNK = 256

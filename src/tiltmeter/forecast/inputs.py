@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -14,15 +12,7 @@ from torch.nn.parameter import is_lazy
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.measures.task import task_of
 from tiltmeter.recipe.watch import checked_watch
-
-
-def warn_caller(text: str) -> None:
-    """Warn at the first caller outside this package."""
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tiltmeter."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level)
-
+from tiltmeter.shown_text import warn_caller
 
 #: All pairs of outputs are kept if both kernels take at most this many bytes.
 MODERATE = 6e8

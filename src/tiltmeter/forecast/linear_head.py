@@ -51,7 +51,7 @@ def head_refusal(task: ForecastTask) -> str | None:
         return f"The features of a head are not the points that {name} changes: Rehearsal takes it."
     few = task.train.take(range(min(8, len(task.train))))
     with untouched(task.model):
-        points = like_weights(task.model, few.inputs()[0])
+        points = like_weights(task.model, few.tensor_points()[0])
         inputs: list[Tensor] = []
         hook = head.register_forward_pre_hook(lambda _, given: inputs.append(given[0]))
         try:
@@ -79,7 +79,7 @@ def _features(model: nn.Module, data: GroupedData) -> Tensor:
     head = learning_head(model)
     assert head is not None
     found: list[Tensor] = []
-    x = data.inputs()[0]
+    x = data.tensor_points()[0]
     with untouched(model):
         hook = head.register_forward_pre_hook(lambda _, given: found.append(given[0].detach().cpu()))
         try:

@@ -61,7 +61,7 @@ def price_of(task: ForecastTask) -> Price:
         each = (task.clock() - begin) / (few - dropped)
         with untouched(model):
             answers = Answers(model, task.held_out, recipe.loss, task.watch.decide, task.watch.read, CHUNK, False)
-            first = task.held_out.take(range(min(CHUNK, len(task.held_out)))).inputs()[0]
+            first = task.held_out.take(range(min(CHUNK, len(task.held_out)))).tensor_points()[0]
             for _ in scores(model, first, task.watch.read, CHUNK):  # what is done once is not counted
                 pass
             begin = task.clock()

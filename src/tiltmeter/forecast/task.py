@@ -145,7 +145,7 @@ def forecast_task(
     make = None if isinstance(model, nn.Module) or not callable(model) else model
     network = checked_model(model if make is None else made_model(make, seed))
     own = bare_copy(network)
-    few = like_weights(own, train.take(np.arange(min(8, len(train)))).inputs()[0])
+    few = like_weights(own, train.take(np.arange(min(8, len(train)))).tensor_points()[0])
     with untouched(own):
         trial = trial_scores(own, few, watch.read)
         probabilities = gives_probabilities(own, few, watch.read)

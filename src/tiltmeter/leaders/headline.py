@@ -193,6 +193,10 @@ def _two(judged: Leaders, one: Difference) -> str:
         claim = f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]},"
     else:
         claim = f"{has(leader, forecast)} the {better} {term(one.curve)}"
+    trajectory = judged.trajectory
+    alone = len(one.times) == 1 and not one.times[0]
+    if alone and trajectory is not None and trajectory.origin.source == "predictions":
+        return capital(f"{claim.rstrip(' ,')}.")  # one table without steps: there is no time to name
     return capital(f"{claim.rstrip()} {_since(one, judged.clock)}.")
 
 

@@ -92,7 +92,8 @@ def judgement(
 
 def trained(trajectory: Trajectory, times: np.ndarray) -> np.ndarray:
     """Which of these times come after training has begun; all of them where only the start was evaluated."""
-    if trajectory.origin.source not in ("training", "forecast") or len(times) < 2:
+    origin = trajectory.origin
+    if not (origin.measured or origin.source == "forecast") or len(times) < 2:
         return np.ones(len(times), dtype=bool)
     return np.asarray(times > 0)
 

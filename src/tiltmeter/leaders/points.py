@@ -230,5 +230,5 @@ def diverged_at(trajectory: Trajectory) -> float | None:
 def held_out_facts(trajectory: Trajectory) -> Mapping[str, Any]:
     """Return what the origin says about the held-out points; empty if nothing is known."""
     problem: Any = trajectory.origin.problem
-    found = problem.get("held_out") if isinstance(problem, Mapping) and trajectory.origin.source == "training" else None
+    found = problem.get("held_out") if isinstance(problem, Mapping) and trajectory.origin.measured else None
     return found if isinstance(found, Mapping) else {}

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.shared.by_group import GroupScores
+from tiltmeter.measures.from_scores import probability_loss
 from tiltmeter.measures.output_kind import gives_probabilities, loss_of_probabilities, say_probabilities
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.measures.seen_model import SeenModel
@@ -45,7 +46,7 @@ class Answers:
         self.data, self.decide, self.read, self.chunk = whole or data, decide, read, chunk
         self._own = whole is None
         self._blanks: dict[str, Any] = {}
-        self._x, y = data.inputs()
+        self._x, y = data.tensor_points()
         labels = self.data.labels.tolist()
         # Points spread over the whole data set, so that the trial includes every kind of label.
         few = torch.as_tensor(np.unique(np.linspace(0, len(data) - 1, TRIED).astype(np.int64)))
@@ -144,7 +145,10 @@ class Answers:
     def _read(self, score: Tensor, y: Tensor) -> dict[str, Tensor]:
         y = _beside(y, score)
         found = {"score": score} if self._keep else {}
-        if self.loss.each is not None:
+        if self.loss.of_probabilities:
+            of_points = probability_loss(score.detach().cpu().double().numpy(), y.cpu().numpy(), self.task.labels[-1])
+            found["loss"] = torch.from_numpy(of_points)
+        elif self.loss.each is not None:
             found["loss"] = self.loss.each(score, y)
         if not self.task.decides:
             return found

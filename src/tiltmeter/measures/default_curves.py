@@ -9,10 +9,13 @@ from tiltmeter.measures.snapshot import Measure, Snapshot, group_mean, shares
 
 
 def loss(snapshot: Snapshot) -> dict[str, xr.DataArray]:
-    """Mean loss per group, with its standard error if the loss of each point is known."""
+    """Mean loss per group, with its standard error if the loss of each point is known; no curve for decisions
+    without scores.
+    """
     attrs = {"long_name": snapshot.definition, "better": "lower", "definition": snapshot.definition}
     if snapshot.loss is None:
-        assert snapshot.group_loss is not None
+        if snapshot.group_loss is None:
+            return {}  # only decisions are known
         return {"loss": snapshot.by_group("loss", np.asarray(snapshot.group_loss, dtype=float), **attrs)}
     mean, error = group_mean(snapshot.loss, snapshot.data)
     return {"loss": snapshot.by_group("loss", mean, **attrs), "loss_se": snapshot.by_group("loss_se", error)}

@@ -1,50 +1,80 @@
-"""Output kind: whether a model answers with probabilities rather than with scores before a sigmoid or softmax."""
+"""Output kind: whether a model answers with probabilities, told by what it ends in and never by the values it gives."""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from tiltmeter.measures.task import Link
 from tiltmeter.modules.forward import Read, scores
+from tiltmeter.shown_text import warn_caller
 
-#: Inputs this much larger drive every score far from where a probability could be.
-STRETCH = 1000.0
-#: How far rows of probabilities may be from summing to 1.
-ROUNDING = 1e-4
+#: Functions that end in probabilities; modules such as nn.Sigmoid call them.
+SQUASHING = ("sigmoid", "sigmoid_", "softmax")
+#: Functions that pass values on, in another shape or precision, or kept away from 0 and 1.
+PASSING = (
+    *("squeeze", "unsqueeze", "flatten", "view", "reshape", "contiguous", "permute", "transpose", "select"),
+    *("__getitem__", "__get__", "float", "double", "to", "type", "clone", "clamp", "clip"),
+)
+
+
+class LastFunction(TorchFunctionMode):
+    """Remembers, while a model runs, which tensors came out of a sigmoid or softmax, or were passed on from there.
+
+    >>> with LastFunction() as last:
+    ...     chance = torch.sigmoid(torch.zeros(3, 1)).squeeze(1)
+    ...     score = torch.logit(chance)
+    >>> last.made(chance), last.made(score)
+    ('sigmoid', '')
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The tensors are kept: the number of one that is gone could be given to another.
+        self._tensors: dict[int, tuple[Tensor, str]] = {}
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if isinstance(result, Tensor):
+            before = self.made(args[0]) if args and name in PASSING else ""
+            kind = name.rstrip("_") if name in SQUASHING else before
+            if kind:
+                self._tensors[id(result)] = result, kind
+            elif id(result) in self._tensors:
+                del self._tensors[id(result)]  # changed in place
+        return result
+
+    def made(self, tensor: Any) -> str:
+        """The function that this tensor came out of; empty for any other than a sigmoid or softmax."""
+        return self._tensors[id(tensor)][1] if id(tensor) in self._tensors else ""
 
 
 def gives_probabilities(model: nn.Module, x: Any, read: Read | None) -> bool:
-    """Whether the outputs on these points look like those of a sigmoid or softmax.
+    """Whether the scores of the model come out of a sigmoid or softmax, a module or a function.
 
     >>> x = torch.randn(8, 3)
     >>> inner = nn.Linear(3, 1)
     >>> gives_probabilities(inner, x, None), gives_probabilities(nn.Sequential(inner, nn.Sigmoid()), x, None)
     (False, True)
 
-    Several outputs: all in [0, 1], rows summing to 1. One output: the last layer is a sigmoid, or outputs stay in
-    [0, 1] even for points a thousand times as large and of either sign, where scores do not.
+    The model runs once on these points, and its last function is looked at; several outputs count only after a
+    softmax. Values are not looked at: scores may lie between 0 and 1 by chance. A model that hides its functions, as a
+    scripted one does, can say it with an attribute `gives_probabilities`; a loss of probabilities says it, too.
     """
-    _, found = next(scores(model, x, read, len(x)))
-    if not _inside(found):
-        return False
-    if found.ndim == 2:
-        return bool(((found.sum(1) - 1.0).abs() < ROUNDING).all())
-    if read is None and isinstance(_last_layer(model), nn.Sigmoid):
-        return True
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        return False
-    try:
-        stretched = [next(scores(model, sign * STRETCH * x, read, len(x)))[1] for sign in (1.0, -1.0)]
-    except (IndexError, RuntimeError, ValueError):
-        return False  # inputs that are places in a table cannot be stretched
-    # A last layer of zeros answers the same to every point, which tells nothing.
-    answers = torch.cat([found, *stretched])
-    # Nor do tiny weights, whose scores stay near 0 however far the points are: a sigmoid would have reached its end.
-    return all(_inside(one) for one in stretched) and bool((answers != answers[0]).any() and answers.max() > 0.5)
+    declared = getattr(model, "gives_probabilities", None)
+    if isinstance(declared, bool):
+        return declared
+    with LastFunction() as last:
+        _, score = next(scores(model, x, read, len(x)))
+    kind = last.made(score)
+    return kind == "softmax" or (kind == "sigmoid" and score.ndim == 1)
 
 
 def loss_of_probabilities(several: bool) -> Any:
@@ -61,23 +91,12 @@ def cross_entropy_of_probabilities(probability: Tensor, y: Tensor) -> Tensor:
 def say_probabilities(loss: Any, link: Link, definition: str) -> None:
     """Say once that outputs are probabilities: which loss was taken, or that the one given takes something else."""
     if loss is None:
-        warnings.warn(
-            "The model's outputs are probabilities, as after a sigmoid or softmax: they are taken as such, with "
-            f"loss {definition}.",
-            stacklevel=4,
+        warn_caller(
+            "The model's outputs are probabilities, since it ends in a sigmoid or softmax: they are taken as such, "
+            f"with the {definition} of probabilities."
         )
     elif link in ("sigmoid", "softmax"):
-        warnings.warn(
-            f"The model's outputs are probabilities, as after a sigmoid or softmax, but {definition} takes scores "
-            "before it: leave that layer out, or pass a loss of probabilities, as nn.BCELoss().",
-            stacklevel=4,
+        warn_caller(
+            f"The model's outputs are probabilities, since it ends in a sigmoid or softmax, but {definition} takes "
+            "scores before it: leave that layer out, or pass a loss of probabilities, as nn.BCELoss()."
         )
-
-
-def _inside(found: Tensor) -> bool:
-    return bool(torch.isfinite(found).all() and (found >= 0).all() and (found <= 1).all())
-
-
-def _last_layer(model: nn.Module) -> nn.Module:
-    children = list(model.children())
-    return _last_layer(children[-1]) if children and isinstance(model, nn.Sequential) else model

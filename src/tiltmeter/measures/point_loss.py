@@ -86,7 +86,8 @@ _LINKS: dict[tuple[type, ...], Link] = {
 class PointLoss:
     """`each(scores, y)` gives one number per point (None if unknown), `whole(scores, y)` gives their mean.
 
-    `slope` is the derivative of `each` by the scores, for losses whose formula is known.
+    `slope` is the derivative of `each` by the scores, for losses whose formula is known. `of_probabilities` says that
+    scores are probabilities and that their loss is `probability_loss`, as in a table of predictions.
     """
 
     definition: str
@@ -94,6 +95,7 @@ class PointLoss:
     each: Function | None
     whole: Function
     slope: LossSlope | None = None
+    of_probabilities: bool = False
 
 
 def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) -> PointLoss:
@@ -114,7 +116,12 @@ def point_loss(loss: Any, scores: Tensor, y: Tensor, labels: Sequence[float]) ->
     if loss is cross_entropy_of_probabilities:
         link = "linear"  # scores are the probabilities themselves
     whole = _fed(loss, loss, max(labels))
-    return PointLoss(_name(loss), link, _each(loss, whole, scores, y, max(labels)), whole)
+    each = _each(loss, whole, scores, y, max(labels))
+    plain = type(loss) is nn.BCELoss and loss.weight is None and loss.reduction == "mean"
+    if plain or loss is cross_entropy_of_probabilities:
+        # The same quantity as that of scores before a sigmoid or softmax, and the same name.
+        return PointLoss((CrossEntropy if several else Logistic).definition, link, each, whole, of_probabilities=True)
+    return PointLoss(_name(loss), link, each, whole)
 
 
 def _own(loss: Loss | CrossEntropy, several: bool, positive: float) -> PointLoss:

@@ -6,7 +6,6 @@ import inspect
 import operator
 import random
 import sys
-import warnings
 import weakref
 import zlib
 from collections import deque
@@ -18,6 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from tiltmeter.shown_text import warn_caller
 
 #: What every module has; torch itself takes care of these, or `untouched` does.
 _OWN = frozenset(vars(nn.Module()))
@@ -61,10 +62,9 @@ class PythonState:
         while self._todo and len(self._seen) < OBJECTS:
             self._follow(*self._todo.popleft())
         if self._todo and self._first:
-            warnings.warn(
+            warn_caller(
                 f"{self._todo[0][1]} holds more than {OBJECTS:,} objects: if evaluating the model changes one of the "
                 "others, this is not noticed.",
-                stacklevel=5,
             )
 
     def put_back(self) -> None:
@@ -73,10 +73,9 @@ class PythonState:
             restore()
         changed = sorted({name for name, now, before in self._watched if now() != before})
         if changed:
-            warnings.warn(
+            warn_caller(
                 f"Looking at the model changed {', '.join(changed)}, which cannot be put back: this training differs "
                 "from the one without a probe.",
-                stacklevel=5,
             )
 
     def _value(self, value: Any, name: str) -> None:

@@ -56,6 +56,15 @@ class Origin:
             ) from None
 
     @property
+    def measured(self) -> bool:
+        """Whether the curves were read from the answers of a model to held-out points.
+
+        >>> Origin("training").measured, Origin("predictions").measured, Origin("theory").measured
+        (True, True, False)
+        """
+        return self.source in ("training", "predictions")
+
+    @property
     def recipe(self) -> JSON:
         """The recipe of a training or forecast; None for theory, simulation and the user's own loops."""
         return self.settings.get("recipe")

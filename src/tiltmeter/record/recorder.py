@@ -198,9 +198,9 @@ class Recorder:
         with self._turn:
             return self._place.trajectory()
 
-    def close(self) -> None:
-        """Mark the run as finished. Closing twice does nothing."""
-        self._end("finished", None)
+    def close(self, note: str | None = None) -> None:
+        """Mark the run as finished, with a `note` about it if there is one. Closing twice does nothing."""
+        self._end("finished", None if note is None else note[:1000])
 
     def __enter__(self) -> Self:
         return self

@@ -63,8 +63,8 @@ class LazyCurves(Mapping[str, xr.DataArray]):
         return LazyCurves({name: partial(make, name) for name in self})
 
 
-Clock: TypeAlias = Literal["t", "step", "epoch"]
-CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch")
+Clock: TypeAlias = Literal["t", "step", "epoch", "round"]
+CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch", "round")
 
 
 class Evaluate(Protocol):
@@ -88,7 +88,8 @@ class Trajectory(Mapping[str, xr.DataArray]):
     Theory, simulation, forecast and training all return one; analysis, plots and reports consume it.
     Selecting and averaging are xarray's: `trajectory["loss"].sel(group="+").mean("seed")`.
 
-    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step", "epoch").
+    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step", "epoch",
+    "round" of boosting).
     `diverged` holds, for runs that ended early, the time of divergence per seed or grid point (NaN where nothing
     diverged). `evaluate`, set by exact theory, returns the same curves, or those named, at other times:
     `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. `LazyCurves` are computed at
@@ -117,7 +118,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
         points: Mapping[str, xr.DataArray] | None = None,
     ) -> None:
         if clock not in CLOCKS:
-            raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
+            raise ValueError(f'`clock` should be one of "t", "step", "epoch", "round". Found clock = {clock!r}.')
         if not isinstance(origin, Origin):
             raise TypeError(f"`origin` should be an Origin. Found {type(origin).__name__}.")
         object.__setattr__(self, "_curves", _changed(curves, _freeze))
@@ -226,6 +227,8 @@ class Trajectory(Mapping[str, xr.DataArray]):
         if clock == self.clock:
             return self
         steps = {"t": d, "step": 1.0, "epoch": steps_per_epoch}
+        if "round" in (clock, self.clock):
+            raise ValueError(f'Rounds of boosting are no steps: there is no way from "{self.clock}" to "{clock}".')
         if clock not in steps:
             raise ValueError(f'`clock` should be one of "t", "step", "epoch". Found clock = {clock!r}.')
         for side in (self.clock, clock):

@@ -17,6 +17,7 @@ from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
+from tiltmeter.measures.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.measures.point_loss import point_loss
 from tiltmeter.modules.forward import Read, describe, flat_scores
 from tiltmeter.modules.untouched import put_back, streams, untouched
@@ -33,7 +34,6 @@ from tiltmeter.training.network_interventions import (
     check_needs,
     network_interventions,
 )
-from tiltmeter.training.point_keeper import MOST_NUMBERS, PointKeeper
 from tiltmeter.training.probe import as_measure
 from tiltmeter.training.recipe_grid import RecipeGrid, recipe_grid
 from tiltmeter.training.scouting import ChangedData, changed_data

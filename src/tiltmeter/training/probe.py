@@ -6,8 +6,9 @@ import inspect
 import math
 import os
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,13 +21,91 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.group_metric import GroupMetric
+from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.modules.forward import bare, describe
 from tiltmeter.modules.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
-from tiltmeter.training.point_keeper import PointKeeper
+from tiltmeter.shown_text import shortened, warn_caller
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
+
+#: Evaluations that took less than so many seconds in all are nothing to talk about.
+NOTICEABLE = 10.0
+#: Points that a cheaper evaluation could look at.
+FEWER = 5000
+
+
+@dataclass(frozen=True)
+class FailedEvaluation:
+    """What went wrong at one evaluation: the step, the error in one line, and the measure that failed, if it was one.
+
+    >>> print(FailedEvaluation(40, "ValueError: no spectrum", "sharpness"))
+    step 40, sharpness: ValueError: no spectrum
+    """
+
+    step: int
+    error: str
+    measure: str = ""
+
+    def __str__(self) -> str:
+        where = f", {self.measure}" if self.measure else ""
+        return f"step {self.step}{where}: {self.error}"
+
+
+class EvaluationCost:
+    """What the evaluations of a probe take, beside the training that it watches.
+
+    >>> cost = EvaluationCost(50_000, (30_000, 20_000))
+    >>> cost.add(2.0)
+    >>> print(cost)
+    One evaluation is a forward pass over 50,000 points: 2 s. 5,000 of them would resolve a difference of 2.8 points.
+    """
+
+    def __init__(self, points: int, sizes: tuple[int, ...]) -> None:
+        self.points, self._sizes = points, sizes
+        self.evaluations, self.seconds, self._began, self._told = 0, 0.0, None, False
+        self._first = 0.0
+
+    _began: float | None
+
+    def began(self) -> None:
+        """The training has begun, if it had not before."""
+        if self._began is None:
+            self._began = time.monotonic()
+
+    @property
+    def training(self) -> float:
+        """Seconds since the training began that no evaluation took."""
+        return 0.0 if self._began is None else max(0.0, time.monotonic() - self._began - self.seconds)
+
+    def affordable(self, budget: float) -> bool:
+        """Whether one more evaluation stays within this share of the training's time; the first always does."""
+        if not self.evaluations:
+            return True
+        return self.seconds + self.seconds / self.evaluations - self._first <= budget * self.training
+
+    def add(self, seconds: float, quiet: bool = False) -> None:
+        """One evaluation took so long; said once if all of them take as long as the training, and long enough."""
+        self._first = self._first if self.evaluations else seconds  # the first includes what is done once
+        self.evaluations, self.seconds = self.evaluations + 1, self.seconds + seconds
+        if not quiet and not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
+            self._told = True
+            warn_caller(f"{self} Probe(..., budget=0.1) keeps evaluations to a tenth of the training.")
+
+    def __str__(self) -> str:
+        if not self.evaluations:
+            return f"One evaluation is a forward pass over {self.points:,} points."
+        text = f"One evaluation is a forward pass over {self.points:,} points: {self.seconds / self.evaluations:.2g} s."
+        if self.training > 0:
+            share = self.seconds / self.training
+            text += f" The {self.evaluations} so far took {share:.2g} x the time of the training itself."
+        if self.points > 2 * FEWER and len(self._sizes) > 1:
+            parts = [size * FEWER / self.points for size in sorted(self._sizes)[:2]]
+            # Two standard errors of a difference of two shares near one half, the least certain ones.
+            resolved = 100 * 2.0 * math.sqrt(sum(0.25 / part for part in parts))
+            text += f" {FEWER:,} of them would resolve a difference of {resolved:.1f} points."
+        return text
 
 
 class Probe:
@@ -54,6 +133,14 @@ class Probe:
     earlier step than its last evaluation, for instance from an older checkpoint, the later evaluations are dropped.
     `deliver` makes the model to look at from the trained one, if that is another one (an intervention on the model).
 
+    Whether the model gives scores or probabilities is told by the loss or by what the model ends in, never by values.
+    An error inside an evaluation never reaches your loop: it is kept in `failures`, said once, written down with the
+    end of the run, and the training goes on. `strict=True` raises it. A wrong argument of `Probe(...)` always raises.
+
+    `budget=0.1` leaves out evaluations that `when` chooses while they would take more than a tenth of the training's
+    own time; the first and the last are always taken. Which are left out then depends on the speed of the machine.
+    `print(probe.cost)` says what evaluations take; it is said once by itself where they take as long as the training.
+
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
     not restored. Under DistributedDataParallel only rank 0 evaluations and writes. With `Watch(sharded=True)` every
@@ -73,8 +160,14 @@ class Probe:
         seed: int | None = None,
         resume: bool = False,
         deliver: Callable[[nn.Module], nn.Module] | None = None,
+        strict: bool = False,
+        budget: float | None = None,
     ) -> None:
         _check(model, held_out, chunk)
+        if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
+            raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
+        self.strict, self._failures = strict, list[FailedEvaluation]()
+        self.cost, self._budget = EvaluationCost(len(held_out), tuple(held_out.sizes.values())), budget
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
@@ -112,11 +205,16 @@ class Probe:
 
     def __call__(self, step: int) -> None:
         """Evaluate the model after `step` updates, if `when` says so."""
+        with self._watched(step):
+            self._called(step)
+
+    def _called(self, step: int) -> None:
         if self._step is not None and step < self._step:
             raise ValueError(
                 f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
             )
-        chosen = self.when(step)
+        self.cost.began()
+        chosen = self.when(step) and (self._budget is None or self.cost.affordable(self._budget))
         if self._recorder.path is not None:
             self._recorder.beat()  # between two evaluations too
         if step == self._step:
@@ -125,13 +223,40 @@ class Probe:
             self._take_up(int(step))
         self._step = int(step)
         if chosen:
-            self.evaluate(self._step)
+            self._evaluate(self._step)
+
+    @property
+    def failures(self) -> tuple[FailedEvaluation, ...]:
+        """The errors inside evaluations, in order; with `strict=True` there are none, since they are raised."""
+        return tuple(self._failures)
 
     def evaluate(self, step: int, last: bool = False) -> None:
         """Evaluate now, whatever `when` says; skip a step that is already recorded (in a resumed run).
 
-        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` evaluation. Once
-        the loss is NaN, a measure that fails is skipped."""
+        A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` evaluation. A
+        measure that fails is left out of this evaluation; once the loss is NaN, without a word."""
+        with self._watched(step):
+            self._evaluate(step, last)
+
+    @contextmanager
+    def _watched(self, step: object, measure: str = "") -> Iterator[None]:
+        """Inside, an error is kept and said once instead of raised, unless the probe is strict."""
+        try:
+            yield
+        except Exception as error:
+            if self.strict:
+                raise
+            number = int(step) if isinstance(step, (int, float, np.number)) else -1
+            text = shortened(f"{type(error).__name__}: {error}").rstrip(".")
+            self._failures.append(FailedEvaluation(number, text, measure))
+            if len(self._failures) == 1:
+                what = f"The measure {measure!r} failed" if measure else "The evaluation failed"
+                warn_caller(
+                    f"{what} at step {number}: {text}. The training goes on; this is said once. `probe.failures` "
+                    "lists what failed, and Probe(..., strict=True) raises."
+                )
+
+    def _evaluate(self, step: int, last: bool = False) -> None:
         if not self._wanted(step):
             return
         start = time.monotonic()
@@ -144,21 +269,24 @@ class Probe:
                 chosen = getattr(measure, "when", None)
                 if isinstance(chosen, When) and not (last or chosen(step)):
                     continue
-                try:
-                    found = measure(snapshot)
-                except (ArithmeticError, RuntimeError, ValueError):
-                    # A measure may fail on a model whose outputs are NaN; the training goes on.
-                    if _finite(readings):
-                        raise
-                    continue
-                for name, values in found.items():
-                    if name in readings:
-                        raise ValueError(f"Two measures give a curve {name!r}: rename one.")
-                    readings[name] = values
+                with self._watched(step, "" if measure in DEFAULTS else _name_of(measure)):
+                    try:
+                        curves = measure(snapshot)
+                    except (ArithmeticError, RuntimeError, ValueError):
+                        # A measure may fail on a model whose outputs are NaN; the training goes on.
+                        if _finite(readings):
+                            raise
+                        continue
+                    twice = [name for name in curves if name in readings]
+                    if twice:
+                        raise ValueError(f"Two measures give a curve {twice[0]!r}: rename one.")
+                    readings.update(curves)
             points = {} if self._keeper is None else self._keeper(snapshot, step, last)
         self._recorder.append(step, readings, points)
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
+        # `train` and whoever debugs are strict, and choose the evaluations themselves.
+        self.cost.add(time.monotonic() - start, quiet=self.strict)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))
@@ -212,10 +340,21 @@ class Probe:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None and not self._closed:
-            with self._recorder:
+            with self._watched(self._step or 0), self._recorder if self.strict else nullcontext():
                 self._last_evaluation()
-        self._recorder.__exit__(kind, error, trace)
+        with self._watched(self._step or 0):
+            if error is None:
+                self._recorder.close(self._account())
+            else:
+                self._recorder.__exit__(kind, error, trace)
         self._closed = True
+
+    def _account(self) -> str | None:
+        """What failed, in one line for the end of the run; None if nothing did."""
+        if not self._failures:
+            return None
+        count = len(self._failures)
+        return f"{count} evaluation{'' if count == 1 else 's'} failed, the first at {self._failures[0]}"
 
     def _shown(self) -> nn.Module:
         return self.model if self._deliver is None else self._deliver(self.model)
@@ -225,25 +364,28 @@ class Probe:
         self._resumed = False
         last = self.last_step
         if last is not None and step < last and not self.silent:
-            warnings.warn(
+            warn_caller(
                 f"The run goes on at step {step}, before its last evaluation at step {last}: evaluations after step "
                 f"{step} are "
                 "dropped.",
-                stacklevel=3,
             )
             self._recorder.rewind(step)
 
     def _last_evaluation(self) -> None:
         if self._step is None:
-            self.evaluate(0, last=True)
+            self._evaluate(0, last=True)
         elif self._seen != versions(self.model):
             # The last call was before an update. If there was none since an evaluation, that evaluation was the last.
-            self.evaluate(self._step + 1, last=True)
+            self._evaluate(self._step + 1, last=True)
 
 
 def _finite(readings: Mapping[str, Any]) -> bool:
     # Few groups: NumPy would take five times as long.
     return "loss" not in readings or all(map(math.isfinite, readings["loss"].values.ravel().tolist()))
+
+
+def _name_of(measure: Any) -> str:
+    return str(getattr(measure, "name", None) or getattr(measure, "__name__", None) or type(measure).__name__)
 
 
 def as_measure(measure: Callable[..., Any]) -> Measure:

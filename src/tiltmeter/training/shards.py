@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor, distributed, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.nested import Nested, Streamed
 from tiltmeter.record.labelled import label_from_json, label_to_json
+from tiltmeter.shown_text import warn_caller
 
 
 def processes() -> int:
@@ -75,11 +75,10 @@ class SlowEvaluations:
         if self._told or seconds <= LONG:
             return
         self._told = True
-        warnings.warn(
+        warn_caller(
             f"An evaluation took {seconds:.0f} s, and the other ranks wait meanwhile; a process group gives up "
             "after its "
             "`timeout`, often 10 minutes. Look at fewer points, in parts (sharded=True), or set a longer timeout.",
-            stacklevel=4,
         )
 
 
@@ -110,10 +109,9 @@ class SameHeldOut:
             key = f"{self._name}/{other}"
             if self._store.check([key]) and self._store.get(key).decode() != self._own:
                 self._told = True
-                warnings.warn(
+                warn_caller(
                     f"Rank {other} was given other points to look at than rank 0. Only those of rank 0 are recorded: "
                     "give every rank the whole held-out data, or say sharded=True if each has a part of it.",
-                    stacklevel=4,
                 )
                 return
 
@@ -231,9 +229,9 @@ class Shards:
         groups = _union([tuple(map(label_from_json, part["groups"])) for part in told])
         place = np.asarray([groups.index(group) for group in data.groups], dtype=np.int64)
         kind = torch.float64 if any(part["real"] for part in told) else torch.int64
-        y = self.gathered(torch.as_tensor(data.y).to(kind)).numpy()
-        codes = self.gathered(torch.as_tensor(place[data.codes])).numpy()
-        weights = None if data.weights is None else self.gathered(torch.as_tensor(data.weights)).numpy()
+        y = self.gathered(torch.as_tensor(data.y).to(kind)).cpu().numpy()
+        codes = self.gathered(torch.as_tensor(place[data.codes])).cpu().numpy()
+        weights = None if data.weights is None else self.gathered(torch.as_tensor(data.weights)).cpu().numpy()
         absent = _Absent((len(y), *told[0]["shape"]))
         whole = object.__new__(GroupedData)
         whole._set(absent, y, codes, groups, weights, data.reading)

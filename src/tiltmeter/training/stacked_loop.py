@@ -15,11 +15,11 @@ from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.kinds import TermIntervention
 from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.measures.snapshot import Measure
 from tiltmeter.recipe.sampling import Sampling
 from tiltmeter.record import Recorder
-from tiltmeter.training.point_keeper import PointKeeper
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_updates import Rate, Update
 from tiltmeter.training.steering import PullCurve, Steering
@@ -130,7 +130,7 @@ class StackedObservations:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from this state."""
-        self._diverged = state["diverged"].numpy().copy()
+        self._diverged = state["diverged"].cpu().numpy().copy()
         if self._keeper is not None:
             self._keeper.last = state["kept"]
 

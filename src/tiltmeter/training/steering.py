@@ -200,7 +200,7 @@ class InterventionMemory:
             if self._factor is None or self._factor.dtype != like.dtype or self._factor.device != like.device:
                 self._factor = torch.empty(self.pull.size, dtype=like.dtype, device=like.device)
                 plain = like.is_cpu and like.dtype in (torch.float32, torch.float64)
-                self._written = self._factor.numpy().reshape(self.pull.shape) if plain else None
+                self._written = self._factor.cpu().numpy().reshape(self.pull.shape) if plain else None
             if self._written is not None:
                 np.divide(self.pull, self._shares, out=self._written)
                 self._written *= 1.0 / like.shape[-1]

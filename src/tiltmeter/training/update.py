@@ -41,7 +41,7 @@ class Update:
         self.stepper: Any = None if laws.step is None else laws.step.optimizer(optimiser)
         self._labels = data.labels.tolist()
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        x, y = data.tensors(like.dtype) if laws.batch else data.inputs(like.dtype)
+        x, y = data.tensors(like.dtype) if laws.batch else data.tensor_points(like.dtype)
         self._x, self._y = x.to(like.device), y.to(like.device)
         self._codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
         found = example_weights(data, recipe.weights)

@@ -12,12 +12,12 @@ from torch import nn
 from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.inputs import warn_caller
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.losses import CrossEntropy, Logistic, Loss, Square
 from tiltmeter.recipe.lowered import group_intervention, lowered_recipe
 from tiltmeter.recipe.plain_sgd import PlainSGD
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
+from tiltmeter.shown_text import warn_caller
 from tiltmeter.training.steering import check_groups
 
 #: The loss to use instead of torch's own.

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tiltmeter.forecast.inputs import warn_caller
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.tangent.factors import Rows
 from tiltmeter.modules.tangent.layer_capture import capture, placed
 from tiltmeter.modules.tangent.memory import CHUNK_BYTES, chunk_bytes
 from tiltmeter.modules.tangent.rules import RULES, Written, mapped, normalisation, one_by_one
 from tiltmeter.modules.untouched import untouched
+from tiltmeter.shown_text import warn_caller
 from tiltmeter.threads import check_fits
 
 #: Tensors with no more numbers are taken whole: biases and read-outs count for more than their number.

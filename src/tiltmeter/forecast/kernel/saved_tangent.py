@@ -82,13 +82,11 @@ def describe_tangent(tangent: Tangent, place: Path) -> None:
 
 
 def _probabilities(tangent: Tangent) -> bool:
-    """Whether a network with one output ends in a sigmoid; of several, the outputs themselves show it."""
+    """Whether the network ends in a sigmoid or softmax."""
     if isinstance(tangent.model, StoredNetwork):
         return tangent.model.probabilities
     with untouched(tangent.model):
-        return tangent.columns == 1 and gives_probabilities(
-            tangent.model, tangent.held_out.tensors()[0][:8], tangent.read
-        )
+        return gives_probabilities(tangent.model, tangent.held_out.tensors()[0][:8], tangent.read)
 
 
 def _strips(values: np.ndarray) -> Iterator[np.ndarray]:

@@ -16,7 +16,7 @@ class StoredNetwork(nn.Module):
 
     `radial` holds the derivatives of the outputs when all weights are scaled, for the sample and for the held-out
     points. `held_out` is the account of the held-out points for an Origin; `probabilities` says whether the network
-    ends in a sigmoid."""
+    ends in a sigmoid or softmax."""
 
     def __init__(
         self, name: str, first: np.ndarray, radial: tuple[np.ndarray, np.ndarray], held_out: Any, probabilities: bool
@@ -24,6 +24,11 @@ class StoredNetwork(nn.Module):
         super().__init__()
         self.name, self.radial, self.held_out, self.probabilities = name, radial, held_out, probabilities
         self._first = torch.as_tensor(first)
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """What the network was found to answer with, while its functions could be seen."""
+        return self.probabilities
 
     def forward(self, places: Tensor) -> Tensor:
         return self._first[places[:, 0]]

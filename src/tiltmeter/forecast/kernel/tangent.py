@@ -40,7 +40,6 @@ from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
-from tiltmeter.measures.output_kind import say_probabilities
 from tiltmeter.modules.forward import Read
 from tiltmeter.modules.tangent.plan import Plan
 from tiltmeter.modules.tangent.spectrum import spectrum
@@ -261,10 +260,7 @@ class Tangent:
     def answers(self, loss: Any, decide: Any = None, keep: bool = False) -> Answers:
         """Return what turns outputs of the held-out points into curves."""
         with untouched(self.model):
-            found = Answers(self.model, self.held_out, loss, decide, self.read, 256, keep)
-        if isinstance(self.model, StoredNetwork) and self.model.probabilities:
-            say_probabilities(loss, found.loss.link, found.loss.definition)
-        return found
+            return Answers(self.model, self.held_out, loss, decide, self.read, 256, keep)
 
     def radial(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of the outputs of sample and held-out points when all weights are scaled."""

@@ -28,13 +28,13 @@ from tiltmeter.interventions.kinds import (
     TermIntervention,
 )
 from tiltmeter.measures.answers import Answers
+from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.point_loss import PointLoss, point_loss
 from tiltmeter.recipe.lowered import lowered_recipe
 from tiltmeter.recipe.recipe import Recipe, different_parts
 from tiltmeter.record import Origin, Recorder, Trajectory
 from tiltmeter.threads import SMALL, one_thread
 from tiltmeter.training.network_interventions import NetworkInterventions, check_needs
-from tiltmeter.training.point_keeper import PointKeeper
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_linear_layers import BACK, Affine, Layer, linear_layers
 from tiltmeter.training.stacked_loop import StackedObservations, stacked_batches, stacked_loss, train_stacked

@@ -37,7 +37,7 @@ class JacobianDescent(GramIntervention):
         chosen = _weighting(self.weighting)
         gram = gram_of(seen)
         flat = gram.reshape(-1, *gram.shape[-2:])
-        found = [chosen(torch.as_tensor(one, dtype=torch.float64)).numpy() for one in flat]
+        found = [chosen(torch.as_tensor(one, dtype=torch.float64)).cpu().numpy() for one in flat]
         return np.stack(found).reshape(gram.shape[:-1])
 
 

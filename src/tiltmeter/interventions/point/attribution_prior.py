@@ -43,7 +43,7 @@ class AttributionPrior(TermIntervention):
         import torch
 
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-        check_mask_fits(self.mask, data.inputs(like.dtype)[0], "AttributionPrior")
+        check_mask_fits(self.mask, data.tensor_points(like.dtype)[0], "AttributionPrior")
         return None
 
     def term(self, shown: Shown) -> tuple[Any, Any]:

@@ -79,9 +79,9 @@ def _regression(mask: tuple[int, ...], model: Any, data: Any) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    x = data.inputs(like.dtype)[0]
+    x = data.tensor_points(like.dtype)[0]
     check_mask_fits(mask, x, "ProductOfExperts")
-    flat = x.flatten(1).double().numpy()
+    flat = x.flatten(1).double().cpu().numpy()
     labels = np.unique(data.y)
     if len(labels) < 2:
         raise ValueError(f"ProductOfExperts needs points of two labels. Found y = {labels[0]!r} alone.")

@@ -155,7 +155,7 @@ class LineSpectrum:
             parts.append(seen.scores(inputs).double().cpu().reshape(len(a), len(t), -1))
         scores = torch.cat(parts)
         ramp = scores[:, :1] + (scores[:, -1:] - scores[:, :1]) * t.double().cpu()[:, None]
-        signals = (signal_of(each[:, :-1], snapshot.task, self.signal).numpy() for each in (scores, ramp))
+        signals = (signal_of(each[:, :-1], snapshot.task, self.signal).cpu().numpy() for each in (scores, ramp))
         model, null = (line_energy(each.transpose(0, 2, 1), self.window, self.detrend) for each in signals)
         return model, null, length
 

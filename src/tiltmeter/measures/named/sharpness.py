@@ -99,9 +99,16 @@ class Sharpness:
         null = {"better": "neither", "null": "value at initialisation"}
         reading = snapshot.reading
         return {
-            "hessian_top": reading("hessian_top", values.numpy(), ranks, long_name="eigenvalue of the Hessian", **null),
+            "hessian_top": reading(
+                "hessian_top", values.cpu().numpy(), ranks, long_name="eigenvalue of the Hessian", **null
+            ),
             "hessian_top_error": reading(
-                "hessian_top_error", residuals.numpy(), ranks, long_name="bound on its error", better="lower", null="0"
+                "hessian_top_error",
+                residuals.cpu().numpy(),
+                ranks,
+                long_name="bound on its error",
+                better="lower",
+                null="0",
             ),
             "group_hessian_top": reading(
                 "group_hessian_top", tops, groups, long_name="largest eigenvalue of a group's Hessian", **null

@@ -68,10 +68,10 @@ class Starvation:
         lines = [torch.linspace(float(a), float(b), self.side) for a, b in zip(low, high, strict=True)]
         grid = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).reshape(-1, 2)
         score = self._above(snapshot, seen.scores(grid.to(seen.x.dtype))).reshape(self.side, self.side)
-        across = lines[1 - self.along].double().numpy()
+        across = lines[1 - self.along].double().cpu().numpy()
         height = boundary(score if self.along == 0 else score.T, across)
         met = np.isfinite(height)
-        where, bend = lines[self.along].double().numpy()[met], height[met]
+        where, bend = lines[self.along].double().cpu().numpy()[met], height[met]
         spread, left = 0.0, 0.0
         if len(bend) > 1:
             line = np.polynomial.Polynomial.fit(where, bend, 1)

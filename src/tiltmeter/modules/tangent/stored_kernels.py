@@ -223,5 +223,5 @@ def _identity(model: nn.Module, x: Tensor, other: Tensor, outputs: Outputs, read
         if isinstance(value, Tensor):
             plain = value.detach().cpu().contiguous()
             found.update(f"{name} {plain.dtype} {tuple(plain.shape)} {value.requires_grad}".encode())
-            found.update(plain.reshape(-1).view(torch.uint8).numpy().data if plain.numel() else b"")
+            found.update(plain.reshape(-1).view(torch.uint8).cpu().numpy().data if plain.numel() else b"")
     return found.hexdigest()

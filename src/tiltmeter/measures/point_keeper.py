@@ -58,7 +58,7 @@ class PointKeeper:
 
     def __call__(self, snapshot: Snapshot, step: int, last: bool = False) -> dict[str, xr.DataArray]:
         """Return the arrays of this evaluation; empty if it is not one to keep."""
-        if self._data.weights is not None or snapshot.loss is None:
+        if self._data.weights is not None or (snapshot.loss is None and snapshot.group_loss is not None):
             return {}
         if not (last or step == self._end or kept_evaluation(step, self.last)):
             return {}
@@ -97,9 +97,8 @@ class PointKeeper:
 
 
 def point_values(snapshot: Snapshot) -> dict[str, np.ndarray]:
-    """Losses and decisions of all points."""
-    assert snapshot.loss is not None
-    found = {"loss": snapshot.loss.astype(np.float32)}
+    """Losses and decisions of all points; of a table of decisions, the decisions alone."""
+    found = {} if snapshot.loss is None else {"loss": snapshot.loss.astype(np.float32)}
     if snapshot.decision is not None and snapshot.task.binary:
         found["decided_positive"] = snapshot.decision == snapshot.task.positive
     elif snapshot.decision is not None:

@@ -1,0 +1,116 @@
+"""`tiltmeter evaluate`: the checkpoints of a training as a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from tiltmeter.cli.run_input import Names
+from tiltmeter.cli.show import Summary
+from tiltmeter.cli.terminal import Curve, Json
+from tiltmeter.data.grouped import GroupedData
+
+#: Word -> what the network was trained with; by default what fits its outputs.
+LOSSES = Literal["logistic", "cross-entropy", "square", "probabilities"]
+
+
+def evaluate(
+    checkpoints: Path,
+    *,
+    model: str,
+    data: Path,
+    to: Path,
+    label: str | None = None,
+    group: Names = (),
+    features: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    positive_label: str | None = None,
+    loss: LOSSES | None = None,
+    device: str | None = None,
+    curve: Curve = "loss",
+    json: Json = False,
+) -> None:
+    """Evaluate the saved weights of a training on held-out points, as if a probe had watched it.
+
+    Called again with the same directory, it goes on after the last checkpoint that was evaluated.
+
+    Parameters
+    ----------
+    checkpoints
+        A folder with files of safetensors or torch state dicts that have their step in the name, as step_500.pt.
+    model
+        The function that makes the network: FILE.py:FUNCTION.
+    data
+        The held-out points: a table (.csv, .parquet, .feather), or arrays x, y, group (.npz).
+    to
+        The run directory.
+    label
+        Column with the labels, of a table.
+    group
+        Column with the groups; several for intersections.
+    features
+        Columns that the network takes; by default all others.
+    positive_label
+        Of two labels, the one that is a yes.
+    loss
+        What the outputs are: by default scores before a sigmoid or softmax, unless the network ends in one.
+    device
+        Where to evaluate, as cuda.
+    """
+    from tiltmeter.predictions.checkpoints import checkpoints as run_of
+
+    held_out = _points(data, label, group, features, positive_label)
+    trajectory = run_of(checkpoints, _maker(model), held_out, to, loss=_loss(loss, held_out), device=device)
+    print(f"Saved to {to}", file=sys.stderr)
+    Summary(trajectory, curve).print(as_json=json)
+
+
+def _points(
+    data: Path, label: str | None, group: tuple[str, ...], features: tuple[str, ...], positive: str | None
+) -> GroupedData:
+    if data.suffix.lower() == ".npz":
+        return GroupedData.from_npz(data, label=label or "y", group=group[0] if group else "group")
+    if label is None or not group:
+        missing = "--label" if label is None else "--group"
+        raise ValueError(f"A table of points needs --label COLUMN and --group COLUMN. Found no {missing} for {data}.")
+    return GroupedData.from_frame(
+        data, label=label, group=list(group), features=list(features) or None, positive=positive
+    )
+
+
+def _maker(text: str) -> Callable[[], Any]:
+    """The function that FILE.py:FUNCTION names; the file is run."""
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py") or not name.isidentifier():
+        raise ValueError(f"--model should be FILE.py:FUNCTION. Found {text!r}.")
+    path = Path(file)
+    if not path.is_file():
+        raise FileNotFoundError(f"No file {path}.")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"--model should name a file of Python. Found {file!r}.")
+    module = module_from_spec(spec)
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)  # the file may import its neighbours
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    make = getattr(module, name, None)
+    if not callable(make):
+        raise ValueError(f"{file} should have a function {name}. Found {type(make).__name__}.")
+    return make  # type: ignore[no-any-return]
+
+
+def _loss(word: str | None, held_out: GroupedData) -> Any:
+    from tiltmeter.losses import CrossEntropy, Logistic, Square
+    from tiltmeter.measures.output_kind import loss_of_probabilities
+
+    if word == "probabilities":
+        return loss_of_probabilities(len(held_out.labels) > 2)
+    known: dict[str | None, Any] = {"logistic": Logistic(), "cross-entropy": CrossEntropy(), "square": Square()}
+    return known.get(word)

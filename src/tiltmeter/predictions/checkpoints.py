@@ -1,0 +1,173 @@
+"""checkpoints: a run from the saved weights of a training that nobody watched."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.shown_text import shortened
+
+if TYPE_CHECKING:
+    from torch import nn
+
+#: Endings of files with weights; others in the folder are left alone.
+ENDINGS = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
+#: Names of the weights inside a larger checkpoint, as Lightning and common loops write them.
+INSIDE = ("state_dict", "model_state_dict", "model", "module")
+#: What wrappers put before the names of weights.
+WRAPPERS = ("module.", "_orig_mod.", "model.")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file with weights, and the step that its name tells."""
+
+    step: int
+    path: Path
+
+
+def find_checkpoints(folder: str | os.PathLike[str]) -> list[Checkpoint]:
+    """The checkpoints of a folder in order of their steps: the last number in the name of the file, or of its folder.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     for name in ("step_20.pt", "step_100.pt", "notes.txt"):
+    ...         _ = Path(place, name).write_bytes(b"")
+    ...     [found.step for found in find_checkpoints(place)]
+    [20, 100]
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise FileNotFoundError(f"No folder {place}.")
+    files = sorted(path for path in place.rglob("*") if path.suffix in ENDINGS and path.is_file())
+    steps: dict[int, Path] = {}
+    for path in files:
+        # In a folder for each step ("checkpoint-500/model.safetensors") there may be other files, as the optimiser's.
+        numbers = re.findall(r"\d+", path.stem)
+        if not numbers and path.parent != place and path.stem in ("model", "pytorch_model", "adapter_model"):
+            numbers = re.findall(r"\d+", path.parent.name)
+        if not numbers:
+            continue
+        step = int(numbers[-1])
+        if step in steps:
+            raise ValueError(
+                f"Every step should have one checkpoint. Found {steps[step].name} and {path.name} for step {step}."
+            )
+        steps[step] = path
+    if not steps:
+        raise ValueError(
+            f"{place} should hold checkpoints ({', '.join(ENDINGS)}) with their step in the name, as step_500.pt. "
+            f"Found {len(files)} files with such an ending, and none with a number."
+        )
+    return [Checkpoint(step, steps[step]) for step in sorted(steps)]
+
+
+def checkpoints(
+    folder: str | os.PathLike[str] | Iterable[Checkpoint],
+    make: Callable[[], nn.Module],
+    held_out: GroupedData,
+    to: str | os.PathLike[str] | None = None,
+    *,
+    loss: Any = None,
+    read: Callable[[Any], Any] | None = None,
+    chunk: int = 256,
+    device: str | None = None,
+) -> Trajectory:
+    """A run from a folder of saved weights: every checkpoint is loaded into the network of `make()` and evaluated.
+
+    Files of safetensors and torch are read, the latter with `weights_only=True`: nothing in them is executed. Larger
+    checkpoints are searched for their weights ("state_dict", "model"), and the names that wrappers add are removed.
+    With `to`, every evaluation is on disk before the next begins; called again, it goes on after the last one. `loss`
+    and `read` are those of `Probe`; `device` is where the network is evaluated.
+    """
+    import torch
+    from torch import nn
+
+    from tiltmeter.measures.answers import Answers
+    from tiltmeter.measures.default_curves import DEFAULTS
+    from tiltmeter.measures.point_keeper import PointKeeper
+    from tiltmeter.modules.forward import describe
+
+    found = find_checkpoints(folder) if isinstance(folder, (str, os.PathLike)) else list(folder)
+    model = make()
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`make` should return a torch.nn.Module. Found {type(model).__name__}.")
+    model = (model if device is None else model.to(device)).eval()
+    with torch.no_grad():
+        answers = Answers(model, held_out, loss, None, read, chunk, False)
+    origin = Origin(
+        "predictions",
+        problem={"held_out": held_out.to_json()},
+        settings={"model": describe(model), "loss": answers.loss.definition},
+    )
+    resume = to is not None and Path(to, "run.json").exists()
+    with Recorder(to, clock="step", origin=origin, resume=resume) as recorder, torch.no_grad():
+        keeper, done = PointKeeper(held_out), recorder.last_time
+        for place, checkpoint in enumerate(found):
+            if done is not None and checkpoint.step <= done:
+                keeper.last = checkpoint.step
+                continue
+            load_weights(model, checkpoint.path)
+            snapshot = answers.snapshot(model, checkpoint.step)
+            curves = {name: values for measure in DEFAULTS for name, values in measure(snapshot).items()}
+            last = place == len(found) - 1
+            recorder.append(checkpoint.step, curves, keeper(snapshot, checkpoint.step, last))
+        return recorder.trajectory()
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put the weights of a file into the model; nothing is unpickled."""
+    weights = _unwrapped(_read(path), set(model.state_dict()))
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        text = shortened(str(error).split(":", 1)[-1], 300)
+        raise ValueError(f"{path.name} should hold the weights of the model. Found: {text}") from None
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import torch
+
+    try:
+        if path.suffix == ".safetensors":
+            try:
+                from safetensors.torch import load_file
+            except ImportError:
+                raise ImportError("Files of safetensors need it: pip install 'tiltmeter[safetensors]'.") from None
+            return load_file(path)
+        contents = torch.load(path, map_location="cpu", weights_only=True)
+    except (ImportError, FileNotFoundError):
+        raise
+    except Exception as error:  # torch, zipfile and safetensors raise many kinds for damaged files
+        text = shortened(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        raise ValueError(f"{path.name} should be a whole file of weights. Found: {text}") from None
+    if not isinstance(contents, Mapping):
+        raise ValueError(f"{path.name} should hold a state dict. Found {type(contents).__name__}.")
+    for name in INSIDE:
+        inner = contents.get(name)
+        if isinstance(inner, Mapping) and any(isinstance(value, torch.Tensor) for value in inner.values()):
+            return inner
+    return contents
+
+
+def _unwrapped(weights: Mapping[str, Any], wanted: set[str]) -> dict[str, Any]:
+    """The weights by the names of the model, without what wrappers put before them.
+
+    >>> _unwrapped({"module.0.weight": 1}, {"0.weight"})
+    {'0.weight': 1}
+    """
+    names = dict(weights)
+    changed = True
+    while changed and not wanted <= set(names):
+        changed = False
+        for prefix in WRAPPERS:
+            if names and all(name.startswith(prefix) for name in names):
+                names = {name.removeprefix(prefix): value for name, value in names.items()}
+                changed = True
+    return names

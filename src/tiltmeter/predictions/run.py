@@ -1,0 +1,188 @@
+"""run: a table of predictions as a run, with the curves and points that a probe would have recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain, groupby
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.measures.default_curves import DEFAULTS
+from tiltmeter.measures.from_scores import TableLoss, snapshot_of_scores, table_task
+from tiltmeter.measures.point_keeper import PointKeeper
+from tiltmeter.measures.task import Task
+from tiltmeter.predictions.table import Evaluation, evaluations, named_table
+from tiltmeter.record import Clock, Origin, Recorder, Trajectory, stack
+
+#: How far rows of probabilities may be from summing to 1: those of a table are often rounded.
+ROUNDING = 0.01
+
+
+def run(
+    frame: Any = None,
+    *,
+    label: Any,
+    group: Any,
+    score: Any = None,
+    decision: Any = None,
+    step: Any = None,
+    weight: Any = None,
+    seed: Any = None,
+    point: Any = None,
+    positive: Hashable | None = None,
+    loss: TableLoss = None,
+) -> Trajectory:
+    """A run from predictions of any model: who was predicted what, and when. Everything after a run works on it.
+
+    >>> import pandas as pd, tiltmeter as tm
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"approved": rng.integers(0, 2, 2000), "sex": ["F", "M"] * 1000})
+    >>> noise = rng.normal(size=2000) * np.where(table.sex == "F", 1.2, 0.4)
+    >>> table["score"] = 1 / (1 + np.exp(-(2 * table.approved - 1 + noise)))
+    >>> print(tm.leaders(run(table, label="approved", group="sex"), "error").headline.claim)
+    Group F has the higher error, 18 % against 1 %.
+
+    `frame` is a table of pandas, polars, Arrow or Hugging Face `datasets`, the path of a .csv, .parquet or .feather
+    file, or a dict of arrays; the other arguments name its columns. Or leave it out, and pass arrays. Every row is one
+    prediction. `score` is the probability of the positive label, or several columns with the probability of each
+    label in ascending order; by default the column named "score". `loss` says so if scores are something else:
+    `tm.Logistic()` for log odds, `tm.losses.CrossEntropy()` for scores before a softmax, `tm.Square()` for predicted
+    values. What scores are is never guessed from their values.
+
+    `decision` holds what was decided, as labels or booleans. Without scores there are error and rates, but no loss and
+    no thresholds; with scores, it takes the place of "above one half" or of the most probable label. `group` is one
+    column, or several for intersections.
+
+    Several evaluations stand below each other with a `step` (by default the column of that name), or beside each other
+    with `score={step: column}`. They should hold the same points in the same order, or `point` names the column that
+    identifies a point. Several `seed`s become one run with a dimension for seeds, as `tm.stack` joins them. Of two
+    labels, `positive` is the one that is a yes. Weighted points (`weight`) have curves and standard errors, but are
+    not judged point by point.
+
+    The predictions should be made for points that the model was not trained on: nothing here can know.
+    """
+    given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
+    table, columns = named_table(frame, **given, weight=weight, seed=seed, point=point)
+    data, readings = evaluations(table, columns, positive)
+    settings = {"columns": _listed(columns.score, columns.decision)}
+    return run_of_evaluations(data, readings, loss, settings=settings)
+
+
+def run_of_evaluations(
+    data: GroupedData,
+    readings: Iterable[Evaluation],
+    loss: TableLoss = None,
+    *,
+    clock: Clock = "step",
+    settings: dict[str, Any] | None = None,
+) -> Trajectory:
+    """Evaluations of the same points, in order of seed and step, recorded as a probe records them."""
+    check_groups(data)
+    runs: dict[Any, Trajectory] = {}
+    for seed, parts in groupby(readings, key=lambda reading: reading.seed):
+        runs[seed] = _recorded(data, parts, loss, clock, settings or {}, seed)
+    if not runs:
+        raise ValueError("There should be at least one evaluation. Found none.")
+    if len(runs) == 1:
+        return next(iter(runs.values()))
+    return stack(list(runs.values()), "seed", [_label(seed) for seed in runs])
+
+
+def check_groups(data: GroupedData) -> None:
+    """Refuse predictions with a group that has no weight, or with one group only."""
+    mass = np.bincount(data.codes, data.weights, len(data.groups))
+    for name, total in zip(data.groups, mass, strict=True):
+        if not total > 0:
+            raise ValueError(f"Every group should have predictions. Found none in group {name!r}.")
+
+
+def _recorded(
+    data: GroupedData,
+    readings: Iterator[Evaluation],
+    loss: TableLoss,
+    clock: Clock,
+    settings: dict[str, Any],
+    seed: Any,
+) -> Trajectory:
+    first = next(readings)
+    task = _task(data, first, loss)
+    number = _label(seed)
+    origin = Origin(
+        "predictions",
+        problem={"held_out": data.to_json()},
+        settings={**settings, "loss": _definition(loss, first)},
+        seeds=(number,) if isinstance(number, int) else (),
+    )
+    keeper, blanks = PointKeeper(data), dict[str, xr.DataArray]()
+    with Recorder(None, clock=clock, origin=origin) as recorder:
+        for reading, last in _with_last(chain([first], readings)):
+            if reading.score is not None and loss is None:
+                check_probabilities(reading.score, reading.step)
+            shown = snapshot_of_scores(data, task, loss, reading.score, reading.decision, reading.step, blanks)
+            curves = {name: values for measure in DEFAULTS for name, values in measure(shown).items()}
+            recorder.append(reading.step, curves, keeper(shown, reading.step, last))  # type: ignore[arg-type]
+    return recorder.trajectory()
+
+
+def _with_last(readings: Iterable[Evaluation]) -> Iterator[tuple[Evaluation, bool]]:
+    """Every evaluation, and whether it is the last; no more than two are held at a time."""
+    waiting: Evaluation | None = None
+    for reading in readings:
+        if waiting is not None:
+            yield waiting, False
+        waiting = reading
+    if waiting is not None:
+        yield waiting, True
+
+
+def _task(data: GroupedData, first: Evaluation, loss: TableLoss) -> Task:
+    if first.score is not None:
+        outputs = 1 if first.score.ndim == 1 else first.score.shape[1]
+        return table_task(data, outputs, loss, first.decision is not None)
+    if loss is not None:
+        raise ValueError("`loss` says what scores are. Found decisions without scores.")
+    labels = tuple(float(label) for label in data.labels)
+    if len(labels) > 2:
+        return Task(len(labels), labels)
+    return table_task(data, 1, None, True)
+
+
+def check_probabilities(score: np.ndarray, step: float) -> None:
+    """Refuse scores outside 0 and 1, and rows of several that do not sum to 1."""
+    low, high = float(score.min()), float(score.max())
+    if low < 0 or high > 1:
+        bad = low if low < 0 else high
+        way = "loss=tm.Logistic()" if score.ndim == 1 else "loss=tm.losses.CrossEntropy()"
+        raise ValueError(
+            f"`score` should hold probabilities, from 0 to 1. Found {bad:g} at step {step:g}: if they are scores "
+            f"before a {'sigmoid' if score.ndim == 1 else 'softmax'}, say {way}."
+        )
+    if score.ndim == 2:
+        away = np.abs(score.sum(1) - 1.0)
+        if float(away.max()) > ROUNDING:
+            row = int(away.argmax())
+            raise ValueError(
+                "`score` should hold one probability for each label, which sum to 1. Found a sum of "
+                f"{score[row].sum():g} for point {row} at step {step:g}."
+            )
+
+
+def _definition(loss: TableLoss, first: Evaluation) -> str:
+    if first.score is None:
+        return "none: decisions only"
+    return "of probabilities" if loss is None else loss.definition
+
+
+def _label(seed: Any) -> Any:
+    return seed.item() if isinstance(seed, np.generic) else seed
+
+
+def _listed(score: Any, decision: Hashable | None) -> dict[str, Any]:
+    names = {f"{step:g}": list(map(str, part)) for step, part in score.items()} if hasattr(score, "items") else None
+    return {
+        "score": list(map(str, score)) if names is None else names,
+        "decision": None if decision is None else str(decision),
+    }
