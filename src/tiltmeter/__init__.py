@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
     from tiltmeter.data.grouped import GroupedData as GroupedData
+    from tiltmeter.discover.discover import discover as discover
     from tiltmeter.fairness.calibration import calibration as calibration
     from tiltmeter.fairness.why import why as why
     from tiltmeter.forecast import methods as methods

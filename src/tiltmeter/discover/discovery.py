@@ -1,0 +1,436 @@
+"""Discovery: the groups that were found, which of them are clear, and what they are called, as one frozen result."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from tiltmeter.data.grouped import GroupedData
+from tiltmeter.discover.clusters import Layer, checked_features, layer_columns, words_of_labels
+from tiltmeter.discover.curves import LearningCurves, regrouped
+from tiltmeter.discover.rules import Columns, InCluster, Rule, columns_of
+from tiltmeter.leaders.difference import Difference
+from tiltmeter.leaders.headline import at, capital
+from tiltmeter.record.labelled import JSON
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import NotebookText, shortened, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Whoever is in none of the groups.
+EVERYONE_ELSE = "everyone else"
+#: What the judging points say about a rule.
+Verdict = Literal["worse at the end", "learned later", "not clear", "not judged"]
+VERDICTS: tuple[Verdict, ...] = ("worse at the end", "learned later", "not clear", "not judged")
+#: What the rule was found by: the loss at the end, or the loss beyond the model's own doubt during training.
+Target = Literal["end", "later"]
+#: Columns that are named in a sentence.
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class DiscoveredGroup:
+    """One rule, and what the points that did not find it say about it.
+
+    `points` and `share` count these points. `loss` and `loss_of_others` are those of the last evaluation; `first` and
+    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `difference` holds all
+    evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the held-out points,
+    for groups of features; `described` is the rule of the table that fits such a group best, with its overlap.
+    """
+
+    rule: Rule
+    points: int
+    share: float
+    score: float
+    target: Target
+    verdict: Verdict
+    loss: float = float("nan")
+    loss_of_others: float = float("nan")
+    first: float | None = None
+    last: float | None = None
+    clear_at: int = 0
+    against: str = EVERYONE_ELSE
+    nearest: tuple[int, ...] = ()
+    hardest: tuple[int, ...] = ()
+    described: str = ""
+    difference: Difference | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    @property
+    def clear(self) -> bool:
+        return self.verdict in ("worse at the end", "learned later")
+
+    @property
+    def gap(self) -> float:
+        """How much higher the loss is at the end."""
+        return self.loss - self.loss_of_others
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "name": self.name,
+            "rule": self.rule.to_json(),
+            "points": self.points,
+            "share": self.share,
+            "score": self.score,
+            "target": self.target,
+            "verdict": self.verdict,
+            "loss": _finite(self.loss),
+            "loss_of_others": _finite(self.loss_of_others),
+            "first": self.first,
+            "last": self.last,
+            "clear_at": self.clear_at,
+            "against": self.against,
+            "nearest": list(self.nearest),
+            "hardest": list(self.hardest),
+            "described": self.described,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> DiscoveredGroup:
+        parts = {name: part for name, part in value.items() if name not in ("name", "rule")}
+        for name in ("loss", "loss_of_others"):
+            parts[name] = float("nan") if parts[name] is None else float(parts[name])
+        for name in ("nearest", "hardest"):
+            parts[name] = tuple(parts[name])
+        return cls(rule=Rule.from_json(value["rule"]), **parts)
+
+
+@dataclass(frozen=True)
+class Discovery(NotebookText):
+    """Groups that nobody labelled, found on some held-out points and judged on the others.
+
+    `groups` holds every rule that was tried, those that are clear first. `parts` are the groups of `group` and `data`:
+    every point belongs to the smallest clear group that holds it, else to "everyone else". `left_out` says which
+    columns offered no rules, and why; `notes` holds other remarks.
+    """
+
+    groups: tuple[DiscoveredGroup, ...]
+    parts: tuple[str, ...]
+    level: float
+    searched: int
+    judged: int
+    evaluations: int
+    seeds: int
+    clock: str
+    source: str = "training"
+    promise: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    layers: Mapping[str, Layer] = field(default_factory=dict, repr=False, compare=False)
+    curves: LearningCurves | None = field(default=None, repr=False, compare=False)
+    judges: np.ndarray | None = field(default=None, repr=False, compare=False)
+    columns: Columns | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def clear(self) -> tuple[DiscoveredGroup, ...]:
+        """The findings: groups that are clearly worse off at the end, or clearly learned later."""
+        return tuple(group for group in self.groups if group.clear)
+
+    def __getitem__(self, key: int | str) -> DiscoveredGroup:
+        """One group, by its place in `groups` or by its name."""
+        if isinstance(key, (int, np.integer)):
+            if not -len(self.groups) <= key < len(self.groups):
+                raise KeyError(f"No group {key}: {len(self.groups)} were found.")
+            return self.groups[key]
+        for group in self.groups:
+            if group.name == key:
+                return group
+        names = shortened(", ".join(repr(group.name) for group in self.groups), 300)
+        raise KeyError(f"No group {key!r}. There are: {names or 'none'}.")
+
+    def group(self, table: Any = None, features: Any = None, labels: Any = None) -> np.ndarray:
+        """The group of every row, of any rows with the same columns: those that were trained on, too.
+
+        Groups of features need `features` of the same layers, and `labels`. Without any argument, the held-out points
+        of the run.
+        """
+        columns = self._columns(table, features, labels)
+        rows = len(next(iter(columns.values()))) if columns else 0
+        groups = np.full(rows, EVERYONE_ELSE, dtype=object)
+        for group in sorted(self.clear, key=lambda group: -group.points):  # the smallest is written last
+            groups[group.rule.holds(columns)] = group.name
+        return groups
+
+    def data(self, grouped: GroupedData, table: Any = None, features: Any = None) -> GroupedData:
+        """The same points in the groups that are clear, to forecast, advise, intervene or report on.
+
+        `table` (or `features`) has one row for every point. Without it, `grouped` should be the held-out data.
+        """
+        if not self.clear:
+            raise ValueError("No group is clear, so there are none to divide the data into.")
+        if table is None and features is None:
+            self._check_held_out(grouped)
+        labels = None if features is None else grouped.y
+        members = self.group(table, features, labels)
+        if len(members) != len(grouped):
+            raise ValueError(
+                f"`table` should have a row for each of {len(grouped):,} points. Found {len(members):,} rows."
+            )
+        present = [part for part in self.parts if (members == part).any()]
+        others = [part for part in dict.fromkeys(members.tolist()) if part not in present]
+        return GroupedData(grouped.x, grouped.y, members, grouped.weights, groups=[*present, *others])
+
+    def run(self, key: int | str) -> Trajectory:
+        """The run on the points that judged, in two groups: this one, and whom it was compared with."""
+        group = self[key]
+        if self.curves is None or self.judges is None or self.columns is None:
+            raise ValueError(
+                "The run is not stored with a discovery. Call `tm.discover` on it again: the same seed gives the same."
+            )
+        places, codes = judged_points(group.rule, self.columns, self.judges)
+        return regrouped(self.curves, places, codes, (group.name, group.against), max(len(self.groups), 1))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each group that was tried."""
+        import pandas as pd
+
+        names = ("name", "verdict", "points", "share", "loss", "loss_of_others", "first", "last", "score", "target")
+        return pd.DataFrame(
+            [{name: getattr(group, name) for name in names} for group in self.groups], columns=list(names)
+        )
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "claim": self.claim,
+            "licence": self.licence,
+            "groups": [group.to_json() for group in self.groups],
+            "parts": list(self.parts),
+            "level": self.level,
+            "searched": self.searched,
+            "judged": self.judged,
+            "evaluations": self.evaluations,
+            "seeds": self.seeds,
+            "clock": self.clock,
+            "source": self.source,
+            "promise": self.promise,
+            "left_out": dict(self.left_out),
+            "notes": list(self.notes),
+            "layers": {name: layer.to_json() for name, layer in self.layers.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Discovery:
+        """The discovery that `to_json` wrote; it names groups of any rows, but no longer holds the run."""
+        parts = {name: part for name, part in value.items() if name not in ("claim", "licence")}
+        parts["groups"] = tuple(DiscoveredGroup.from_json(group) for group in value["groups"])
+        parts |= {name: tuple(value[name]) for name in ("parts", "notes")}
+        parts["layers"] = {name: Layer.from_json(layer) for name, layer in value["layers"].items()}
+        return cls(**parts)
+
+    @property
+    def claim(self) -> str:
+        """The answer in one line."""
+        forecast = self.source == "forecast"
+        worse = [group for group in self.groups if group.verdict == "worse at the end"]
+        later = [group for group in self.groups if group.verdict == "learned later"]
+        if not worse and not later:
+            what = "will clearly be worse off or learned later" if forecast else "is clearly worse off or learned later"
+            return f"No group that {'the features' if self.layers else 'the table'} can name {what}."
+        sentences = []
+        if worse:
+            group, be = worse[0], "will be" if forecast else "is"
+            high, low = _apart(group.loss, group.loss_of_others)
+            sentences.append(
+                f"{_subject(group)} {be} worse off at the end: its loss {be} {high}, that of {group.against} {low}."
+                f"{_more(len(worse) - 1, forecast)}"
+            )
+        if later:
+            group, be = later[0], "will be" if forecast else "is"
+            sentences.append(
+                f"{_subject(group)} {be} learned later: its loss {be} clearly higher {_when(group, self.clock)}, and "
+                f"not at the end.{_more(len(later) - 1, forecast)}"
+            )
+        return " ".join(sentences)
+
+    @property
+    def licence(self) -> str:
+        """What the claim rests on, in one line."""
+        runs = "One run" if self.seeds == 1 else f"{self.seeds} seeds"
+        if self.source == "forecast":
+            runs = f"Forecast. {self.promise}" if self.promise else "Forecast"
+        count = len(self.groups)
+        if not count:
+            rest = (
+                f"{runs}: no rule stood out on {self.searched:,} points, so {self.judged:,} others had none to judge."
+            )
+        else:
+            rules = f"{count} rule{'s' if count > 1 else ''}"
+            together = "one evaluation" if self.evaluations == 1 else f"{self.evaluations} evaluations"
+            rest = (
+                f"{runs}: {rules} found on {self.searched:,} points and judged on {self.judged:,} others, {together} "
+                f"tested together, {100 * self.level:g} % error rate."
+            )
+        counts = {verdict: sum(group.verdict == verdict for group in self.groups) for verdict in VERDICTS}
+        if counts["not clear"]:
+            rest += f" {_count(counts['not clear'])} not clear."
+        if counts["not judged"]:
+            rest += f" {_count(counts['not judged'])} not judged: too few points."
+        if self.clear:
+            rest += " Other names may describe much the same points."
+        return " ".join([rest, *self._remarks()])
+
+    def __str__(self) -> str:
+        return f"{visible(self.claim)}\n{visible(self.licence)}"
+
+    def _repr_html_(self) -> str:
+        style = "text-align:left"
+        rows = "".join(
+            f"<tr><td style='{style}'>{escape(group.name)}</td>"
+            f"<td style='{style}'>{escape(self.verdict_text(group))}</td>"
+            f"<td>{group.points:,}</td><td>{escape(percent(group.share))}</td><td>{_number(group.loss)}</td>"
+            f"<td>{_number(group.loss_of_others)}</td></tr>"
+            for group in self.groups
+        )
+        heads = ("group", "", "points", "share", "loss at the end", "of the others")
+        head = "".join(f"<th style='{style}'>{name}</th>" for name in heads)
+        table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
+        claim, licence = (escape(visible(line)) for line in (self.claim, self.licence))
+        return f"<div><p>{claim}</p>{table}<p><small>{licence}</small></p></div>"
+
+    def verdict_text(self, group: DiscoveredGroup) -> str:
+        """The verdict with its steps, as a table shows it."""
+        if group.verdict == "learned later":
+            return f"clear: learned later, {_when(group, self.clock)}"
+        return {"worse at the end": "clear: worse at the end", "not clear": "found, not clear"}.get(
+            group.verdict, "not judged: too few points"
+        )
+
+    def _remarks(self) -> list[str]:
+        remarks = [f"{note}." for note in self.notes]
+        if self.left_out:
+            named = [f"{name} ({reason})" for name, reason in list(self.left_out.items())[:NAMED]]
+            more = len(self.left_out) - len(named)
+            remarks.append(f"Left out: {', '.join(named)}{f' and {more} more' if more else ''}.")
+        return remarks
+
+    def _columns(self, table: Any, features: Any, labels: Any) -> Columns:
+        """The columns that the rules need, of the given rows or of the held-out points."""
+        if table is None and features is None:
+            if self.columns is None:
+                raise ValueError("`table` should hold the rows to name. Found none, and the run is not stored.")
+            return self.columns
+        conditions = [condition for group in self.groups for condition in group.rule.conditions]
+        columns: dict[str, np.ndarray] = {}
+        if table is not None:
+            names = [condition.column for condition in conditions if not isinstance(condition, InCluster)]
+            columns |= columns_of(table, names) if names else dict(list(columns_of(table).items())[:1])
+        if features is not None:
+            if labels is None:
+                raise ValueError(
+                    "`labels` should give the label of every point, since clusters lie within labels. Found none."
+                )
+            checked = checked_features(features, len(labels))
+            columns |= layer_columns(self.layers, checked, self._label_words(labels))
+        return columns
+
+    def _label_words(self, labels: Any) -> np.ndarray:
+        values = np.asarray(labels)
+        if any(label == "positive" for layer in self.layers.values() for label, _ in layer.centres):
+            values = values == values.max()
+        return words_of_labels(values)
+
+    def _check_held_out(self, grouped: GroupedData) -> None:
+        curves = self.curves
+        if curves is None or len(grouped) != curves.points:
+            raise ValueError(
+                "`table` should have one row for every point of `grouped`, which is not the held-out data."
+            )
+        labels = curves.labels
+        if labels is not None:
+            given = grouped.y == grouped.y.max() if labels.dtype == bool else grouped.y
+            if not np.array_equal(given, labels):
+                raise ValueError(
+                    "`grouped` should be the held-out data of the run. Found other labels: pass its `table`."
+                )
+
+
+def judged_points(rule: Rule, columns: Columns, judges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the points that judge a rule, and 0 for its members, 1 for the others.
+
+    A cluster lies within a label, so it is compared with the other points of this label: the difference between labels
+    is not its own.
+    """
+    compared = judges.copy()
+    for condition in rule.conditions:
+        if isinstance(condition, InCluster):
+            words = columns[condition.column]
+            starts = f"{condition.label}, cluster "
+            compared &= np.array([word is not None and word.startswith(starts) for word in words.tolist()])
+    places = np.flatnonzero(compared)
+    return places, np.where(rule.holds(columns)[places], 0, 1)
+
+
+def rest_name(rule: Rule) -> str:
+    """Whom a rule is compared with."""
+    labels = [condition.label for condition in rule.conditions if isinstance(condition, InCluster)]
+    return f"other points of label {labels[0]}" if labels else EVERYONE_ELSE
+
+
+def percent(share: float) -> str:
+    """A share of points in a sentence.
+
+    >>> percent(0.0474), percent(0.31)
+    ('4.7 %', '31 %')
+    """
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _subject(group: DiscoveredGroup) -> str:
+    return capital(f"the group {group.name}, {percent(group.share)} of the points,")
+
+
+def _more(count: int, forecast: bool) -> str:
+    if not count:
+        return ""
+    return f" So will {count} more be." if forecast else f" So {'is' if count == 1 else 'are'} {count} more."
+
+
+def _when(group: DiscoveredGroup, clock: str) -> str:
+    """Between which evaluations the loss is clearly higher."""
+    assert group.first is not None
+    assert group.last is not None
+    first, last = at(clock, group.first), at(clock, group.last)
+    if group.first == group.last:
+        return f"at {first}"
+    return f"from {first} to {last.removeprefix(f'{clock} ').removeprefix('t = ')}"
+
+
+def _apart(high: float, low: float) -> tuple[str, str]:
+    """Two numbers with as many digits as tell them apart."""
+    for digits in (2, 3, 4):
+        texts = f"{high:.{digits}f}", f"{low:.{digits}f}"
+        if texts[0] != texts[1]:
+            return texts
+    return f"{high:.4g}", f"{low:.4g}"
+
+
+def _count(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else ""
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def partition(groups: tuple[DiscoveredGroup, ...], columns: Columns) -> tuple[str, ...]:
+    """The clear groups that keep points when every point goes to the smallest that holds it, and everyone else."""
+    clear = sorted((group for group in groups if group.clear), key=lambda group: -group.points)
+    if not clear:
+        return (EVERYONE_ELSE,)
+    members = np.full(len(next(iter(columns.values()))), EVERYONE_ELSE, dtype=object)
+    for group in clear:
+        members[group.rule.holds(columns)] = group.name
+    names: list[Hashable] = [group.name for group in reversed(clear)]
+    return tuple(cast(str, name) for name in [*names, EVERYONE_ELSE] if (members == name).any())
