@@ -40,6 +40,8 @@ from tiltmeter.record.trajectory import Trajectory
 DEEPEST = 3
 #: Groups of fewer points are not searched: of a table, and of features, whose clusters are finer.
 LEAST, LEAST_OF_FEATURES = 0.02, 0.004
+#: A group is searched if it would have this many times the fewest points that can be judged.
+ENOUGH = 1.25
 #: Two rules with a larger overlap (intersection over union) are one.
 SAME = 0.8
 #: A single rule is judged at least at this level: the tests of `leaders` draw 999 permutations.
@@ -100,11 +102,12 @@ def discover(
     judges = halves(curves, judge, seed)
     searched = np.flatnonzero(~judges)
     columns, offered, layers, described = _offered(curves, table, features, searched, least, seed)
-    if layers:
-        depth, least = 1, LEAST_OF_FEATURES if least is None else least
-    proposals = _proposals(
-        curves, offered, searched, most, depth, LEAST if least is None else least, floor, bool(layers)
-    )
+    if least is None:
+        least = LEAST_OF_FEATURES if layers else LEAST
+    # A smaller group would mostly have too few points to be judged.
+    least = max(least, ENOUGH * FEWEST / int(judges.sum()))
+    depth = 1 if layers else depth
+    proposals = _proposals(curves, offered, searched, most, depth, least, floor, bool(layers))
     tried = proposals[: max(int(level / FINEST), 1)]
     groups = [_judged(proposal, curves, columns, judges, level, len(tried)) for proposal in tried]
     if layers and features is not None:
