@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tiltmeter.cli.terminal import Json
+from tiltmeter.discover.discovery import Discovery
 from tiltmeter.report.runs import page as write
 
 
@@ -17,6 +18,7 @@ def report(
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str = "Bias during training",
     positive: Literal["benefit", "burden"] | None = None,
+    groups: Path | None = None,
     json: Json = False,
 ) -> None:
     """Write runs as one HTML page for a review; it works offline and without scripts.
@@ -32,8 +34,11 @@ def report(
     positive
         What the positive decision does to a person: a benefit (whom does the model find?) or a burden (whom does it
         wrongly say yes to?).
+    groups
+        Groups nobody named, as `tiltmeter discover --to` wrote them.
     """
-    written, told = write(list(runs), out, title=title, positive=positive)
+    discovery = None if groups is None else _groups(groups)
+    written, told = write(list(runs), out, title=title, positive=positive, discovery=discovery)
     if json:
         print(machine.dumps({"page": str(written.resolve()), **told}, indent=2, allow_nan=False))
         return
@@ -44,3 +49,12 @@ def report(
         if words:
             print(words)
     print(f"Page: {written.resolve()}")
+
+
+def _groups(path: Path) -> Discovery:
+    try:
+        return Discovery.from_json(machine.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{path} should be a file that `tiltmeter discover --to` wrote. Found something else."
+        ) from None

@@ -20,13 +20,14 @@ from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
-from tiltmeter.report.run_page import body, contents, facts, first_screen
+from tiltmeter.report.run_page import DISCOVERED, body, contents, discovered_section, facts, first_screen
 from tiltmeter.report.terms import Positive
 from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
 
 if TYPE_CHECKING:
+    from tiltmeter.discover.discovery import Discovery
     from tiltmeter.forecast.kernel.why import Why
 
 Run = Trajectory | xr.Dataset | str | os.PathLike[str]
@@ -39,6 +40,7 @@ def report(
     title: str = "Bias during training",
     positive: Positive | None = None,
     why: Why | None = None,
+    discovery: Discovery | None = None,
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
@@ -49,10 +51,10 @@ def report(
     why measures disagree, when it arose, what would change it, and what is not known. Other trainings stand beside
     it: what they change for each group at the last evaluation and over training (`scorecard`). A forecast is compared
     with the run. `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training
-    data. All numbers come from one place, and each difference is called shown only by limits that hold over all
-    evaluations, measures and groups of a run together.
+    data, `discovery` the groups nobody named that `tm.discover` found. All numbers come from one place, and each
+    difference is called shown only by limits that hold over all evaluations, measures and groups of a run together.
     """
-    written, told = page(runs, path, title=title, positive=positive, why=why)
+    written, told = page(runs, path, title=title, positive=positive, why=why, discovery=discovery)
     label = told.get("positive_label")
     if positive is not None and label is not None and not label["declared"]:
         warnings.warn(PositiveLabel(**label).guess, stacklevel=2)
@@ -66,6 +68,7 @@ def page(
     title: str,
     positive: Positive | None = None,
     why: Why | None = None,
+    discovery: Discovery | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
     given: list[str] | None = None
@@ -95,8 +98,11 @@ def page(
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
         main, others, ahead = _roles(asked)
-        inside = top + _inside(main, others, ahead, asked, still, why)
+        named = "" if discovery is None else discovered_section(discovery)
+        inside = top + _inside(main, others, ahead, asked, still, why, named)
         told |= facts(main, others)
+        if discovery is not None:
+            told["discovered"] = {"claim": discovery.claim, "groups": [group.to_json() for group in discovery.groups]}
     data = f'<script type="application/json" id="facts">{script_json(told)}</script>'
     footer = (
         f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
@@ -112,17 +118,19 @@ def _inside(
     asked: list[Findings],
     still: list[str],
     why: Why | None,
+    named: str,
 ) -> str:
     compared = comparison_section(main, others, ahead) if len(asked) > 1 else ""
     forecast = "".join(forecast_section(one, main if one is not main else None) for one in ahead[:1])
-    extra = (("runs", "Runs"),) if compared else ()
+    extra = ((("runs", "Runs"),) if compared else ()) + ((("discovered", DISCOVERED),) if named else ())
     rest = "".join(
         fold(f"{one.name}: the whole page of this run", f'<div class="run">{first_screen(one)}{measures}</div>')
         for one, measures in ((one, body(one)) for one in (*others, *ahead))
         if one is not main
     )
     first = first_screen(main, others)
-    return f"{first}{contents(extra)}<main>{compared}{body(main, others, forecast, why)}{''.join(still)}{rest}</main>"
+    told = body(main, others, forecast, why)
+    return f"{first}{contents(extra)}<main>{compared}{named}{told}{''.join(still)}{rest}</main>"
 
 
 def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple[Findings, ...]]:

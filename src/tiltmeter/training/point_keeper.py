@@ -72,8 +72,8 @@ class PointKeeper:
         labels = {} if self._told else self._labels(snapshot)
         self._told = True  # the first evaluation records which points these are
         dims = ("point", *self._runs)
-        values = point_values(snapshot, self._entropy)
-        found = {name: self._array(name, self._shaped(v), labels) for name, v in values.items()}
+        kept = point_values(snapshot, self._entropy)
+        found = {name: self._array(name, self._shaped(v), labels) for name, v in kept.items()}
         if last or step == self._end:
             told = self._labels(snapshot)  # a first evaluation of their own
             for name, values in final_values(snapshot).items():
