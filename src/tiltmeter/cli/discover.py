@@ -22,6 +22,7 @@ def discover(
     depth: int = 3,
     seed: int = 0,
     to: Path | None = None,
+    run_to: Path | None = None,
     json: Json = False,
 ) -> None:
     """Find groups that are worse off or learned later, in the words of a table, and judge them on other points.
@@ -46,6 +47,8 @@ def discover(
         Which points judge.
     to
         Write the groups to this new file (.json), for `tiltmeter report --groups` and `tm.results.Discovery`.
+    run_to
+        Save the points that judged, in the clear groups, as a new run directory, for `tiltmeter report` and others.
     """
     from rich import box
     from rich.table import Table
@@ -53,7 +56,7 @@ def discover(
     from tiltmeter.data.any_frame import frame_from_file
     from tiltmeter.discover.discover import discover as search
     from tiltmeter.discover.discovery import percent
-    from tiltmeter.record import Trajectory, load
+    from tiltmeter.record import Trajectory, load, save
     from tiltmeter.record.directory.atomic_files import write_atomically
 
     if to is not None and (to.exists() or to.suffix != ".json"):
@@ -69,6 +72,8 @@ def discover(
     discovery = search(loaded, rows, level=level, judge=judge, most=most, depth=depth, seed=seed)
     if to is not None:
         write_atomically(to, (machine.dumps(discovery.to_json(), indent=2, allow_nan=False) + "\n").encode())
+    if run_to is not None:
+        save(discovery.run(), run_to)
     if json:
         print(machine.dumps(discovery.to_json(), indent=2, allow_nan=False))
         return
@@ -81,5 +86,6 @@ def discover(
                 group.name, discovery.verdict_text(group), f"{group.points:,}", percent(group.share), *numbers
             )
         print_table(shown)
-    if to is not None:
-        print(f"Groups: {to.resolve()}")
+    for word, place in {"Groups": to, "Run": run_to}.items():
+        if place is not None:
+            print(f"{word}: {place.resolve()}")

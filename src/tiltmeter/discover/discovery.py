@@ -178,15 +178,25 @@ class Discovery(NotebookText):
         others = [part for part in dict.fromkeys(members.tolist()) if part not in present]
         return GroupedData(grouped.x, grouped.y, members, grouped.weights, groups=[*present, *others])
 
-    def run(self, key: int | str) -> Trajectory:
-        """The run on the points that judged, in two groups: this one, and whom it was compared with."""
-        group = self[key]
+    def run(self, key: int | str | None = None) -> Trajectory:
+        """The run on the points that judged, in two groups: this one, and whom it was compared with.
+
+        Without a key, in all clear groups, as `group` divides the points; for a report, for example.
+        """
         if self.curves is None or self.judges is None or self.columns is None:
             raise ValueError(
                 "The run is not stored with a discovery. Call `tm.discover` on it again: the same seed gives the same."
             )
-        places, codes = judged_points(group.rule, self.columns, self.judges)
-        return regrouped(self.curves, places, codes, (group.name, group.against), max(len(self.groups), 1))
+        if key is not None:
+            group = self[key]
+            places, codes = judged_points(group.rule, self.columns, self.judges)
+            return regrouped(self.curves, places, codes, (group.name, group.against), max(len(self.groups), 1))
+        if not self.clear:
+            raise ValueError("No group is clear, so there are none to divide the points into.")
+        places = np.flatnonzero(self.judges)
+        members = self.group()[places]
+        parts = [part for part in self.parts if (members == part).any()]
+        return regrouped(self.curves, places, np.array([parts.index(member) for member in members]), parts)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each group that was tried."""
