@@ -1,8 +1,8 @@
 """Discovering: processor time of the search against half a second, its memory, and judging for several networks.
 
 12,000 held-out points, of which 6,000 search and 6,000 judge; 13 columns, 26 evaluations. Losses are random, so nothing
-depends on a download. Judging reads kept losses only, so it is the same whatever the size of the network; it is given as
-seconds for each rule.
+depends on a download. Judging reads kept losses only, so it is the same whatever the size of the network; it is given
+as seconds for each rule.
 """
 
 from __future__ import annotations
