@@ -75,6 +75,30 @@ def test_an_easy_subclass_is_never_worse():
         assert (members & KIND).sum() < 0.5 * members.sum()
 
 
+def test_examples_are_written_to_a_new_folder(discovery, tmp_path):
+    images = np.random.default_rng(0).random((POINTS, 6, 5))
+    files = discovery.write_examples(tmp_path / "sheets", images=images)
+    assert len(files) == len(discovery.groups)
+    picture = pytest.importorskip("PIL.Image").open(files[0])
+    assert picture.size == (9 * 7, 2 * 8)
+    shown = np.asarray(picture)[:6, :5]
+    first = images[discovery.groups[0].nearest[0]]
+    assert np.abs(shown / 255 * np.ptp(images) + images.min() - first).max() < 0.01
+    colour = np.zeros((POINTS, 3, 6, 5), dtype=np.uint8)
+    assert discovery.write_examples(tmp_path / "colour", images=colour)[0].stat().st_size > 0
+    words = [f"text {place}\x1b[31m" for place in range(POINTS)]
+    text = discovery.write_examples(tmp_path / "texts", texts=words)[0].read_text(encoding="utf-8")
+    assert f"text {discovery.groups[0].nearest[0]}\\x1b[31m" in text
+    with pytest.raises(ValueError, match="`folder` should be a new folder"):
+        discovery.write_examples(tmp_path / "texts", texts=words)
+    with pytest.raises(TypeError, match="`images` or `texts` should hold one for every held-out point"):
+        discovery.write_examples(tmp_path / "new")
+    with pytest.raises(ValueError, match=r"There should be one for each of 3,000 points. Found 3"):
+        discovery.write_examples(tmp_path / "new", texts=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"`images` should have shape"):
+        discovery.write_examples(tmp_path / "other", images=np.zeros((POINTS, 4)))
+
+
 @pytest.mark.parametrize(
     ("features", "message"),
     [

@@ -7,7 +7,9 @@ would take part in choosing the group that judges it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,3 +170,45 @@ def words_of_labels(labels: np.ndarray) -> np.ndarray:
     words = np.empty(len(values), dtype=object)
     words[:] = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
     return words
+
+
+def contact_sheet(images: Any, rows: Sequence[Sequence[int]]) -> bytes:
+    """A PNG file with the images at these places, one row of the sheet for each list.
+
+    Images have shape (points, height, width), with 1 or 3 channels first or last. Numbers that are not bytes are scaled
+    so that the smallest is black and the largest white.
+    """
+    array = images.detach().cpu().numpy() if hasattr(images, "detach") else np.asarray(images)
+    if array.ndim == 3:
+        array = array[..., None]
+    elif array.ndim == 4 and array.shape[1] in (1, 3) and array.shape[-1] not in (1, 3):
+        array = np.moveaxis(array, 1, -1)
+    if array.ndim != 4 or array.shape[-1] not in (1, 3):
+        raise ValueError(
+            f"`images` should have shape (points, height, width) and 1 or 3 channels. Found {array.shape}."
+        )
+    chosen = array[[place for row in rows for place in row]]
+    if chosen.dtype != np.uint8:
+        low, high = float(array.min()), float(array.max())
+        chosen = ((chosen - low) * (255.0 / ((high - low) or 1.0))).round().astype(np.uint8)
+    height, width, channels = chosen.shape[1:]
+    longest = max(len(row) for row in rows)
+    sheet = np.full((len(rows) * (height + 2), longest * (width + 2), channels), 255, dtype=np.uint8)
+    pictures = iter(chosen)
+    for number, row in enumerate(rows):
+        for place in range(len(row)):
+            top, left = number * (height + 2), place * (width + 2)
+            sheet[top : top + height, left : left + width] = next(pictures)
+    return _png(sheet)
+
+
+def _png(sheet: np.ndarray) -> bytes:
+    """The file format's signature, and its three parts: size and kind, compressed rows, end."""
+    height, width, channels = sheet.shape
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in sheet)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")

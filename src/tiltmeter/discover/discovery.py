@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import os
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.discover.clusters import Layer, checked_features, layer_columns, words_of_labels
+from tiltmeter.discover.clusters import Layer, checked_features, contact_sheet, layer_columns, words_of_labels
 from tiltmeter.discover.curves import LearningCurves, regrouped
 from tiltmeter.discover.rules import Columns, InCluster, Rule, columns_of
 from tiltmeter.leaders.difference import Difference
@@ -197,6 +199,38 @@ class Discovery(NotebookText):
         members = self.group()[places]
         parts = [part for part in self.parts if (members == part).any()]
         return regrouped(self.curves, places, np.array([parts.index(member) for member in members]), parts)
+
+    def write_examples(
+        self, folder: str | os.PathLike[str], images: Any = None, texts: Sequence[str] | None = None
+    ) -> tuple[Path, ...]:
+        """Write the examples of every group to a new folder, for you to look at; where they were written.
+
+        `images` or `texts` hold one for every held-out point. A sheet of images has two rows, and a file of text two
+        parts: the points nearest to the centre of the group, and those with the largest loss at the end.
+        """
+        given, place = (images if texts is None else texts), Path(folder)
+        if given is None or (images is not None and texts is not None):
+            raise TypeError("`images` or `texts` should hold one for every held-out point. Found both or neither.")
+        if self.curves is not None and len(given) != self.curves.points:
+            raise ValueError(f"There should be one for each of {self.curves.points:,} points. Found {len(given):,}.")
+        if place.exists():
+            raise ValueError(f"`folder` should be a new folder. Found {place}.")
+        shown = [group for group in self.groups if group.nearest]
+        if not shown:
+            raise ValueError("Only groups of features have examples. Found none.")
+        place.mkdir(parents=True)
+        written = []
+        for number, group in enumerate(shown, 1):
+            file = place / f"group-{number}.{'png' if texts is None else 'txt'}"
+            if texts is None:
+                file.write_bytes(contact_sheet(images, (group.nearest, group.hardest)))
+            else:
+                parts = {"Nearest to the centre:": group.nearest, "Largest loss at the end:": group.hardest}
+                lines = [line for head, places in parts.items() for line in (head, *(texts[at] for at in places), "")]
+                text = "\n".join(visible(str(line)) for line in (group.name, "", *lines))
+                file.write_text(text, encoding="utf-8")
+            written.append(file)
+        return tuple(written)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each group that was tried."""
