@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from discovered_runs import people
-from tiltmeter.discover.rules import Between, Equals, Missing, Rule, candidates, columns_of, refuse_answers
+from tiltmeter.discover.curves import refuse_answers
+from tiltmeter.discover.rules import Between, Equals, Missing, Rule, candidates, columns_of
 
 
 def test_every_kind_of_table_gives_the_same_columns(tmp_path):

@@ -55,7 +55,7 @@ def discover(
 
     from tiltmeter.data.any_frame import frame_from_file
     from tiltmeter.discover.discover import discover as search
-    from tiltmeter.discover.discovery import percent
+    from tiltmeter.discover.group import percent
     from tiltmeter.record import Trajectory, load, save
     from tiltmeter.record.directory.atomic_files import write_atomically
 

@@ -18,11 +18,11 @@ from tiltmeter.discover.clusters import (
     nearest_points,
     words_of_labels,
 )
-from tiltmeter.discover.curves import LearningCurves, halves, learning_curves, regrouped
-from tiltmeter.discover.discovery import (
+from tiltmeter.discover.curves import LearningCurves, halves, learning_curves, refuse_answers, regrouped
+from tiltmeter.discover.discovery import Discovery
+from tiltmeter.discover.group import (
     VERDICTS,
     DiscoveredGroup,
-    Discovery,
     Target,
     Verdict,
     judged_points,
@@ -31,7 +31,7 @@ from tiltmeter.discover.discovery import (
     rest_name,
 )
 from tiltmeter.discover.pursuit import Search, standardised
-from tiltmeter.discover.rules import RARE, Candidates, Columns, InCluster, Rule, candidates, columns_of, refuse_answers
+from tiltmeter.discover.rules import RARE, Candidates, Columns, InCluster, Rule, candidates, columns_of
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.points import FEWEST
 from tiltmeter.record.trajectory import Trajectory

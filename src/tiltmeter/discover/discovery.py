@@ -1,22 +1,33 @@
-"""Discovery: the groups that were found, which of them are clear, and what they are called, as one frozen result."""
+"""Discovery: the groups that were found and which of them are clear, as one frozen result that names any rows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.discover.clusters import Layer, checked_features, contact_sheet, layer_columns, words_of_labels
 from tiltmeter.discover.curves import LearningCurves, regrouped
-from tiltmeter.discover.rules import Columns, InCluster, Rule, columns_of
-from tiltmeter.leaders.difference import Difference
-from tiltmeter.leaders.headline import at, capital
+from tiltmeter.discover.group import (
+    EVERYONE_ELSE,
+    VERDICTS,
+    DiscoveredGroup,
+    and_more,
+    clear_when,
+    counted,
+    judged_points,
+    percent,
+    rounded,
+    subject_of,
+    told_apart,
+)
+from tiltmeter.discover.rules import Columns, InCluster, columns_of
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, shortened, visible
@@ -24,85 +35,8 @@ from tiltmeter.shown_text import NotebookText, shortened, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Whoever is in none of the groups.
-EVERYONE_ELSE = "everyone else"
-#: What the judging points say about a rule.
-Verdict = Literal["worse at the end", "learned later", "not clear", "not judged"]
-VERDICTS: tuple[Verdict, ...] = ("worse at the end", "learned later", "not clear", "not judged")
-#: What the rule was found by: the loss at the end, or the loss beyond the model's own doubt during training.
-Target = Literal["end", "later"]
 #: Columns that are named in a sentence.
 NAMED = 3
-
-
-@dataclass(frozen=True)
-class DiscoveredGroup:
-    """One rule, and what the points that did not find it say about it.
-
-    `points` and `share` count these points. `loss` and `loss_of_others` are those of the last evaluation; `first` and
-    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `difference` holds all
-    evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the held-out points,
-    for groups of features; `described` is the rule of the table that fits such a group best, with its overlap.
-    """
-
-    rule: Rule
-    points: int
-    share: float
-    score: float
-    target: Target
-    verdict: Verdict
-    loss: float = float("nan")
-    loss_of_others: float = float("nan")
-    first: float | None = None
-    last: float | None = None
-    clear_at: int = 0
-    against: str = EVERYONE_ELSE
-    nearest: tuple[int, ...] = ()
-    hardest: tuple[int, ...] = ()
-    described: str = ""
-    difference: Difference | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        return self.rule.name
-
-    @property
-    def clear(self) -> bool:
-        return self.verdict in ("worse at the end", "learned later")
-
-    @property
-    def gap(self) -> float:
-        """How much higher the loss is at the end."""
-        return self.loss - self.loss_of_others
-
-    def to_json(self) -> dict[str, JSON]:
-        return {
-            "name": self.name,
-            "rule": self.rule.to_json(),
-            "points": self.points,
-            "share": self.share,
-            "score": self.score,
-            "target": self.target,
-            "verdict": self.verdict,
-            "loss": _finite(self.loss),
-            "loss_of_others": _finite(self.loss_of_others),
-            "first": self.first,
-            "last": self.last,
-            "clear_at": self.clear_at,
-            "against": self.against,
-            "nearest": list(self.nearest),
-            "hardest": list(self.hardest),
-            "described": self.described,
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> DiscoveredGroup:
-        parts = {name: part for name, part in value.items() if name not in ("name", "rule")}
-        for name in ("loss", "loss_of_others"):
-            parts[name] = float("nan") if parts[name] is None else float(parts[name])
-        for name in ("nearest", "hardest"):
-            parts[name] = tuple(parts[name])
-        return cls(rule=Rule.from_json(value["rule"]), **parts)
 
 
 @dataclass(frozen=True)
@@ -281,16 +215,16 @@ class Discovery(NotebookText):
         sentences = []
         if worse:
             group, be = worse[0], "will be" if forecast else "is"
-            high, low = _apart(group.loss, group.loss_of_others)
+            high, low = told_apart(group.loss, group.loss_of_others)
             sentences.append(
-                f"{_subject(group)} {be} worse off at the end: its loss {be} {high}, that of {group.against} {low}."
-                f"{_more(len(worse) - 1, forecast)}"
+                f"{subject_of(group)} {be} worse off at the end: its loss {be} {high}, that of {group.against} {low}."
+                f"{and_more(len(worse) - 1, forecast)}"
             )
         if later:
             group, be = later[0], "will be" if forecast else "is"
             sentences.append(
-                f"{_subject(group)} {be} learned later: its loss {be} clearly higher {_when(group, self.clock)}, and "
-                f"not at the end.{_more(len(later) - 1, forecast)}"
+                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher "
+                f"{clear_when(group, self.clock)}, and not at the end.{and_more(len(later) - 1, forecast)}"
             )
         return " ".join(sentences)
 
@@ -314,9 +248,9 @@ class Discovery(NotebookText):
             )
         counts = {verdict: sum(group.verdict == verdict for group in self.groups) for verdict in VERDICTS}
         if counts["not clear"]:
-            rest += f" {_count(counts['not clear'])} not clear."
+            rest += f" {counted(counts['not clear'])} not clear."
         if counts["not judged"]:
-            rest += f" {_count(counts['not judged'])} not judged: too few points."
+            rest += f" {counted(counts['not judged'])} not judged: too few points."
         if self.clear:
             rest += " Other names may describe much the same points."
         return " ".join([rest, *self._remarks()])
@@ -329,8 +263,8 @@ class Discovery(NotebookText):
         rows = "".join(
             f"<tr><td style='{style}'>{escape(group.name)}</td>"
             f"<td style='{style}'>{escape(self.verdict_text(group))}</td>"
-            f"<td>{group.points:,}</td><td>{escape(percent(group.share))}</td><td>{_number(group.loss)}</td>"
-            f"<td>{_number(group.loss_of_others)}</td></tr>"
+            f"<td>{group.points:,}</td><td>{escape(percent(group.share))}</td><td>{rounded(group.loss)}</td>"
+            f"<td>{rounded(group.loss_of_others)}</td></tr>"
             for group in self.groups
         )
         heads = ("group", "", "points", "share", "loss at the end", "of the others")
@@ -342,7 +276,7 @@ class Discovery(NotebookText):
     def verdict_text(self, group: DiscoveredGroup) -> str:
         """The verdict with its steps, as a table shows it."""
         if group.verdict == "learned later":
-            return f"clear: learned later, {_when(group, self.clock)}"
+            return f"clear: learned later, {clear_when(group, self.clock)}"
         return {"worse at the end": "clear: worse at the end", "not clear": "found, not clear"}.get(
             group.verdict, "not judged: too few points"
         )
@@ -394,87 +328,3 @@ class Discovery(NotebookText):
                 raise ValueError(
                     "`grouped` should be the held-out data of the run. Found other labels: pass its `table`."
                 )
-
-
-def judged_points(rule: Rule, columns: Columns, judges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the points that judge a rule, and 0 for its members, 1 for the others.
-
-    A cluster lies within a label, so it is compared with the other points of this label: the difference between labels
-    is not its own.
-    """
-    compared = judges.copy()
-    for condition in rule.conditions:
-        if isinstance(condition, InCluster):
-            words = columns[condition.column]
-            starts = f"{condition.label}, cluster "
-            compared &= np.array([word is not None and word.startswith(starts) for word in words.tolist()])
-    places = np.flatnonzero(compared)
-    return places, np.where(rule.holds(columns)[places], 0, 1)
-
-
-def rest_name(rule: Rule) -> str:
-    """Whom a rule is compared with."""
-    labels = [condition.label for condition in rule.conditions if isinstance(condition, InCluster)]
-    return f"other points of label {labels[0]}" if labels else EVERYONE_ELSE
-
-
-def percent(share: float) -> str:
-    """A share of points in a sentence.
-
-    >>> percent(0.0474), percent(0.31)
-    ('4.7 %', '31 %')
-    """
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
-
-
-def _subject(group: DiscoveredGroup) -> str:
-    return capital(f"the group {group.name}, {percent(group.share)} of the points,")
-
-
-def _more(count: int, forecast: bool) -> str:
-    if not count:
-        return ""
-    return f" So will {count} more be." if forecast else f" So {'is' if count == 1 else 'are'} {count} more."
-
-
-def _when(group: DiscoveredGroup, clock: str) -> str:
-    """Between which evaluations the loss is clearly higher."""
-    assert group.first is not None
-    assert group.last is not None
-    first, last = at(clock, group.first), at(clock, group.last)
-    if group.first == group.last:
-        return f"at {first}"
-    return f"from {first} to {last.removeprefix(f'{clock} ').removeprefix('t = ')}"
-
-
-def _apart(high: float, low: float) -> tuple[str, str]:
-    """Two numbers with as many digits as tell them apart."""
-    for digits in (2, 3, 4):
-        texts = f"{high:.{digits}f}", f"{low:.{digits}f}"
-        if texts[0] != texts[1]:
-            return texts
-    return f"{high:.4g}", f"{low:.4g}"
-
-
-def _count(count: int) -> str:
-    return f"{count} {'is' if count == 1 else 'are'}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}" if np.isfinite(value) else ""
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def partition(groups: tuple[DiscoveredGroup, ...], columns: Columns) -> tuple[str, ...]:
-    """The clear groups that keep points when every point goes to the smallest that holds it, and everyone else."""
-    clear = sorted((group for group in groups if group.clear), key=lambda group: -group.points)
-    if not clear:
-        return (EVERYONE_ELSE,)
-    members = np.full(len(next(iter(columns.values()))), EVERYONE_ELSE, dtype=object)
-    for group in clear:
-        members[group.rule.holds(columns)] = group.name
-    names: list[Hashable] = [group.name for group in reversed(clear)]
-    return tuple(cast(str, name) for name in [*names, EVERYONE_ELSE] if (members == name).any())

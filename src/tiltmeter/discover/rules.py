@@ -23,8 +23,6 @@ MOST_VALUES = 50
 RARE = 0.02
 #: Significant digits of a threshold.
 DIGITS = 4
-#: Two columns are in the same order if their ranks correlate more than this.
-SAME_ORDER = 0.999
 
 #: The columns of some rows by name: floating-point numbers with NaN, or words (objects) with None where one is missing.
 Columns: TypeAlias = Mapping[str, np.ndarray]
@@ -324,61 +322,3 @@ def _offered(name: str, values: np.ndarray) -> list[Condition]:
         part for cut in rounded for part in (Between(name, most=cut), Between(name, above=cut)) if np.isfinite(cut)
     ]
     return [*limits, *missing]
-
-
-def refuse_answers(
-    columns: Columns, labels: np.ndarray | None, decisions: np.ndarray | None, curves: Mapping[str, np.ndarray]
-) -> None:
-    """Refuse columns that hold the label, or what the model made of the points: a group of errors is no group.
-
-    `curves` holds numbers for every row that a column should not repeat: losses and probabilities, by what they are.
-    """
-    for name, values in columns.items():
-        if values.dtype.kind == "M":
-            continue
-        if labels is not None and _tells_label(values, labels):
-            raise ValueError(
-                "`table` should hold what is known besides the label. Found the label in column "
-                f"{name!r}: leave it out."
-            )
-        if decisions is not None and _same_division(values, decisions):
-            raise ValueError(
-                "`table` should hold what is known besides the model. Found its decisions in column "
-                f"{name!r}: leave it out."
-            )
-        if values.dtype.kind == "O" or len(np.unique(values)) <= len(CUTS) + 1:
-            continue
-        ranks = _ranks(values)
-        for what, numbers in curves.items():
-            if np.ptp(numbers) > 0 and abs(float(np.corrcoef(ranks, _ranks(numbers))[0, 1])) > SAME_ORDER:
-                raise ValueError(
-                    "`table` should hold what is known besides the model. Found the order of its "
-                    f"{what} in column {name!r}: leave it out."
-                )
-
-
-def _tells_label(values: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether every value has one label only, or a threshold of a number divides the labels without an error."""
-    classes, answers = np.unique(labels, return_inverse=True)
-    different, codes = np.unique(values.astype(str), return_inverse=True)
-    if len(classes) < 2 or len(different) < 2:
-        return False
-    if len(different) <= max(MOST_VALUES, len(classes)):
-        return len(np.unique(codes * len(classes) + answers)) == len(different)
-    if values.dtype.kind != "f" or len(classes) != 2 or np.isnan(values).any():
-        return False
-    low, high = (values[answers == side] for side in (0, 1))
-    return bool(low.max() < high.min() or high.max() < low.min())
-
-
-def _same_division(values: np.ndarray, decisions: np.ndarray) -> bool:
-    """Whether two values stand for two decisions, one each."""
-    different, codes = np.unique(values.astype(str), return_inverse=True)
-    classes, answers = np.unique(decisions, return_inverse=True)
-    return len(different) == len(classes) == 2 and len(np.unique(2 * codes + answers)) == 2
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(np.nan_to_num(values, nan=0.0)))
