@@ -185,6 +185,7 @@ def test_a_seed_that_diverged_is_left_out():
     run = tm.Trajectory(dict(run), "step", run.origin, ended, points=run.points)
     discovery = tm.discover(run, TABLE)
     assert discovery.seeds == 2
+    assert discovery.licence.startswith("2 runs: ")
     assert discovery["job = cook"].clear
     assert discovery.run("job = cook")["loss"].coords["seed"].values.tolist() == [7, 9]
 

@@ -28,6 +28,7 @@ from tiltmeter.discover.group import (
     told_apart,
 )
 from tiltmeter.discover.rules import Columns, InCluster, columns_of
+from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, shortened, visible
@@ -231,7 +232,7 @@ class Discovery(NotebookText):
     @property
     def licence(self) -> str:
         """What the claim rests on, in one line."""
-        runs = "One run" if self.seeds == 1 else f"{self.seeds} seeds"
+        runs = "One run" if self.seeds == 1 else f"{self.seeds} {'runs' if self.seeds < FEWEST_SEEDS else 'seeds'}"
         if self.source == "forecast":
             runs = f"Forecast. {self.promise}" if self.promise else "Forecast"
         count = len(self.groups)
