@@ -32,6 +32,7 @@ from tiltmeter.discover.group import (
 )
 from tiltmeter.discover.pursuit import Search, standardised
 from tiltmeter.discover.rules import RARE, Candidates, Columns, InCluster, Rule, candidates, columns_of
+from tiltmeter.leaders.judgement import trained
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.points import FEWEST
 from tiltmeter.record.trajectory import Trajectory
@@ -80,8 +81,8 @@ def discover(
     >>> mean = losses.mean("point").expand_dims(group=["all"], axis=1)
     >>> run = tm.Trajectory({"loss": mean}, "step", tm.Origin("training"), points={"loss": losses})
     >>> print(tm.discover(run, people).claim)
-    The group job = cook, 32 % of the points, is learned later: its loss is clearly higher from step 10 to 100, and not
-    at the end.
+    The group job = cook, 32 % of the points, is learned later: its loss is clearly higher from step 10 to 100; at the
+    end it is not clearly higher.
 
     `run` should have kept its points, as a `Probe` does. `table` has one row for every held-out point, in the same
     order, of columns that people know: pandas, polars, Arrow, a dict of arrays or a file. Without a table, `features`
@@ -108,7 +109,7 @@ def discover(
     least = max(least, ENOUGH * FEWEST / int(judges.sum()))
     depth = 1 if layers else depth
     proposals = _proposals(curves, offered, searched, most, depth, least, floor, bool(layers))
-    tried = proposals[: max(int(level / FINEST), 1)]
+    tried = proposals[: max(round(level / FINEST), 1)]
     groups = [_judged(proposal, curves, columns, judges, level, len(tried)) for proposal in tried]
     if layers and features is not None:
         groups = [_with_examples(group, curves, columns, layers, features) for group in groups]
@@ -121,7 +122,7 @@ def discover(
         level=level,
         searched=len(searched),
         judged=int(judges.sum()),
-        evaluations=int((curves.kept.times > 0).sum()) or len(curves.kept.times),
+        evaluations=int(trained(run, curves.kept.times).sum()),
         seeds=curves.kept.seeds,
         clock=run.clock,
         source=run.origin.source,
