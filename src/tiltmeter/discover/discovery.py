@@ -224,8 +224,8 @@ class Discovery(NotebookText):
         if later:
             group, be = later[0], "will be" if forecast else "is"
             sentences.append(
-                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher "
-                f"{clear_when(group, self.clock)}; at the end it {'will not be' if forecast else 'is not'} clearly higher."
+                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {clear_when(group, self.clock)}; "
+                f"at the end it {'will not be' if forecast else 'is not'} clearly higher."
                 f"{and_more(len(later) - 1, forecast)}"
             )
         return " ".join(sentences)
