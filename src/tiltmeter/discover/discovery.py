@@ -223,8 +223,9 @@ class Discovery(NotebookText):
             )
         if later:
             group, be = later[0], "will be" if forecast else "is"
+            when = clear_when(group, self.clock)
             sentences.append(
-                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {clear_when(group, self.clock)}; "
+                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {when}; "
                 f"at the end it {'will not be' if forecast else 'is not'} clearly higher."
                 f"{and_more(len(later) - 1, forecast)}"
             )
