@@ -161,6 +161,19 @@ def test_silence_where_nothing_differs():
         discovery.data(tm.GroupedData(np.zeros((1000, 1)), np.arange(1000) % 2, ["all"] * 1000))
 
 
+def test_catching_up_is_more_than_not_being_clear_any_more():
+    caught_up = tm.discover(made_run(margins(2000, late=LATE)), TABLE)["job = cook"]
+    assert caught_up.caught_up
+    assert caught_up.most_at_end < caught_up.difference.lower.max()
+    noisy = margins(2000, late=LATE)
+    noisy[-1] = np.random.default_rng(0).normal(scale=40.0, size=2000)  # at the end anything is possible
+    discovery = tm.discover(made_run(noisy), TABLE)
+    group = next(group for group in discovery.clear if group.name == "job = cook")
+    assert group.verdict == "learned later"
+    assert not group.caught_up
+    assert "at the end it is not clearly higher" in discovery.claim
+
+
 def test_an_easy_group_is_never_worse():
     easy = TABLE["town"] == "north"
     course = margins(2000) + np.where(easy, 2.0, 0.0)

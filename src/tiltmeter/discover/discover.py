@@ -81,8 +81,8 @@ def discover(
     >>> mean = losses.mean("point").expand_dims(group=["all"], axis=1)
     >>> run = tm.Trajectory({"loss": mean}, "step", tm.Origin("training"), points={"loss": losses})
     >>> print(tm.discover(run, people).claim)
-    The group job = cook, 32 % of the points, is learned later: its loss is clearly higher from step 10 to 100; at the
-    end it is not clearly higher.
+    The group job = cook, 32 % of the points, is learned later: its loss is clearly higher from step 10 to 100; by the
+    end it has clearly caught up.
 
     `run` should have kept its points, as a `Probe` does. `table` has one row for every held-out point, in the same
     order, of columns that people know: pandas, polars, Arrow, a dict of arrays or a file. Without a table, `features`
@@ -251,6 +251,9 @@ def _judged(
         first=float(times[0]),
         last=float(times[-1]),
         clear_at=int(higher.sum()),
+        most_at_end=float(difference.upper[-1]),
+        # All limits hold together, so two of them may be compared.
+        caught_up=bool(not higher[-1] and difference.upper[-1] < difference.lower.max()),
     )
 
 

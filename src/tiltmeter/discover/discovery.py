@@ -223,10 +223,12 @@ class Discovery(NotebookText):
             )
         if later:
             group, be = later[0], "will be" if forecast else "is"
-            when = clear_when(group, self.clock)
+            when, not_be = clear_when(group, self.clock), "will not be" if forecast else "is not"
+            end = f"at the end it {not_be} clearly higher"
+            if group.caught_up:
+                end = f"by the end it {'will have' if forecast else 'has'} clearly caught up"
             sentences.append(
-                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {when}; "
-                f"at the end it {'will not be' if forecast else 'is not'} clearly higher."
+                f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {when}; {end}."
                 f"{and_more(len(later) - 1, forecast)}"
             )
         return " ".join(sentences)
@@ -279,7 +281,9 @@ class Discovery(NotebookText):
     def verdict_text(self, group: DiscoveredGroup) -> str:
         """The verdict with its steps, as a table shows it."""
         if group.verdict == "learned later":
-            return f"clear: learned later, {clear_when(group, self.clock)}"
+            return (
+                f"clear: learned later, {clear_when(group, self.clock)}{', then caught up' if group.caught_up else ''}"
+            )
         return {"worse at the end": "clear: worse at the end", "not clear": "found, not clear"}.get(
             group.verdict, "not judged: too few points"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -27,9 +28,11 @@ class DiscoveredGroup:
     """One rule, and what the points that did not find it say about it.
 
     `points` and `share` count these points. `loss` and `loss_of_others` are those of the last evaluation; `first` and
-    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `difference` holds all
-    evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the held-out points,
-    for groups of features; `described` is the rule of the table that fits such a group best, with its overlap.
+    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `most_at_end` is the upper
+    limit of the difference at the end; the group has `caught_up` if that is below a lower limit before. `difference`
+    holds all evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the
+    held-out points, for groups of features; `described` is the rule of the table that fits such a group best, with its
+    overlap.
     """
 
     rule: Rule
@@ -38,11 +41,14 @@ class DiscoveredGroup:
     score: float
     target: Target
     verdict: Verdict
-    loss: float = float("nan")
-    loss_of_others: float = float("nan")
+    # One NaN for all: two results are equal if their missing numbers are the same object.
+    loss: float = math.nan
+    loss_of_others: float = math.nan
     first: float | None = None
     last: float | None = None
     clear_at: int = 0
+    most_at_end: float = math.nan
+    caught_up: bool = False
     against: str = EVERYONE_ELSE
     nearest: tuple[int, ...] = ()
     hardest: tuple[int, ...] = ()
@@ -76,6 +82,8 @@ class DiscoveredGroup:
             "first": self.first,
             "last": self.last,
             "clear_at": self.clear_at,
+            "most_at_end": _finite(self.most_at_end),
+            "caught_up": self.caught_up,
             "against": self.against,
             "nearest": list(self.nearest),
             "hardest": list(self.hardest),
@@ -85,8 +93,8 @@ class DiscoveredGroup:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> DiscoveredGroup:
         parts = {name: part for name, part in value.items() if name not in ("name", "rule")}
-        for name in ("loss", "loss_of_others"):
-            parts[name] = float("nan") if parts[name] is None else float(parts[name])
+        for name in ("loss", "loss_of_others", "most_at_end"):
+            parts[name] = math.nan if parts[name] is None else float(parts[name])
         for name in ("nearest", "hardest"):
             parts[name] = tuple(parts[name])
         return cls(rule=Rule.from_json(value["rule"]), **parts)
