@@ -36,6 +36,7 @@ def needs(name):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_exchanged_curves_give_no_more_findings_than_the_level():
     """Curves exchanged against the table, every rule judged: 200 draws, at most 5 % and two standard errors."""
     table, clear = people(1500), 0
